@@ -1,0 +1,83 @@
+"""Find out how good a search system is, and whether a new one is really better.
+
+The public names, in the order of the flow. Each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cranfield.collection import Qrels
+    from cranfield.conventions import PRESETS, Conventions
+    from cranfield.errors import CranfieldError
+    from cranfield.evaluate import Evaluator, evaluate
+    from cranfield.formats import read_qrels, read_run
+    from cranfield.hits import Hits
+    from cranfield.measures import Measure, measure, measures
+    from cranfield.run import Run
+    from cranfield.scores import Scores
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Qrels": "collection",
+    "Run": "run",
+    "read_qrels": "formats",
+    "read_run": "formats",
+    "Hits": "hits",
+    "Measure": "measures",
+    "measure": "measures",
+    "measures": "measures",
+    "Conventions": "conventions",
+    "PRESETS": "conventions",
+    "Evaluator": "evaluate",
+    "evaluate": "evaluate",
+    "Scores": "scores",
+    "CranfieldError": "errors",
+}
+
+__all__ = [
+    "PRESETS",
+    "Conventions",
+    "CranfieldError",
+    "Evaluator",
+    "Hits",
+    "Measure",
+    "Qrels",
+    "Run",
+    "Scores",
+    "evaluate",
+    "measure",
+    "measures",
+    "read_qrels",
+    "read_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cranfield' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"cranfield.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system binds a submodule to its name after running it; where a function shares
+        # its module's name (evaluate, measures), the function is what people mean by it.
+        if name in _HOMES and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,138 @@
+"""A test collection: what was asked, and what is right. Here: the judgments (qrels).
+
+Judgments are kept grouped by topic, topics in the order of their first judgment. A document may be
+judged several times for a topic only under different labels (column 2: a subtopic, or a judgment
+group); plain qrels that name a document twice are refused, because one of the two must be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.errors import DataError, DuplicateError
+from cranfield.kernels import FaultError, Index, Strings, Table, decode, encode, parse
+from cranfield.run import Text, bad_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.kernels.table import Floats, Ints
+
+__all__ = ["Qrels"]
+
+
+class Qrels:
+    """Judgments: which document is how relevant to which topic. Grades are real numbers.
+
+    >>> qrels = Qrels({"q1": {"d1": 1, "d2": 0}, "q2": {"d7": 3}})
+    >>> len(qrels), qrels.topics, qrels["q1"]
+    (3, ['q1', 'q2'], {'d1': 1.0, 'd2': 0.0})
+    """
+
+    def __init__(self, source: Mapping[str, Mapping[str, float]] | Text | Table, name: str = "qrels") -> None:
+        self.name = name
+        self._where = source if isinstance(source, Text) else None
+        table = self._read(source)
+        order = np.argsort(table.topic, kind="stable")
+        grouped = bool((np.diff(table.topic) >= 0).all())
+        self._names = table.topics
+        self.topic: Ints = table.topic if grouped else table.topic[order]
+        self.documents: Strings = table.documents if grouped else table.documents.take(order)
+        self.grade: Floats = table.value if grouped else table.value[order]
+        self.labels = table.labels
+        self.label: Ints = table.label if grouped or not len(table.label) else table.label[order]
+        self._start = table.start if grouped or not len(table.start) else table.start[order]
+        self.skipped = table.skipped
+        self.index = Index(self._names, self.topic, self.documents)
+        self._refuse_duplicates()
+
+    @staticmethod
+    def _read(source: Mapping[str, Mapping[str, float]] | Text | Table) -> Table:
+        if isinstance(source, Table):
+            return source
+        if isinstance(source, Text):
+            try:
+                return parse(source.buffer, source.layout, source.lenient)  # type: ignore[no-any-return]
+            except FaultError as error:
+                raise bad_line(source, error.fault) from None
+        if not isinstance(source, Mapping):
+            raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")
+        return _table_of(source)
+
+    def _refuse_duplicates(self) -> None:
+        again = np.flatnonzero(self.index.first != np.arange(len(self.topic)))
+        if not len(again):
+            return
+        labelled = len(self.label) > 0
+        keys = set()
+        seen = np.union1d(again, self.index.first[again])
+        for row in seen.tolist():
+            key = (int(self.index.first[row]), int(self.label[row]) if labelled else 0)
+            if key in keys:
+                self._stop_at(row)
+            keys.add(key)
+
+    def _stop_at(self, row: int) -> None:
+        topic, document = decode(self._names[int(self.topic[row])]), decode(self.documents[row])
+        line = row + 1
+        if self._where is not None and len(self._start):
+            line = bytes(self._where.buffer[: int(self._start[row])]).count(b"\n") + 1
+        where = self._where.where if self._where is not None else self.name
+        raise DuplicateError(where, line, f"document {document!r} is judged twice for topic {topic!r}")
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The judged topics, in the order of their first judgment."""
+        return self._names.text()
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.topics)
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self.topics
+
+    def __getitem__(self, topic: str) -> dict[str, float]:
+        if topic not in self.topics:
+            raise DataError(f"{self.name}: no topic {topic!r}; it has {len(self.topics)} others")
+        rows = np.flatnonzero(self.topic == self.topics.index(topic))
+        return {decode(self.documents[int(i)]): float(self.grade[i]) for i in rows}
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """The judgments as `{topic: {document: grade}}`."""
+        answer: dict[str, dict[str, float]] = {topic: {} for topic in self.topics}
+        for t, document, grade in zip(self.topic.tolist(), self.documents, self.grade.tolist(), strict=True):
+            answer[self.topics[t]][decode(document)] = grade
+        return answer
+
+    def __repr__(self) -> str:
+        return f"<Qrels {self.name}: {len(self.topics)} topics, {len(self)} judgments>"
+
+
+def _table_of(qrels: Mapping[str, Mapping[str, float]]) -> Table:
+    sizes, documents, grades = [], [], []
+    for topic, judged in qrels.items():
+        if not isinstance(topic, str) or not isinstance(judged, Mapping):
+            raise DataError(f"qrels map a topic's id (text) to {{document: grade}}, found {topic!r}: {judged!r:.60}")
+        sizes.append(len(judged))
+        for document, grade in judged.items():
+            if not isinstance(document, str) or isinstance(grade, (str, bytes)) or not np.isfinite(grade):
+                expected = "expected a document's id (text) and a finite grade"
+                raise DataError(f"topic {topic!r}: {expected}, found {document!r}: {grade!r}")
+            documents.append(encode(document))
+            grades.append(float(grade))
+    return Table(
+        Strings.of(encode(topic) for topic in qrels),
+        np.repeat(np.arange(len(qrels), dtype=np.int32), sizes),
+        Strings.of(documents),
+        np.array(grades, np.float64),
+        Strings.of([]),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.int64),
+    )

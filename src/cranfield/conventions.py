@@ -1,0 +1,95 @@
+"""The choices that change published numbers, as one value that travels with every score.
+
+Peers answer the same questions differently and seldom say so: which of two tied documents comes
+first, what a judged topic that the run lacks is worth, whether a grade of -2 is a judgment. A preset
+is a peer's set of answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+from cranfield.errors import ConventionError
+from cranfield.kernels import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PRESETS", "Conventions", "conventions"]
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How ties, gaps and odd grades are treated. The defaults are those of trec_eval 10 with `-c`.
+
+    >>> Conventions(missing="skip").missing
+    'skip'
+    """
+
+    ties: Literal["document-descending", "document-ascending", "input-order"] = "document-descending"
+    scores: Literal["double", "single"] = "double"
+    missing: Literal["zero", "skip", "error"] = "zero"
+    no_relevant: Literal["zero", "skip"] = "zero"
+    unjudged: Literal["irrelevant", "drop"] = "irrelevant"
+    negative: Literal["unjudged", "irrelevant"] = "unjudged"
+    duplicates: Literal["error", "first", "last", "best"] = "error"
+    collapse: str = ""
+    drop_self: bool = False
+
+    def __post_init__(self) -> None:
+        kinds = get_type_hints(Conventions)
+        for field in fields(self):
+            value, choices = getattr(self, field.name), get_args(kinds[field.name])
+            if choices and value not in choices:
+                raise ConventionError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
+
+    @property
+    def order(self) -> Order:
+        """What the kernels need to know of it."""
+        ties: Any = {"document-descending": "descending", "document-ascending": "ascending", "input-order": "input"}
+        return Order(
+            ties=ties[self.ties],
+            single=self.scores == "single",
+            duplicates=self.duplicates,
+            collapse=self.collapse.encode(),
+            drop_self=self.drop_self,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON and reports."""
+        return asdict(self)
+
+
+# Each is what the peer does by default; docs/conventions.md says how each was found out.
+PRESETS: dict[str, Conventions] = {
+    "cranfield": Conventions(),
+    "trec_eval-10": Conventions(missing="error"),
+    "trec_eval-9": Conventions(scores="single", missing="skip"),
+    "ir_measures": Conventions(scores="single", duplicates="last"),
+    "ranx": Conventions(ties="input-order", missing="error", duplicates="last"),
+    "beir": Conventions(scores="single", missing="skip", duplicates="last", drop_self=True),
+}
+
+
+def conventions(given: Conventions | str | Mapping[str, Any] | None = None, **changes: Any) -> Conventions:
+    """Conventions from a value, a preset's name or a mapping, with single answers changed.
+
+    >>> conventions("trec_eval-9", missing="zero").scores
+    'single'
+    """
+    if given is None:
+        base = Conventions()
+    elif isinstance(given, Conventions):
+        base = given
+    elif isinstance(given, str):
+        if given not in PRESETS:
+            raise ConventionError(f"no preset {given!r}; there are {', '.join(PRESETS)}")
+        base = PRESETS[given]
+    else:
+        base, changes = Conventions(), {**given, **changes}
+    try:
+        return replace(base, **changes)
+    except TypeError as error:
+        names = ", ".join(field.name for field in fields(Conventions))
+        raise ConventionError(f"no such convention in {', '.join(changes)}; there are {names}") from error

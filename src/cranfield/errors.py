@@ -1,0 +1,79 @@
+"""Everything that cranfield raises on purpose.
+
+CranfieldError
+├── DataError (ValueError)            a file or a value that cannot be evaluated
+│   ├── BadLineError                  file:line: what was expected, what was found
+│   │   └── DuplicateError            the same document twice for one topic
+│   ├── FormatError                   a file whose format is not recognised, or does not fit
+│   └── TopicError                    a topic that is missing where one is needed
+├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
+│   └── UnknownMeasureError
+├── ConventionError (ValueError)      a convention or a preset that does not exist
+└── MissingExtraError (ImportError)   an optional dependency that is not installed
+
+The command line turns DataError into exit code 3 and the others into 2.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadLineError",
+    "ConventionError",
+    "CranfieldError",
+    "DataError",
+    "DuplicateError",
+    "FormatError",
+    "MeasureError",
+    "MissingExtraError",
+    "TopicError",
+    "UnknownMeasureError",
+]
+
+
+class CranfieldError(Exception):
+    """The root of the tree; its text is a sentence for the user."""
+
+
+class DataError(CranfieldError, ValueError):
+    """A file or a value that cannot be evaluated."""
+
+
+class BadLineError(DataError):
+    """One line of a file that cannot be read; the text starts with `file:line:`."""
+
+    def __init__(self, where: str, line: int, problem: str) -> None:
+        super().__init__(f"{where}:{line}: {problem}")
+        self.where = where
+        self.line = line
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[BadLineError], tuple[str, int, str]]:
+        return type(self), (self.where, self.line, self.problem)
+
+
+class DuplicateError(BadLineError):
+    """The same document twice for one topic."""
+
+
+class FormatError(DataError):
+    """A file whose format is not recognised, or does not fit what was asked of it."""
+
+
+class TopicError(DataError):
+    """A topic that is missing where one is needed."""
+
+
+class MeasureError(CranfieldError, ValueError):
+    """A measure's name or parameter that makes no sense."""
+
+
+class UnknownMeasureError(MeasureError):
+    """A name that is no measure's."""
+
+
+class ConventionError(CranfieldError, ValueError):
+    """A convention or a preset that does not exist."""
+
+
+class MissingExtraError(CranfieldError, ImportError):
+    """An optional dependency that is not installed."""

@@ -1,0 +1,56 @@
+"""Parse, join, rank: the only hot part, in C where a compiler was found and in NumPy where not.
+
+Both kernels have the same four entry points and the same results; `CRANFIELD_KERNEL=numpy` chooses the twin.
+A kernel knows bytes, numbers and lines. What they mean (topics, grades, conventions) is said above it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from cranfield.kernels.table import Fault, Found, Layout, Order, Strings, Table, decode, encode
+from cranfield.kernels.twin import FaultError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = [
+    "NATIVE",
+    "Fault",
+    "FaultError",
+    "Found",
+    "Index",
+    "Layout",
+    "Order",
+    "Strings",
+    "Table",
+    "decode",
+    "encode",
+    "hits_of_mapping",
+    "hits_of_table",
+    "hits_of_text",
+    "parse",
+]
+
+
+def _choose() -> ModuleType:
+    from cranfield.kernels import twin
+
+    if os.environ.get("CRANFIELD_KERNEL") == "numpy":
+        return twin
+    try:
+        from cranfield.kernels import native
+    except ImportError:
+        return twin
+    return native
+
+
+_kernel: Any = _choose()
+NATIVE: bool = _kernel.__name__.endswith(".native")
+
+Index = _kernel.Index
+parse = _kernel.parse
+hits_of_text = _kernel.hits_of_text
+hits_of_table = _kernel.hits_of_table
+hits_of_mapping = _kernel.hits_of_mapping

@@ -1,0 +1,142 @@
+"""What goes into the kernels and what comes out: plain values around NumPy arrays, the same for both kernels.
+
+Ids are bytes throughout and are decoded only when a person asks: real files hold ids in any
+encoding, and a line that is never shown need never become a Python string.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Fault", "Found", "Layout", "Order", "Strings", "Table", "decode", "encode"]
+
+Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int32]
+Offsets: TypeAlias = npt.NDArray[np.int64]
+
+
+def decode(raw: bytes) -> str:
+    """Turn an id's bytes into text that `encode` turns back into the same bytes, whatever they are."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    """Turn an id into bytes; lone surrogates that stand for no byte are kept as they are."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+class Strings:
+    """A column of byte strings: one block of bytes, and where each string starts in it."""
+
+    __slots__ = ("block", "offsets")
+
+    def __init__(self, block: Buffer, offsets: Offsets) -> None:
+        self.block = memoryview(block).cast("B")
+        self.offsets = offsets
+
+    @classmethod
+    def of(cls, values: Iterable[bytes]) -> Strings:
+        """Lay a list of byte strings out as a column."""
+        items = list(values)
+        offsets = np.zeros(len(items) + 1, np.int64)
+        np.cumsum([len(item) for item in items], out=offsets[1:])
+        return cls(b"".join(items), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> bytes:
+        return bytes(self.block[self.offsets[i] : self.offsets[i + 1]])
+
+    def __iter__(self) -> Iterator[bytes]:
+        block = bytes(self.block)
+        ends = self.offsets.tolist()
+        return (block[start:end] for start, end in zip(ends, ends[1:], strict=False))
+
+    def take(self, rows: npt.NDArray[Any]) -> Strings:
+        """The strings at `rows`, in that order."""
+        return Strings.of([self[int(row)] for row in rows])
+
+    def text(self) -> list[str]:
+        """All of them, decoded."""
+        return [decode(item) for item in self]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a file of white-space separated lines holds what, counted from 0."""
+
+    columns: str  # for messages: "topic Q0 document rank score tag"
+    topic: int
+    document: int
+    value: int
+    label: int = -1  # the run's tag, or the qrels' second column; -1 where there is none
+    most: int | None = None  # the most columns allowed; the fewest is what `columns` names
+    descending: bool = True  # False where the value is a rank, so that smaller comes first
+    finite: bool = False  # grades must be finite, scores only not NaN
+    comments: bool = True  # lines that start with # are passed over
+    blanks: bool = True  # blank lines are passed over
+
+    @property
+    def fewest(self) -> int:
+        """The number of columns a line must have."""
+        return len(self.columns.split())
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the documents of a topic are put into order, and which of them count."""
+
+    ties: Literal["descending", "ascending", "input"] = "descending"  # by document id, as bytes; or as given
+    single: bool = False  # compare scores as 32-bit floats, as trec_eval 9 does
+    duplicates: Literal["error", "first", "last", "best"] = "error"
+    collapse: bytes = b""  # cut document ids here: doc#3 counts as doc, and its best passage decides
+    drop_self: bool = False  # leave out a document whose id is the topic's
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A line that cannot be used: where it starts in the buffer, and why."""
+
+    offset: int
+    why: Literal["columns", "value", "duplicate", "blank"]
+
+
+@dataclass
+class Table:
+    """The rows of a file. `topic` and `label` number the distinct ids in the order of their first line."""
+
+    topics: Strings
+    topic: Ints
+    documents: Strings
+    value: Floats
+    labels: Strings
+    label: Ints
+    start: Offsets  # where each row's line starts in the buffer; empty where there was no file
+    skipped: list[Fault] = field(default_factory=list)
+
+
+@dataclass
+class Found:
+    """The judged documents that a run returned, by topic and then by rank; `row` numbers the index's rows."""
+
+    topic: Ints
+    row: Ints
+    rank: Ints
+    first: Ints  # the ranks that the document's tie group covers
+    last: Ints
+    retrieved: Ints  # documents returned for each topic of the index
+    others: list[str]  # topics of the run that the index does not know
+    tag: str | None = None  # the last line's
+    skipped: list[Fault] = field(default_factory=list)

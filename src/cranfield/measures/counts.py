@@ -1,0 +1,93 @@
+"""Counts: how many topics, documents and relevant documents there are. They are added up over topics, not averaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.measures.measure import Measure, Real
+
+if TYPE_CHECKING:
+    from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats
+
+
+class Count(Measure):
+    """What the counts have in common."""
+
+    aggregate = "sum"
+    high = np.inf
+    at = None
+    reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
+    ideal_is_best = False
+
+
+class NumQ(Count):
+    """The number of topics evaluated.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1}, "r": {"b": 1}}, {"q": {"a": 3}}, "NumQ").mean()
+    2.0
+    """
+
+    family = "counts"
+    formula = "1 for each topic"
+    peers = {"trec_eval": ("num_q",)}
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return np.ones(hits.size)
+
+
+class NumRet(Count):
+    """The number of documents returned.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1}}, {"q": {"a": 3, "b": 2}}, "NumRet").mean()
+    2.0
+    """
+
+    family = "counts"
+    formula = "documents returned"
+    peers = {"trec_eval": ("num_ret",)}
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return hits.retrieved.astype(np.float64)
+
+
+class NumRel(Count):
+    """The number of relevant documents judged.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1, "b": 2}}, {"q": {"a": 3}}, "NumRel").mean()
+    2.0
+    """
+
+    family = "counts"
+    formula = "documents judged `rel` or more"
+    peers = {"trec_eval": ("num_rel",)}
+    rel = Real(1, "the lowest relevant grade")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return hits.n_relevant(self.rel).astype(np.float64)
+
+
+class NumRelRet(Count):
+    """The number of relevant documents returned.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1, "b": 2}}, {"q": {"a": 3}}, "NumRelRet").mean()
+    1.0
+    """
+
+    family = "counts"
+    formula = "documents returned and judged `rel` or more"
+    peers = {"trec_eval": ("num_rel_ret",), "ranx": ("hits",)}
+    rel = Real(1, "the lowest relevant grade")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return hits.relevant(self.rel).count().astype(np.float64)

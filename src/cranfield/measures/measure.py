@@ -1,0 +1,422 @@
+"""What a measure is: a class with a formula, parameters with ranges, and the names people type for it.
+
+Everything said about a measure (help, docs, name parsing, promise tests) comes from its class. The
+grammar is the one the field already types: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; the names of
+trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back to the same measure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+import numpy as np
+
+from cranfield.errors import MeasureError, UnknownMeasureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats
+
+__all__ = [
+    "REGISTRY",
+    "Choice",
+    "Depth",
+    "Gain",
+    "Measure",
+    "Parameter",
+    "Real",
+    "Whole",
+    "measure",
+    "measures",
+    "split",
+]
+
+T = TypeVar("T")
+REGISTRY: dict[str, type[Measure]] = {}
+
+
+class Parameter(ABC, Generic[T]):
+    """A measure's parameter: default, meaning, range; a descriptor, so that `self.k` is its value."""
+
+    name: str
+
+    def __init__(self, default: T, meaning: str) -> None:
+        self.default = default
+        self.meaning = meaning
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Parameter[T]: ...
+    @overload
+    def __get__(self, instance: Measure, owner: type) -> T: ...
+    def __get__(self, instance: Measure | None, owner: type) -> Parameter[T] | T:
+        return self if instance is None else instance.values[self.name]
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is ...
+
+    @property
+    @abstractmethod
+    def range(self) -> str:
+        """Its allowed values, in words."""
+
+    @abstractmethod
+    def read(self, given: Any) -> T:
+        """Turn what was typed into a value; ValueError if it is out of range."""
+
+    def show(self, value: T) -> str:
+        """A value as one would type it."""
+        return str(value)
+
+
+class Real(Parameter[float]):
+    """A real number between `low` and `high`; `open` leaves the ends out."""
+
+    def __init__(
+        self, default: float, meaning: str, low: float = -math.inf, high: float = math.inf, open: bool = False
+    ) -> None:
+        super().__init__(default, meaning)
+        self.low, self.high, self.open = low, high, open
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        if self.low == -math.inf and self.high == math.inf:
+            return "any number"
+        if self.high == math.inf:
+            return f"above {self.low:g}" if self.open else f"{self.low:g} or more"
+        return f"between {self.low:g} and {self.high:g}" + (", exclusive" if self.open else "")
+
+    def read(self, given: Any) -> float:
+        """A number within the range."""
+        value = float(given)
+        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
+        if not inside or not math.isfinite(value):
+            raise ValueError
+        return value
+
+    def show(self, value: float) -> str:
+        """Shortest text that reads back to the same number; 2 rather than 2.0."""
+        return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+class Whole(Parameter[int]):
+    """A whole number, `low` or more."""
+
+    def __init__(self, default: Any, meaning: str, low: int = 1) -> None:
+        super().__init__(default, meaning)
+        self.low = low
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        return f"a whole number, {self.low} or more"
+
+    def read(self, given: Any) -> int:
+        """A whole number within the range."""
+        value = int(given)
+        if value < self.low or value != float(given):
+            raise ValueError
+        return value
+
+
+class Depth(Parameter["int | None"]):
+    """An optional cut-off: None means the whole list."""
+
+    def __init__(self, meaning: str = "how many ranks are looked at") -> None:
+        super().__init__(None, meaning)
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        return "a whole number, 1 or more; the whole list if left out"
+
+    def read(self, given: Any) -> int | None:
+        """A whole number, or None."""
+        if given is None:
+            return None
+        value = int(given)
+        if value < 1 or value != float(given):
+            raise ValueError
+        return value
+
+
+class Choice(Parameter[str]):
+    """One of a few words."""
+
+    def __init__(self, default: str, meaning: str, *others: str) -> None:
+        super().__init__(default, meaning)
+        self.choices = (default, *others)
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        return " | ".join(self.choices)
+
+    def read(self, given: Any) -> str:
+        """One of the choices."""
+        if given not in self.choices:
+            raise ValueError
+        return str(given)
+
+
+class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
+    """What a grade is worth: the grade itself, 2^grade - 1, or a table such as {1:3, 2:9} (other grades: themselves)."""
+
+    def __init__(self) -> None:
+        super().__init__("linear", "what a grade is worth")
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        return "linear | exp2 | a table {grade:gain, …}"
+
+    def read(self, given: Any) -> str | tuple[tuple[float, float], ...]:
+        """A name or a table."""
+        if isinstance(given, str) and given.startswith("{") and given.endswith("}"):
+            pairs = [pair.split(":") for pair in split(given[1:-1])]
+            if any(len(pair) != 2 for pair in pairs):
+                raise ValueError
+            return tuple(sorted((float(grade), float(gain)) for grade, gain in pairs))
+        if isinstance(given, dict):
+            return tuple(sorted((float(grade), float(gain)) for grade, gain in given.items()))
+        if isinstance(given, tuple):
+            return given
+        if given not in ("linear", "exp2"):
+            raise ValueError
+        return str(given)
+
+    def show(self, value: str | tuple[tuple[float, float], ...]) -> str:
+        """As one would type it."""
+        if isinstance(value, str):
+            return value
+        return "{" + ",".join(f"{grade:g}:{gain!r}".removesuffix(".0") for grade, gain in value) + "}"
+
+    @staticmethod
+    def of(value: str | tuple[tuple[float, float], ...], grade: Floats) -> Floats:
+        """The gain of each grade."""
+        if value == "linear":
+            return np.maximum(grade, 0)
+        if value == "exp2":
+            return np.exp2(np.maximum(grade, 0)) - 1
+        gain = np.maximum(grade, 0).astype(np.float64)
+        for level, worth in value:
+            gain[grade == level] = worth  # type: ignore[comparison-overlap]
+        return gain
+
+
+class Measure(ABC):
+    """One way to score one run on one topic. Subclass it, name the parameters, write `score`.
+
+    The docstring's first paragraph is the definition, a doctest in it the worked example.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    formula: ClassVar[str]
+    reference: ClassVar[str]
+    at: ClassVar[str | None] = "k"  # the parameter that stands behind the @; None if there is none
+    aggregate: ClassVar[str] = "mean"  # or "sum", for counts
+    low: ClassVar[float] = 0.0
+    high: ClassVar[float] = 1.0
+    ideal_is_best: ClassVar[bool] = True  # promise: no ranking of the same documents beats the ideal one
+    monotone: ClassVar[bool] = True  # promise: moving a better document up never lowers the score
+    peers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Peers' spellings. `{k}` stands for a parameter; a fixed one follows `=`: "ndcg_burges = nDCG(gain=exp2)"."""
+
+    parameters: ClassVar[dict[str, Parameter[Any]]]
+    values: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        found = {
+            name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
+        }
+        cls.parameters = found
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+        if hasattr(cls, "family"):
+            REGISTRY[cls.name] = cls
+            _aliases.cache_clear()
+
+    def __init__(self, **given: Any) -> None:
+        for key in given:
+            if key not in self.parameters:
+                known = ", ".join(self.parameters) or "no parameters"
+                raise MeasureError(f"{self.name}: no parameter {key!r}; it has {known}")
+        self.values = {}
+        for key, parameter in self.parameters.items():
+            value = given.get(key, parameter.default)
+            if value is ...:
+                raise MeasureError(
+                    f"{self.name} needs {key}: {self.name}@10" if key == self.at else f"{self.name}: {key} is missing"
+                )
+            try:
+                self.values[key] = parameter.read(value)
+            except (TypeError, ValueError, OverflowError):
+                raise MeasureError(f"{self.name}: {key} must be {parameter.range}, got {value}") from None
+
+    @abstractmethod
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+
+    def __str__(self) -> str:
+        shown = [
+            f"{key}={parameter.show(self.values[key])}"
+            for key, parameter in self.parameters.items()
+            if key != self.at and self.values[key] != parameter.default
+        ]
+        text = self.name + (f"({', '.join(shown)})" if shown else "")
+        at = self.values.get(self.at) if self.at else None
+        return text if at is None else f"{text}@{self.parameters[str(self.at)].show(at)}"
+
+    def __repr__(self) -> str:
+        return f"measure({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.values == self.values  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self.values.items())))
+
+
+def split(text: str) -> list[str]:
+    """Split at commas and white space that stand outside brackets.
+
+    >>> split("nDCG@10 AP(rel=2, divide=cut)@5,P@5")
+    ['nDCG@10', 'AP(rel=2, divide=cut)@5', 'P@5']
+    """
+    parts, depth, part = [], 0, ""
+    for char in text:
+        depth += (char in "({[") - (char in ")}]")
+        if depth == 0 and (char.isspace() or char == ","):
+            if part:
+                parts.append(part)
+            part = ""
+        else:
+            part += char
+    return [*parts, part] if part else parts
+
+
+def measures(given: str | Measure | Iterable[str | Measure], rel: float | None = None) -> dict[str, Measure]:
+    """Measures by the names they were given: one text, or several texts and measures.
+
+    >>> list(measures("nDCG@10 map")), str(measures("map")["map"])
+    (['nDCG@10', 'map'], 'AP')
+    """
+    items = [given] if isinstance(given, (str, Measure)) else list(given)
+    answer: dict[str, Measure] = {}
+    for item in items:
+        if isinstance(item, Measure):
+            answer[str(item)] = item
+            continue
+        for text in split(item):
+            answer[text] = measure(text, rel)
+    if not answer:
+        raise MeasureError("no measure given; try nDCG@10")
+    return answer
+
+
+GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([\d.]+))?\s*", re.DOTALL)
+
+
+def measure(text: str, rel: float | None = None) -> Measure:
+    """The measure that a name means. `rel` is the lowest relevant grade where the name does not give one.
+
+    >>> measure("ndcg_cut_10"), measure("mrr@5"), measure("AP( rel=2 )@100")
+    (measure('nDCG@10'), measure('RR@5'), measure('AP(rel=2)@100'))
+    """
+    cls, given = _read(text)
+    if rel is not None and "rel" in cls.parameters:
+        given.setdefault("rel", rel)
+    return cls(**given)
+
+
+def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
+    match = GRAMMAR.fullmatch(text)
+    names, templates = _aliases()
+    if match:
+        name, inside, at = match.groups()
+        fixed: dict[str, Any] = {}
+        cls = REGISTRY.get(name)
+        if cls is None and name in names:
+            cls, fixed = names[name]
+        if cls is None:
+            folded = [known for known in REGISTRY if known.lower() == name.lower()]
+            cls = REGISTRY[folded[0]] if len(folded) == 1 else None
+        if cls is not None:
+            return cls, {**fixed, **_arguments(cls, text, inside, at)}
+    for pattern, cls, fixed in templates:
+        found = pattern.fullmatch(text.strip())
+        if found:
+            return cls, {**fixed, **found.groupdict()}
+    raise UnknownMeasureError(_unknown(text, [*REGISTRY, *names]))
+
+
+def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for pair in split(inside or ""):
+        key, equals, value = pair.partition("=")
+        key = {"cutoff": "k"}.get(key.strip(), key.strip())
+        if not equals:
+            raise MeasureError(f"{text}: expected name=value inside the brackets, found {pair!r}")
+        given[key] = value.strip().strip("'\"")
+    if at is not None:
+        if cls.at is None:
+            raise MeasureError(f"{text}: {cls.name} takes no cut-off")
+        given[cls.at] = at
+    return given
+
+
+Alias = tuple["type[Measure]", dict[str, Any]]
+
+
+class _Aliases:
+    """Peers' names, compiled once and again after a measure was added."""
+
+    def __init__(self) -> None:
+        self.ready: tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]] | None = None
+
+    def cache_clear(self) -> None:
+        self.ready = None
+
+    def __call__(self) -> tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
+        if self.ready is None:
+            names: dict[str, Alias] = {}
+            templates = []
+            for cls in REGISTRY.values():
+                for spelling in (s for spellings in cls.peers.values() for s in spellings):
+                    shape, _, means = (part.strip() for part in spelling.partition(" = "))
+                    fixed = _fixed(cls, means)
+                    if "{" in shape:
+                        pattern = re.escape(shape).replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
+                        templates.append((re.compile(pattern), cls, fixed))
+                    else:
+                        names.setdefault(shape, (cls, fixed))
+            self.ready = names, templates
+        return self.ready
+
+
+_aliases = _Aliases()
+
+
+def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:
+    match = GRAMMAR.fullmatch(re.sub(r"@\{.*\}$", "", means)) if means else None
+    return _arguments(cls, means, match[2], match[3]) if match else {}
+
+
+def _unknown(text: str, names: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(re.split(r"[@(]", text)[0], names, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"no measure {text!r}{hint} (cranfield measures lists all)"

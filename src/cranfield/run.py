@@ -1,0 +1,205 @@
+"""A run: what one system answered, in order.
+
+The order is by score, highest first. Documents with equal scores are ordered by id, as bytes,
+descending, unless the conventions say otherwise; the rank column of a file decides nothing. The
+kernels implement this rule, `Order` names its variants.
+
+A run keeps what it was made from (the bytes of a file, a mapping, columns) and hands that to the
+kernels, so that scoring a large file never builds seven million Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.errors import BadLineError, DataError, DuplicateError
+from cranfield.kernels import (
+    Fault,
+    FaultError,
+    Found,
+    Index,
+    Layout,
+    Order,
+    Strings,
+    Table,
+    decode,
+    encode,
+    hits_of_mapping,
+    hits_of_table,
+    hits_of_text,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.kernels.table import Buffer
+
+__all__ = ["Order", "Run", "Text", "bad_line"]
+
+
+class Text:
+    """The bytes of a file of lines, its layout, and the name to use in messages."""
+
+    def __init__(self, buffer: Buffer, layout: Layout, where: str, lenient: bool = False) -> None:
+        self.buffer = buffer
+        self.layout = layout
+        self.where = where
+        self.lenient = lenient
+
+
+class Run:
+    """What one system answered. Make one from a mapping, or with `read_run` from a file or a frame.
+
+    >>> run = Run({"q1": {"d1": 0.5, "d2": 0.9}}, name="bm25")
+    >>> run["q1"]
+    [('d2', 0.9), ('d1', 0.5)]
+    """
+
+    def __init__(
+        self, source: Mapping[str, Mapping[str, float]] | Text | Table, name: str = "run", tag: str | None = None
+    ) -> None:
+        if not isinstance(source, (Mapping, Text, Table)):
+            raise DataError(f"a run is made from {{topic: {{document: score}}}}, found {type(source).__name__}")
+        self.source = source
+        self.name = name
+        self._tag = tag
+        self._table: Table | None = source if isinstance(source, Table) else None
+
+    @property
+    def tag(self) -> str | None:
+        """The system's own name for the run: the last column of the last line."""
+        if self._tag is None and isinstance(self.source, Text) and len(self.table.label):
+            self._tag = decode(self.table.labels[int(self.table.label[-1])])
+        return self._tag
+
+    @property
+    def table(self) -> Table:
+        """The rows as columns, in the order given."""
+        if self._table is None:
+            source = self.source
+            if isinstance(source, Text):
+                try:
+                    self._table = parse(source.buffer, source.layout, source.lenient)
+                except FaultError as error:
+                    raise bad_line(source, error.fault) from None
+            else:
+                assert isinstance(source, Mapping)
+                self._table = _table_of(source)
+        return self._table
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics answered, in the order given."""
+        return list(self.source) if isinstance(self.source, Mapping) else self.table.topics.text()
+
+    def __len__(self) -> int:
+        return len(self.table.value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.topics)
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self.topics
+
+    def __getitem__(self, topic: str) -> list[tuple[str, float]]:
+        return self.ranking(topic)
+
+    def ranking(self, topic: str, order: Order = Order()) -> list[tuple[str, float]]:  # noqa: B008
+        """One topic's documents and scores, best first."""
+        from cranfield.kernels.twin import rank
+
+        if topic not in self:
+            raise DataError(f"{self.name}: no topic {topic!r}; it has {len(self.topics)} others")
+        numbers = {name: i for i, name in enumerate(self.table.topics)}
+        rows = np.flatnonzero(self.table.topic == numbers[encode(topic)])
+        documents = [self.table.documents[int(i)] for i in rows]
+        scores = self.table.value[rows]
+        best, _, _ = rank(documents, scores, order)
+        return [(decode(documents[i]), float(scores[i])) for i in best]
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """The run as `{topic: {document: score}}`, in the order given; the last of two equal documents stays."""
+        topics = self.table.topics.text()
+        answer: dict[str, dict[str, float]] = {topic: {} for topic in topics}
+        rows = zip(self.table.topic.tolist(), self.table.documents, self.table.value.tolist(), strict=True)
+        for t, document, score in rows:
+            answer[topics[t]][decode(document)] = score
+        return answer
+
+    def hits(self, index: Index, order: Order, threads: int = 1) -> Found:
+        """The judged documents that the run returned, and where: the join with an index of judgments."""
+        source = self.source
+        if isinstance(source, Text):
+            try:
+                found: Found = hits_of_text(index, source.buffer, source.layout, order, source.lenient, threads)
+            except FaultError as error:
+                raise bad_line(source, error.fault) from None
+            self._tag = self._tag or found.tag
+            return found
+        if isinstance(source, Mapping) and not (order.collapse or order.drop_self):
+            return hits_of_mapping(index, source, order)  # type: ignore[no-any-return]
+        try:
+            return hits_of_table(index, self.table, order)  # type: ignore[no-any-return]
+        except FaultError as error:
+            raise _duplicate_row(self, error.fault.offset) from None
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name}>"
+
+
+def _table_of(run: Mapping[str, Mapping[str, float]]) -> Table:
+    sizes, documents, scores = [], [], []
+    for topic, answers in run.items():
+        if not isinstance(topic, str) or not isinstance(answers, Mapping):
+            raise DataError(f"a run maps a topic's id (text) to {{document: score}}, found {topic!r}: {answers!r:.60}")
+        sizes.append(len(answers))
+        documents += [encode(document) for document in answers]
+        scores += list(answers.values())
+    value = np.array(scores, np.float64)
+    if np.isnan(value).any():
+        raise DataError("a run's scores must be numbers, found nan")
+    number = np.arange(len(run), dtype=np.int32)
+    return Table(
+        Strings.of(encode(topic) for topic in run),
+        np.repeat(number, sizes),
+        Strings.of(documents),
+        value,
+        Strings.of([]),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.int64),
+    )
+
+
+def _duplicate_row(run: Run, row: int) -> DuplicateError:
+    topic = decode(run.table.topics[int(run.table.topic[row])])
+    document = decode(run.table.documents[row])
+    return DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}")
+
+
+def bad_line(source: Text, fault: Fault) -> BadLineError:
+    """Word what is wrong with a line: where, what was expected, what was found."""
+    buffer, layout = source.buffer, source.layout
+    line = bytes(buffer[: fault.offset]).count(b"\n") + 1
+    end = bytes(buffer[fault.offset : fault.offset + 65536]).find(b"\n")
+    raw = bytes(buffer[fault.offset : fault.offset + (end if end >= 0 else 65536)])
+    fields = raw.split()
+    if fault.why == "blank":
+        return BadLineError(
+            source.where, line, f"expected {layout.fewest} columns ({layout.columns}), found a blank line"
+        )
+    if fault.why == "columns":
+        few = f"expected {layout.fewest} columns ({layout.columns}), found {len(fields)}"
+        return BadLineError(source.where, line, few)
+    if fault.why == "value":
+        name = layout.columns.split()[layout.value]
+        shown = decode(fields[layout.value])[:60]
+        kind = "a finite number" if layout.finite else "a number"
+        return BadLineError(
+            source.where, line, f"expected {kind} in column {layout.value + 1} ({name}), found {shown!r}"
+        )
+    topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
+    return DuplicateError(source.where, line, f"document {document!r} stands twice for topic {topic!r}")
