@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # a type checker takes it for True; importing typing would cost more than all the rest here
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from cranfield.collection import Qrels
     from cranfield.conventions import PRESETS, Conventions
     from cranfield.errors import CranfieldError

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import DataError, DuplicateError
-from cranfield.kernels import FaultError, Index, Strings, Table, decode, encode, parse
-from cranfield.run import Text, bad_line
+from cranfield.kernels import FaultError, Index, Strings, Table, decode, parse
+from cranfield.run import Text, bad_line, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ class Qrels:
                 raise bad_line(source, error.fault) from None
         if not isinstance(source, Mapping):
             raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")
-        return _table_of(source)
+        return table_of(source, "qrels", "grade")
 
     def _refuse_duplicates(self) -> None:
         again = np.flatnonzero(self.index.first != np.arange(len(self.topic)))
@@ -83,6 +83,20 @@ class Qrels:
             line = bytes(self._where.buffer[: int(self._start[row])]).count(b"\n") + 1
         where = self._where.where if self._where is not None else self.name
         raise DuplicateError(where, line, f"document {document!r} is judged twice for topic {topic!r}")
+
+    @property
+    def table(self) -> Table:
+        """The judgments as columns, grouped by topic."""
+        return Table(
+            self._names,
+            self.topic,
+            self.documents,
+            self.grade,
+            self.labels,
+            self.label,
+            np.zeros(0, np.int64),
+            self.skipped,
+        )
 
     @cached_property
     def topics(self) -> list[str]:
@@ -113,26 +127,3 @@ class Qrels:
 
     def __repr__(self) -> str:
         return f"<Qrels {self.name}: {len(self.topics)} topics, {len(self)} judgments>"
-
-
-def _table_of(qrels: Mapping[str, Mapping[str, float]]) -> Table:
-    sizes, documents, grades = [], [], []
-    for topic, judged in qrels.items():
-        if not isinstance(topic, str) or not isinstance(judged, Mapping):
-            raise DataError(f"qrels map a topic's id (text) to {{document: grade}}, found {topic!r}: {judged!r:.60}")
-        sizes.append(len(judged))
-        for document, grade in judged.items():
-            if not isinstance(document, str) or isinstance(grade, (str, bytes)) or not np.isfinite(grade):
-                expected = "expected a document's id (text) and a finite grade"
-                raise DataError(f"topic {topic!r}: {expected}, found {document!r}: {grade!r}")
-            documents.append(encode(document))
-            grades.append(float(grade))
-    return Table(
-        Strings.of(encode(topic) for topic in qrels),
-        np.repeat(np.arange(len(qrels), dtype=np.int32), sizes),
-        Strings.of(documents),
-        np.array(grades, np.float64),
-        Strings.of([]),
-        np.zeros(0, np.int32),
-        np.zeros(0, np.int64),
-    )

@@ -8,6 +8,7 @@ is a peer's set of answers.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from cranfield.errors import ConventionError
@@ -22,6 +23,16 @@ __all__ = ["PRESETS", "Conventions", "conventions"]
 @dataclass(frozen=True)
 class Conventions:
     """How ties, gaps and odd grades are treated. The defaults are those of trec_eval 10 with `-c`.
+
+    - `ties`: which of two documents with equal scores comes first
+    - `scores`: compared as doubles, or rounded to 32 bits before
+    - `missing`: a judged topic that the run lacks scores 0, is left out of the mean, or stops the evaluation
+    - `no_relevant`: a topic without relevant documents scores 0, or is left out
+    - `unjudged`: documents without a judgment count as irrelevant, or are dropped before ranks are counted
+    - `negative`: a grade below 0 is no judgment, or one of 0
+    - `duplicates`: a document that stands twice in a topic is an error, or one of the two counts
+    - `collapse`: cut document ids at this text (passages `doc#3` count as their document, the best one decides)
+    - `drop_self`: leave out a document whose id is the topic's
 
     >>> Conventions(missing="skip").missing
     'skip'
@@ -38,11 +49,16 @@ class Conventions:
     drop_self: bool = False
 
     def __post_init__(self) -> None:
-        kinds = get_type_hints(Conventions)
-        for field in fields(self):
-            value, choices = getattr(self, field.name), get_args(kinds[field.name])
-            if choices and value not in choices:
-                raise ConventionError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
+        for name, choices in _choices().items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ConventionError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        if not isinstance(self.collapse, str):
+            raise ConventionError(
+                f"collapse must be the text to cut document ids at, such as '#', got {self.collapse!r}"
+            )
+        if not isinstance(self.drop_self, bool):
+            raise ConventionError(f"drop_self must be True or False, got {self.drop_self!r}")
 
     @property
     def order(self) -> Order:
@@ -61,13 +77,20 @@ class Conventions:
         return asdict(self)
 
 
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The answers that each convention allows, read from the annotations once: that takes a millisecond."""
+    kinds = get_type_hints(Conventions)
+    return {name: get_args(kind) for name, kind in kinds.items() if get_args(kind)}
+
+
 # Each is what the peer does by default; docs/conventions.md says how each was found out.
 PRESETS: dict[str, Conventions] = {
     "cranfield": Conventions(),
     "trec_eval-10": Conventions(missing="error"),
     "trec_eval-9": Conventions(scores="single", missing="skip"),
     "ir_measures": Conventions(scores="single", duplicates="last"),
-    "ranx": Conventions(ties="input-order", missing="error", duplicates="last"),
+    "ranx": Conventions(ties="input-order", missing="error", negative="irrelevant", duplicates="last"),
     "beir": Conventions(scores="single", missing="skip", duplicates="last", drop_self=True),
 }
 

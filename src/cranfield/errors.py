@@ -4,6 +4,7 @@ CranfieldError
 ├── DataError (ValueError)            a file or a value that cannot be evaluated
 │   ├── BadLineError                  file:line: what was expected, what was found
 │   │   └── DuplicateError            the same document twice for one topic
+│   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
 │   └── TopicError                    a topic that is missing where one is needed
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 __all__ = [
     "BadLineError",
+    "ContradictionError",
     "ConventionError",
     "CranfieldError",
     "DataError",
@@ -53,6 +55,10 @@ class BadLineError(DataError):
 
 class DuplicateError(BadLineError):
     """The same document twice for one topic."""
+
+
+class ContradictionError(DataError):
+    """A judge who prefers each of two documents to the other."""
 
 
 class FormatError(DataError):

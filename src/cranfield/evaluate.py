@@ -1,31 +1,42 @@
 """Runs × qrels × measures → Scores.
 
 Judgments are indexed once; each run is then one pass over its bytes. `Evaluator` keeps the index for
-many runs (a training loop, a leaderboard), `evaluate` is the one call for everything else.
+many runs (a training loop, a leaderboard), `evaluate` is the one call for everything else. A run is
+opened by the thread that scores it and let go afterwards, so a hundred large files cost no more
+memory than the few in work.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.conventions import Conventions, conventions
-from cranfield.errors import DataError, TopicError
+from cranfield.absent import Absent
+from cranfield.conventions import conventions
+from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
+from cranfield.formats.streams import is_source
 from cranfield.hits import Judgments, join
 from cranfield.measures import measures
-from cranfield.scores import Absent, Scores
+from cranfield.run import Run
+from cranfield.scores import Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
 
     from cranfield.collection import Qrels
+    from cranfield.conventions import Conventions
     from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats, Ints
     from cranfield.measures import Measure
-    from cranfield.run import Run
+
+    Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
 
 __all__ = ["Evaluator", "evaluate"]
 
@@ -39,27 +50,39 @@ def evaluate(
     topics: Iterable[str] | None = None,
     conventions: Conventions | str | Mapping[str, Any] | None = None,
     threads: int | None = None,
+    lenient: bool = False,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
 
-    `qrels` and each run may be a path, a mapping `{topic: {document: value}}`, a frame (pandas, Polars, pyarrow, DuckDB)
-    or a `Qrels` / `Run`. Several runs are a list, or a mapping of names to any of these. Single conventions can be given
-    by name: `evaluate(qrels, run, "AP", missing="skip")`.
+    `qrels` and each run may be a path, a mapping `{topic: {document: value}}`, a frame (pandas, Polars, pyarrow,
+    DuckDB) or a `Qrels` / `Run`. Several runs are a list, a generator, or a mapping of names to any of these. `rel` is
+    the lowest relevant grade of measures that do not say so themselves, `topics` a subset to evaluate. Single
+    conventions can be given by name: `evaluate(qrels, run, "AP", missing="skip")`. `lenient` skips and counts
+    malformed lines.
 
     >>> scores = evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5, "d2": 0.9}}, "RR nDCG@10")
     >>> scores.mean("RR")
     0.5
     """
-    evaluator = Evaluator(qrels, measures, rel=rel, topics=topics, conventions=conventions, threads=threads, **changes)
+    evaluator = Evaluator(
+        qrels,
+        measures,
+        rel=rel,
+        topics=topics,
+        conventions=conventions,
+        threads=threads,
+        lenient=lenient,
+        **changes,
+    )
     return evaluator.evaluate(runs)
 
 
 class Evaluator:
-    """Judgments indexed once, ready to score any number of runs.
+    """Judgments indexed once, ready to score any number of runs. Takes what `evaluate` takes, less the runs.
 
     >>> evaluator = Evaluator({"q1": {"d1": 1}}, "RR")
-    >>> [evaluator.evaluate(run).mean() for run in ({"q1": {"d1": 1}}, {"q1": {"d1": 1, "d2": 2}})]
+    >>> [float(evaluator.evaluate(run)) for run in ({"q1": {"d1": 1}}, {"q1": {"d1": 1, "d2": 2}})]
     [1.0, 0.5]
     """
 
@@ -72,117 +95,171 @@ class Evaluator:
         topics: Iterable[str] | None = None,
         conventions: Conventions | str | Mapping[str, Any] | None = None,
         threads: int | None = None,
+        lenient: bool = False,
+        qrels_format: str | None = None,
+        run_format: str | None = None,
         **changes: Any,
     ) -> None:
         self.measures = _measures(measures, rel)
         self.conventions = _conventions(conventions, **changes)
-        self.qrels: Qrels = as_qrels(qrels)
+        self.threads = _threads(threads)
+        self.lenient = lenient
+        self.run_format = run_format
+        self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.judgments = Judgments(self.qrels, self.conventions.negative)
-        self.threads = threads or _cores()
-        self.wanted = _subset(self.qrels, topics)
+        self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
 
     def hits(self, run: Any) -> Hits:
         """One run seen through the judgments."""
-        [only] = as_runs(run)
-        return self._look(only)[0]
+        [only] = self._open(run)
+        found = only.hits(self.qrels.index, self.conventions.order, self.threads)
+        return join(found, self.judgments, self.conventions)
 
-    def evaluate(self, runs: Any, progress: Callable[[int, int], None] | None = None) -> Scores:
-        """Score one run or several; `progress` is told after each run how many of how many are done."""
-        named = as_runs(runs)
-        rows: list[_Row | None] = [None] * len(named)
-        names = _distinct([run.name for run in named])
+    def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
+        """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
+        rows: dict[int, list[_Row]] = {}
 
-        def work(i: int, threads: int) -> None:
-            hits, others, skipped = self._look(named[i], threads)
-            rows[i] = _Row(self._score(hits), hits.retrieved, others, skipped)
+        def work(i: int, item: Any, threads: int) -> None:
+            rows[i] = [self._row(run, threads) for run in self._open(item)]
 
-        _spread(work, len(named), self.threads, progress)
-        return self._scores(names, named, [row for row in rows if row is not None])
+        _spread(work, self._items(runs), self.threads, progress)
+        return self._scores([row for i in sorted(rows) for row in rows[i]])
 
-    def _look(self, run: Run, threads: int | None = None) -> tuple[Hits, list[str], int]:
-        found = run.hits(self.qrels.index, self.conventions.order, threads or self.threads)
-        return join(found, self.judgments, self.conventions), found.others, len(found.skipped)
+    def _items(self, runs: Any) -> list[Any] | Iterator[Any]:
+        """The runs one by one, files among them still closed."""
+        if isinstance(runs, (list, tuple)) and all(isinstance(run, (str, os.PathLike, Run)) for run in runs):
+            return list(runs)
+        if isinstance(runs, Mapping) and all(isinstance(run, (str, os.PathLike)) for run in runs.values()):
+            return [{name: run} for name, run in runs.items()]
+        if isinstance(runs, Iterator) and not is_source(runs) and not hasattr(runs, "__arrow_c_stream__"):
+            from cranfield.formats.rows import is_row
 
-    def _score(self, hits: Hits) -> Any:
+            first = list(islice(runs, 1))
+            rest = chain(first, runs)
+            return rest if not (first and is_row(first[0])) else self._open(rest)
+        return self._open(runs)
+
+    def _open(self, given: Any) -> list[Run]:
+        return as_runs(given, self.run_format, self.lenient)
+
+    def _row(self, run: Run, threads: int) -> _Row:
+        found = run.hits(self.qrels.index, self.conventions.order, threads)
+        hits = join(found, self.judgments, self.conventions)
+        lacking = (found.retrieved == 0) & self.wanted
+        if self.conventions.missing == "error" and lacking.any():
+            topic = self.qrels.topics[int(np.argmax(lacking))]
+            hint = 'use missing="zero" to score it 0 or missing="skip" to leave it out'
+            raise TopicError(f"topic {topic!r} is judged but missing from {run.name} ({hint})")
         values = np.empty((len(self.measures), hits.size))
         for i, measure in enumerate(self.measures.values()):
-            values[i] = measure.score(hits)
-        return values
+            values[i] = measure(hits)
+        tag = None if hasattr(run.source, "keys") else run.tag
+        skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
+        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped))
 
-    def _scores(self, names: list[str], runs: list[Run], rows: list[_Row]) -> Scores:
-        topics = self.qrels.topics
-        relevant = {float(m.values["rel"]) for m in self.measures.values() if "rel" in m.values} or {1.0}
-        barren = self.judgments.relevant(min(relevant)) == 0
-        retrieved = np.array([row.retrieved for row in rows]).reshape(len(rows), len(topics))
+    def _scores(self, rows: list[_Row]) -> Scores:
+        if not rows:
+            raise DataError("no run given")
+        names = distinct([row.name for row in rows])
+        retrieved = np.stack([row.retrieved for row in rows])
+        barren = self._barren()
         counted = np.broadcast_to(self.wanted, retrieved.shape).copy()
-        absent = Absent(no_relevant=_names(topics, barren & self.wanted))
-        for name, row, given in zip(names, rows, retrieved, strict=True):
-            lacking = _names(topics, (given == 0) & self.wanted)
+        if self.conventions.missing == "skip":
+            counted &= retrieved > 0
+        if self.conventions.no_relevant == "skip":
+            counted &= ~barren
+        values = np.stack([row.values for row in rows])
+        if not counted.all():
+            values[~np.broadcast_to(counted[:, None, :], values.shape)] = np.nan
+        kept: Any = slice(None) if self.wanted.all() else self.wanted
+        return Scores(
+            runs=names,
+            tags=[row.tag for row in rows],
+            measures=self.measures,
+            topics=self._named(self.wanted),
+            values=values[:, :, kept],
+            counted=counted[:, kept],
+            retrieved=retrieved[:, kept],
+            absent=self._absent(names, rows, barren),
+            conventions=self.conventions,
+        )
+
+    def _barren(self) -> npt.NDArray[np.bool_]:
+        """The topics without a relevant document, at the lowest grade that any of the measures calls relevant."""
+        grades = [float(m.values["rel"]) for m in self.measures.values() if "rel" in m.values]
+        barren: npt.NDArray[np.bool_] = self.judgments.relevant(min(grades, default=1.0)) == 0
+        return barren
+
+    def _absent(self, names: list[str], rows: list[_Row], barren: npt.NDArray[np.bool_]) -> Absent:
+        absent = Absent(no_relevant=self._named(barren & self.wanted), not_judged=self.not_judged)
+        absent.skipped_qrels = len(self.qrels.skipped)
+        for name, row in zip(names, rows, strict=True):
+            lacking = self._named((row.retrieved == 0) & self.wanted)
             if lacking:
                 absent.missing[name] = lacking
             if row.others:
                 absent.unjudged[name] = row.others
             if row.skipped:
                 absent.skipped[name] = row.skipped
-        if self.conventions.missing == "error" and absent.missing:
-            name, lacking = next(iter(absent.missing.items()))
-            hint = 'use missing="zero" to score it 0 or missing="skip" to leave it out'
-            raise TopicError(f"topic {lacking[0]!r} is judged but missing from {name} ({hint})")
-        if self.conventions.missing == "skip":
-            counted &= retrieved > 0
-        if self.conventions.no_relevant == "skip":
-            counted &= ~barren
-        values = np.array([row.values for row in rows]).reshape(len(rows), len(self.measures), len(topics))
-        kept = self.wanted if not self.wanted.all() else slice(None)
-        return Scores(
-            runs=names,
-            tags=[run.tag if not hasattr(run.source, "keys") else None for run in runs],
-            measures=self.measures,
-            topics=[t for t, w in zip(topics, self.wanted, strict=True) if w],
-            values=values[:, :, kept],
-            counted=counted[:, kept],
-            retrieved=retrieved[:, kept],
-            absent=absent,
-            conventions=self.conventions,
-        )
+        return absent
+
+    def _named(self, mask: npt.NDArray[np.bool_]) -> list[str]:
+        return [self.qrels.topics[i] for i in np.flatnonzero(mask).tolist()]
 
 
-@dataclass
 class _Row:
-    values: Any
-    retrieved: Any
-    others: list[str] = field(default_factory=list)
-    skipped: int = 0
+    """What remains of a run once it is scored."""
+
+    __slots__ = ("name", "others", "retrieved", "skipped", "tag", "values")
+
+    def __init__(
+        self, name: str, tag: str | None, values: Floats, retrieved: Ints, others: list[str], skipped: int
+    ) -> None:
+        self.name = name
+        self.tag = tag
+        self.values = values
+        self.retrieved = retrieved
+        self.others = others
+        self.skipped = skipped
 
 
-def _names(topics: list[str], mask: Any) -> list[str]:
-    return [topics[i] for i in np.flatnonzero(mask)]
-
-
-def _subset(qrels: Qrels, topics: Iterable[str] | None) -> Any:
+def _subset(qrels: Qrels, topics: Iterable[str] | None, lenient: bool) -> tuple[npt.NDArray[np.bool_], list[str]]:
+    """Which judged topics are wanted, and which wanted ones are not judged (an error unless lenient)."""
     if topics is None:
-        return np.ones(len(qrels.topics), bool)
-    wanted = set(topics)
-    unknown = wanted - set(qrels.topics)
-    if unknown:
-        raise TopicError(
-            f"topic {min(unknown)!r} is not judged in {qrels.name} ({len(unknown)} of {len(wanted)} are not)"
+        return np.ones(len(qrels.topics), bool), []
+    wanted = dict.fromkeys([topics] if isinstance(topics, str) else topics)
+    judged = set(qrels.topics)
+    unknown = [topic for topic in wanted if topic not in judged]
+    if not wanted:
+        raise TopicError("no topic to evaluate: the list of topics is empty")
+    if unknown and (not lenient or len(unknown) == len(wanted)):
+        share = (
+            f"{len(unknown)} of the {len(wanted)} topics asked for are not" if len(wanted) > 1 else "nothing to score"
         )
-    return np.array([topic in wanted for topic in qrels.topics])
+        raise TopicError(f"topic {unknown[0]!r} is not judged in {qrels.name} ({share})")
+    return np.array([topic in wanted for topic in qrels.topics]), unknown
 
 
-def _distinct(names: list[str]) -> list[str]:
-    seen: dict[str, int] = {}
-    answer = []
+def distinct(names: list[str]) -> list[str]:
+    """The names with #2, #3 … behind those that were there before."""
+    taken, answer = set(names), []
+    seen: set[str] = set()
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        answer.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        unique, n = name, 2
+        while unique in seen or (unique != name and unique in taken):
+            unique, n = f"{name}#{n}", n + 1
+        seen.add(unique)
+        answer.append(unique)
     return answer
 
 
-def _cores() -> int:
+def _threads(given: int | None) -> int:
+    if given is not None:
+        if given < 1:
+            raise ConventionError(f"threads must be 1 or more, got {given}")
+        return given
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -190,45 +267,53 @@ def _cores() -> int:
 
 
 def _spread(
-    work: Callable[[int, int], None], jobs: int, threads: int, progress: Callable[[int, int], None] | None
+    work: Callable[[int, Any, int], None],
+    items: list[Any] | Iterator[Any],
+    threads: int,
+    progress: Progress | None,
 ) -> None:
-    """Run the jobs: several at a time with one thread each, or one at a time with all threads if they are few."""
-    if jobs < 2 * threads or threads == 1:
-        for i in range(jobs):
-            work(i, threads)
-            if progress:
-                progress(i + 1, jobs)
+    """Do the work on each item: one by one with all threads where they are few, else several at a time with one each."""
+    total = len(items) if isinstance(items, list) else None
+    tell = progress or (lambda done, total: None)
+    if threads == 1 or (total is not None and total < 2 * threads):
+        for i, item in enumerate(items):
+            work(i, item, threads)
+            tell(i + 1, total)
         return
     import threading
 
-    todo = iter(range(jobs))
+    todo = enumerate(items)
     lock = threading.Lock()
-    done: list[int] = []
+    done = 0
     failed: dict[int, BaseException] = {}
+    stop = False
 
     def worker() -> None:
-        while not failed:
-            with lock:
-                i = next(todo, None)
-            if i is None:
-                return
+        nonlocal done
+        i = -1
+        while not failed and not stop:
             try:
-                work(i, 1)
+                with lock:  # a generator cannot be asked by two threads at once
+                    i, item = next(todo, (-1, None))
+                if i < 0:
+                    return
+                work(i, item, 1)
+                with lock:
+                    done += 1
+                    tell(done, total)
             except BaseException as error:  # handed to the caller below
                 failed[i] = error
-                return
-            with lock:
-                done.append(i)
-                if progress:
-                    progress(len(done), jobs)
 
     pool = [threading.Thread(target=worker, daemon=True) for _ in range(threads)]
     for thread in pool:
         thread.start()
-    for thread in pool:
-        thread.join()
+    try:
+        for thread in pool:
+            thread.join()
+    finally:
+        stop = True  # Ctrl-C ends up here: the threads finish the run in hand and no other
     if failed:
-        raise failed[min(failed)]
+        raise failed[min(failed)]  # the first in the order given, whichever thread was faster
 
 
 _measures = measures

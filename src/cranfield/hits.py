@@ -27,7 +27,8 @@ Mask = npt.NDArray[np.bool_]
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
     """Part / whole, and 0 where the whole is 0."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    return np.divide(part, whole, out=np.zeros(part.shape), where=whole != 0)
+    answer: Floats = np.divide(part, whole, out=np.zeros(part.shape), where=whole != 0)
+    return answer
 
 
 class Judgments:
@@ -64,9 +65,13 @@ class Judgments:
     @cached_property
     def ideal(self) -> Hits:
         """The hits of a perfect run: every document of a grade above 0, best first."""
-        kept = self.grade > 0
+        return self.best(self.grade)
+
+    def best(self, worth: Floats) -> Hits:
+        """The hits of a perfect run where each judged document is worth this much: those above 0, best first."""
+        kept = worth > 0
         topic, grade = self.topic[kept], self.grade[kept]
-        order = np.lexsort((-grade, topic))
+        order = np.lexsort((-worth[kept], topic))
         topic, grade = topic[order], grade[order]
         counts = np.bincount(topic, minlength=self.size)
         rank = _within(counts, topic)
@@ -76,7 +81,8 @@ class Judgments:
 def _within(counts: npt.NDArray[Any], topic: Ints) -> Ints:
     """Number the rows of each topic 1, 2, 3 …"""
     start = np.cumsum(counts) - counts
-    return (np.arange(len(topic)) - start[topic] + 1).astype(np.int32)
+    rank: Ints = (np.arange(len(topic)) - start[topic] + 1).astype(np.int32)
+    return rank
 
 
 class Hits:
@@ -86,6 +92,17 @@ class Hits:
     `sum`, `count`, `first` and `last`; walk down the ranks with `nth`, `running_sum` and `running_product`.
     All of these return arrays over hits (`rank`-like) or over topics (`sum`-like).
     """
+
+    judgments: Judgments
+    topic: Ints
+    rank: Ints
+    grade: Floats
+    tied_from: Ints
+    tied_to: Ints
+    retrieved: Ints
+    _relevant: dict[float, Hits]
+    _wider: Hits
+    _kept: Any
 
     def __init__(
         self, judgments: Judgments, topic: Ints, rank: Ints, grade: Floats, first: Ints, last: Ints, retrieved: Ints
@@ -97,6 +114,16 @@ class Hits:
         self.tied_from = first
         self.tied_to = last
         self.retrieved = retrieved
+        self._relevant: dict[float, Hits] = {}
+
+    def __getattr__(self, column: str) -> Any:
+        """The columns of a narrowed view are cut out of the wider one when they are first asked for."""
+        wider = self.__dict__.get("_wider")
+        if wider is None or column not in ("topic", "rank", "grade", "tied_from", "tied_to"):
+            raise AttributeError(f"'Hits' object has no attribute {column!r}")
+        values = getattr(wider, column)[self._kept]
+        setattr(self, column, values)
+        return values
 
     @property
     def size(self) -> int:
@@ -110,27 +137,30 @@ class Hits:
 
     def where(self, mask: Mask) -> Hits:
         """The hits that `mask` marks; ranks and the number retrieved stay."""
-        return Hits(
-            self.judgments,
-            self.topic[mask],
-            self.rank[mask],
-            self.grade[mask],
-            self.tied_from[mask],
-            self.tied_to[mask],
-            self.retrieved,
-        )
+        view = Hits.__new__(Hits)
+        view.judgments, view.retrieved, view._relevant = self.judgments, self.retrieved, {}
+        view._wider, view._kept = self, np.flatnonzero(mask)
+        return view
 
     def top(self, k: int | None) -> Hits:
         """The hits at ranks 1 to k, as if no more than k had been retrieved; all of them if k is None."""
         if k is None:
             return self
+        if k >= self._deepest:
+            return self
         kept = self.where(self.rank <= k)
         kept.retrieved = np.minimum(self.retrieved, k)
         return kept
 
+    @cached_property
+    def _deepest(self) -> int:
+        return int(self.retrieved.max(initial=0))
+
     def relevant(self, rel: float = 1) -> Hits:
         """The hits of grade `rel` or more."""
-        return self.where(self.grade >= rel)
+        if rel not in self._relevant:
+            self._relevant[rel] = self.where(self.grade >= rel)
+        return self._relevant[rel]
 
     def nonrelevant(self, rel: float = 1) -> Hits:
         """The hits judged below `rel`; negative grades are no judgments."""
@@ -156,7 +186,7 @@ class Hits:
     def sum(self, values: npt.ArrayLike) -> Floats:
         """Add up one value a hit within each topic, down the ranks."""
         weights = np.broadcast_to(np.asarray(values, np.float64), self.topic.shape)
-        return np.bincount(self.topic, weights=weights, minlength=self.size)
+        return np.asarray(np.bincount(self.topic, weights=weights, minlength=self.size), np.float64)
 
     def count(self) -> Ints:
         """The number of hits in each topic."""

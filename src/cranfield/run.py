@@ -72,9 +72,15 @@ class Run:
     @property
     def tag(self) -> str | None:
         """The system's own name for the run: the last column of the last line."""
-        if self._tag is None and isinstance(self.source, Text) and len(self.table.label):
+        if self._tag is None and not isinstance(self.source, Mapping) and len(self.table.labels):
             self._tag = decode(self.table.labels[int(self.table.label[-1])])
         return self._tag
+
+    def renamed(self, name: str) -> Run:
+        """The same run under another name."""
+        run = Run(self.source, name, self._tag)
+        run._table = self._table
+        return run
 
     @property
     def table(self) -> Table:
@@ -88,7 +94,7 @@ class Run:
                     raise bad_line(source, error.fault) from None
             else:
                 assert isinstance(source, Mapping)
-                self._table = _table_of(source)
+                self._table = table_of(source, "a run", "score")
         return self._table
 
     @property
@@ -143,35 +149,59 @@ class Run:
         if isinstance(source, Mapping) and not (order.collapse or order.drop_self):
             return hits_of_mapping(index, source, order)  # type: ignore[no-any-return]
         try:
-            return hits_of_table(index, self.table, order)  # type: ignore[no-any-return]
+            found = hits_of_table(index, self.table, order)
         except FaultError as error:
             raise _duplicate_row(self, error.fault.offset) from None
+        found.skipped = self.table.skipped
+        return found
 
     def __repr__(self) -> str:
         return f"<Run {self.name}>"
 
 
-def _table_of(run: Mapping[str, Mapping[str, float]]) -> Table:
-    sizes, documents, scores = [], [], []
-    for topic, answers in run.items():
-        if not isinstance(topic, str) or not isinstance(answers, Mapping):
-            raise DataError(f"a run maps a topic's id (text) to {{document: score}}, found {topic!r}: {answers!r:.60}")
-        sizes.append(len(answers))
-        documents += [encode(document) for document in answers]
-        scores += list(answers.values())
-    value = np.array(scores, np.float64)
-    if np.isnan(value).any():
-        raise DataError("a run's scores must be numbers, found nan")
-    number = np.arange(len(run), dtype=np.int32)
+def table_of(source: Mapping[str, Mapping[str, float]], what: str, value: str) -> Table:
+    """A mapping as columns. `what` and `value` name it in messages: "a run", "score"."""
+    sizes: list[int] = []
+    documents: list[bytes] = []
+    values: list[float] = []
+    for topic, rows in source.items():
+        if not isinstance(topic, str) or not isinstance(rows, Mapping):
+            raise DataError(f"{what} maps a topic's id (text) to {{document: {value}}}, found {topic!r}: {rows!r:.60}")
+        _refuse_odd(topic, rows, value)
+        sizes.append(len(rows))
+        try:
+            documents += [document.encode() for document in rows]
+        except UnicodeEncodeError:
+            documents += [encode(document) for document in rows]
+        values += rows.values()
     return Table(
-        Strings.of(encode(topic) for topic in run),
-        np.repeat(number, sizes),
+        Strings.of(encode(topic) for topic in source),
+        np.repeat(np.arange(len(source), dtype=np.int32), sizes),
         Strings.of(documents),
-        value,
+        np.array(values, np.float64),
         Strings.of([]),
         np.zeros(0, np.int32),
         np.zeros(0, np.int64),
     )
+
+
+def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
+    """Stop at a document that is no text or a value that is no number; grades must be finite, scores only not NaN."""
+    usual = set(map(type, rows)) <= {str} and set(map(type, rows.values())) <= {int, float, bool}
+    if usual and not any(number != number or number in INFINITE for number in rows.values()):
+        return
+    for document, number in rows.items():
+        try:
+            fine = isinstance(document, str) and not isinstance(number, (str, bytes)) and float(number) == float(number)
+            fine = fine and (value == "score" or abs(float(number)) != np.inf)
+        except (TypeError, ValueError, OverflowError):
+            fine = False
+        if not fine:
+            kind = "a finite grade" if value == "grade" else "a number as its score"
+            raise DataError(f"topic {topic!r}, document {document!r}: expected {kind}, found {number!r}")
+
+
+INFINITE = (float("inf"), float("-inf"))
 
 
 def _duplicate_row(run: Run, row: int) -> DuplicateError:

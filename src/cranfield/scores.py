@@ -1,37 +1,45 @@
-"""Scores: one number per run × measure × topic, with what is needed to trust it."""
+"""Scores: one number per run × measure × topic, with what is needed to trust it.
+
+The numbers are one array. A value that does not exist (the measure is undefined there, or the
+conventions leave the topic out of the run's mean) is NaN in the array and null, or no row at all,
+on the way out. Means add up topics in the byte order of their ids, as trec_eval does: the mean of
+short decimals often ends in a 5, and then the order of adding decides the printed digit.
+"""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.absent import Absent
+from cranfield.columns import aligned, listed
+from cranfield.conventions import PRESETS
+from cranfield.errors import CranfieldError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import numpy.typing as npt
 
     from cranfield.conventions import Conventions
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
 
+    Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
+
 __all__ = ["Absent", "Scores"]
 
-
-@dataclass
-class Absent:
-    """Topics and lines that are not what one expects, by reason."""
-
-    missing: dict[str, list[str]] = field(default_factory=dict)  # run → topics judged but not answered
-    unjudged: dict[str, list[str]] = field(default_factory=dict)  # run → topics answered but not judged
-    no_relevant: list[str] = field(default_factory=list)  # topics without a relevant document
-    skipped: dict[str, int] = field(default_factory=dict)  # run → malformed lines passed over (lenient reading)
+COUNTS = ("judged", "retrieved", "missing")
 
 
 class Scores:
-    """What `evaluate` returns. Index it by measure, by run, or by both; a topic may follow.
+    """What `evaluate` returns: runs × measures × topics.
+
+    Index it by measure, by run, by topic or by several of them. A name is looked up among the measures first, then
+    among the runs, then among the topics, each at most once; `at` says which is meant. An axis with a single run or a
+    single measure falls away. A measure answers to any of its names: `scores["map"]` is `scores["AP"]`.
 
     >>> from cranfield import evaluate
     >>> scores = evaluate({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": {"d1": 1}, "q2": {"d1": 2, "d2": 1}}, "RR P@1")
@@ -39,6 +47,10 @@ class Scores:
     array([1. , 0.5])
     >>> scores["RR", "q2"], scores.mean("P@1"), scores.means()
     (0.5, 0.5, {'RR': 0.75, 'P@1': 0.5})
+    >>> scores
+    run      RR     P@1  judged  retrieved  missing
+    run  0.7500  0.5000       2          2        0
+    conventions: cranfield
     """
 
     def __init__(
@@ -48,8 +60,8 @@ class Scores:
         measures: Mapping[str, Measure],
         topics: list[str],
         values: Floats,
-        counted: Any,
-        retrieved: Any,
+        counted: npt.NDArray[np.bool_],
+        retrieved: npt.NDArray[np.int32],
         absent: Absent,
         conventions: Conventions,
     ) -> None:
@@ -62,10 +74,11 @@ class Scores:
         self.retrieved = retrieved  # runs × topics: documents returned
         self.absent = absent
         self.conventions = conventions
+        self._means: Floats | None = None
 
     # as arrays
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     @property
@@ -73,89 +86,386 @@ class Scores:
         """Runs × measures × topics."""
         return self.values.shape
 
-    def __getitem__(self, key: str | tuple[str, ...]) -> Any:
-        parts = (key,) if isinstance(key, str) else key
+    def __getitem__(self, key: str | Measure | tuple[str | Measure, ...]) -> Any:
+        chosen: dict[str, str | Measure] = {}
+        for part in key if isinstance(key, tuple) else (key,):
+            chosen[self._axis_of(part, chosen)] = part
+        return self.at(**chosen)  # type: ignore[arg-type]
+
+    def at(self, run: str | None = None, measure: str | Measure | None = None, topic: str | None = None) -> Any:
+        """The values at a run, a measure and a topic, each optional: an array over the others, or one number.
+
+        >>> from cranfield import evaluate
+        >>> scores = evaluate({"AP": {"d1": 1}}, {"AP": {"d1": 1}}, "RR AP")  # a topic called AP
+        >>> scores["AP"], scores.at(topic="AP")
+        (array([1.]), array([1., 1.]))
+        """
         index: list[Any] = [slice(None)] * 3
-        axes = (self.runs, list(self.measures), self.topics)
-        for part in parts:
-            for axis, names in enumerate(axes):
-                if index[axis] == slice(None) and part in names:
-                    index[axis] = names.index(part)
-                    break
-            else:
-                raise DataError(
-                    f"no run, measure or topic {part!r}; measures are {', '.join(self.measures)}; "
-                    f"runs are {', '.join(self.runs[:10])}"
-                )
-        if len(self.runs) == 1:
-            index[0] = 0
-        if len(self.measures) == 1:
-            index[1] = 0
+        if run is not None or len(self.runs) == 1:
+            index[0] = self._run(run)
+        if measure is not None or len(self.measures) == 1:
+            index[1] = self._measure(measure)
+        if topic is not None:
+            index[2] = _position("topic", topic, self.topics)
         answer = self.values[tuple(index)]
         return float(answer) if answer.ndim == 0 else answer
 
+    def _axis_of(self, part: str | Measure, taken: Mapping[str, Any]) -> str:
+        if "measure" not in taken and part in self.measures:
+            return "measure"
+        if "run" not in taken and part in self.runs:
+            return "run"
+        if "topic" not in taken and part in self.topics:
+            return "topic"
+        if "measure" not in taken and self._known_as(part) is not None:
+            return "measure"
+        runs = listed(self.runs, most=10)
+        raise DataError(f"no run, measure or topic {part!s}; measures are {', '.join(self.measures)}; runs are {runs}")
+
+    def _run(self, name: str | None) -> int:
+        return _position("run", name, self.runs)
+
+    def _measure(self, name: str | Measure | None) -> int:
+        if name is None or (isinstance(name, str) and name in self.measures):
+            return _position("measure", name, list(self.measures))
+        known = self._known_as(name)
+        return known if known is not None else _position("measure", str(name), list(self.measures))
+
+    def _known_as(self, name: str | Measure) -> int | None:
+        """The position of the measure that another spelling means."""
+        from cranfield.measures import measure
+
+        try:
+            meant = measure(name) if isinstance(name, str) else name
+        except CranfieldError:
+            return None
+        found = [m for m, known in enumerate(self.measures.values()) if known == meant]
+        return found[0] if found else None
+
+    def select(
+        self,
+        runs: Iterable[str] | None = None,
+        measures: Iterable[str | Measure] | None = None,
+        topics: Iterable[str] | None = None,
+    ) -> Scores:
+        """The scores of some runs, measures and topics, in the order asked for."""
+        r = range(len(self.runs)) if runs is None else [self._run(run) for run in runs]
+        m = range(len(self.measures)) if measures is None else [self._measure(measure) for measure in measures]
+        t = range(len(self.topics)) if topics is None else [_position("topic", x, self.topics) for x in topics]
+        names, spelt = [self.runs[i] for i in r], list(self.measures.items())
+        kept = {self.topics[i] for i in t}
+        lacking = {run: [x for x in self.absent.missing.get(run, []) if x in kept] for run in names}
+        absent = replace(
+            self.absent,
+            missing={run: lack for run, lack in lacking.items() if lack},
+            unjudged={run: self.absent.unjudged[run] for run in names if run in self.absent.unjudged},
+            no_relevant=[topic for topic in self.absent.no_relevant if topic in kept],
+            skipped={run: self.absent.skipped[run] for run in names if run in self.absent.skipped},
+        )
+        return Scores(
+            runs=names,
+            tags=[self.tags[i] for i in r],
+            measures=dict(spelt[i] for i in m),
+            topics=[self.topics[i] for i in t],
+            values=self.values[np.ix_(list(r), list(m), list(t))],
+            counted=self.counted[np.ix_(list(r), list(t))],
+            retrieved=self.retrieved[np.ix_(list(r), list(t))],
+            absent=absent,
+            conventions=self.conventions,
+        )
+
+    def sort(self, by: str | Measure = "name") -> Scores:
+        """The runs in another order: by a measure's mean, best first and undefined last, or by name."""
+        if by == "name" and by not in self.measures:
+            return self.select(runs=sorted(self.runs))
+        column = self.summary[:, self._measure(by)]
+        order = sorted(range(len(self.runs)), key=lambda r: (bool(np.isnan(column[r])), -column[r]))
+        return self.select(runs=[self.runs[r] for r in order])
+
     # summaries
 
-    def mean(self, measure: str | None = None, run: str | None = None) -> float:
+    def mean(self, measure: str | Measure | None = None, run: str | None = None) -> float:
         """The mean over topics (the sum, for counts) of one measure and one run."""
-        m = self._only("measure", measure, list(self.measures))
-        r = self._only("run", run, self.runs)
-        return float(self._summary()[r, m])
+        m = self._measure(measure)
+        return float(self.summary[self._run(run), m])
 
     def means(self, run: str | None = None) -> dict[str, float]:
         """All measures' means of one run."""
-        r = self._only("run", run, self.runs)
-        return dict(zip(self.measures, self._summary()[r].tolist(), strict=True))
+        return dict(zip(self.measures, self.summary[self._run(run)].tolist(), strict=True))
 
-    def _only(self, what: str, name: str | None, names: list[str]) -> int:
-        if name is None and len(names) == 1:
-            return 0
-        if name not in names:
-            given = f"no {what} {name!r}" if name is not None else f"which {what}?"
-            raise DataError(f"{given}; there are {', '.join(names[:20])}")
-        return names.index(name)
+    def __float__(self) -> float:
+        return self.mean()
 
-    def _summary(self) -> Floats:
-        """Runs × measures. Added up one topic after the other, as trec_eval does, so that the last digit agrees."""
+    @property
+    def summary(self) -> Floats:
+        """Runs × measures: the mean over the topics that count; the sum for counts; NaN where there is no topic."""
+        if self._means is None:
+            self._means = self._summed_up()
+        return self._means
+
+    def _summed_up(self) -> Floats:
+        order = sorted(range(len(self.topics)), key=self.topics.__getitem__)
         answer = np.full(self.values.shape[:2], np.nan)
         for r in range(len(self.runs)):
-            kept = self.values[r][:, self.counted[r]]
+            kept = [t for t in order if self.counted[r, t]]
             for m, measure in enumerate(self.measures.values()):
-                row = kept[m][~np.isnan(kept[m])]
-                if measure.aggregate == "sum":
-                    answer[r, m] = row.sum()
-                elif len(row):
-                    answer[r, m] = np.cumsum(row)[-1] / len(row)
+                row = self.values[r, m, kept]
+                row = row[~np.isnan(row)]
+                if len(row):
+                    total = float(np.cumsum(row)[-1])  # one after the other; np.sum would add in pairs
+                    answer[r, m] = total if measure.aggregate == "sum" else total / len(row)
         return answer
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Runs × 3: how many topics are judged, how many of them the run answers, and how many it lacks."""
+        answered = (self.retrieved > 0).sum(axis=1)
+        judged = np.full(len(self.runs), len(self.topics))
+        return np.stack([judged, answered, judged - answered], axis=1)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scores):
+            return NotImplemented
+        return (
+            self.runs == other.runs
+            and self.topics == other.topics
+            and list(self.measures.items()) == list(other.measures.items())
+            and self.conventions == other.conventions
+            and np.array_equal(self.values, other.values, equal_nan=True)
+            and np.array_equal(self.counted, other.counted)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # in words
+
+    def notes(self, shell: bool = False) -> list[str]:
+        """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
+        return self.absent.in_words(self.conventions, len(self.topics), shell)
 
     # going out
 
-    def to_dict(self, per_topic: bool = False) -> dict[str, Any]:
-        """Plain values: measures, runs with their means (and topics), conventions. An undefined value is None."""
-        summary = self._summary()
+    def rows(self) -> Iterator[tuple[str, str, str, float]]:
+        """Run, topic, measure and value, one at a time; topics that do not count for a run are left out."""
+        for r, run in enumerate(self.runs):
+            for t, topic in enumerate(self.topics):
+                if self.counted[r, t]:
+                    for m, measure in enumerate(self.measures):
+                        yield run, topic, measure, float(self.values[r, m, t])
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The rows as columns run, topic, measure and value: what any frame library takes."""
+        columns: list[list[Any]] = [list(column) for column in zip(*self.rows(), strict=True)] or [[], [], [], []]
+        return dict(zip(("run", "topic", "measure", "value"), columns, strict=True))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        try:
+            import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            hint = "pip install 'cranfield[parquet]', or hand scores.to_columns() to the frame library"
+            raise MissingExtraError(
+                f"Scores go out as Arrow through pyarrow, which is not installed ({hint})"
+            ) from None
+        columns = self.to_columns()
+        value = np.array(columns.pop("value"), np.float64)
+        arrays = [pa.array([_legible(text) for text in column], pa.string()) for column in columns.values()]
+        table = pa.table([*arrays, pa.array(value, pa.float64(), mask=np.isnan(value))], [*columns, "value"])
+        return table.__arrow_c_stream__(requested_schema)
+
+    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
+        """Plain values: measures, runs with their means (and topics), conventions. An undefined value is None.
+
+        What `absent` holds is added when there is any.
+        """
         names = list(self.measures)
         runs = []
         for r, run in enumerate(self.runs):
-            row: dict[str, Any] = {"run": run, "mean": dict(zip(names, map(_plain, summary[r]), strict=True))}
+            row: dict[str, Any] = {"run": run, "mean": _named(names, self.summary[r], digits)}
             if per_topic:
                 row["topics"] = {
-                    topic: {name: _plain(self.values[r, m, t]) for m, name in enumerate(names)}
+                    topic: _named(names, self.values[r, :, t], digits)
                     for t, topic in enumerate(self.topics)
                     if self.counted[r, t]
                 }
             runs.append(row)
-        return {"measures": names, "runs": runs, "conventions": self.conventions.to_dict()}
+        answer = {"measures": names, "runs": runs, "conventions": self.conventions.to_dict()}
+        absent = self.absent.to_dict()
+        return {**answer, "absent": absent} if absent else answer
 
-    def to_json(self, per_topic: bool = False) -> str:
-        """`to_dict` as JSON."""
-        return json.dumps(self.to_dict(per_topic), indent=2, ensure_ascii=False)
+    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
+        import json
+
+        given = self.to_dict(per_topic, digits)
+        text = json.dumps(given, indent=2, ensure_ascii=False)
+        return text if _is_text(text) else json.dumps(given, indent=2)
+
+    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
+        """A header and a row a run, or a row a run and topic; numbers in full unless `digits` are given."""
+        import csv
+        import io
+
+        file = io.StringIO()
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerows(
+            self._cells(per_topic, lambda value, measure: _shown(value, measure, digits), undefined="", total=False)
+        )
+        return file.getvalue()
+
+    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_csv` with tabs."""
+        return self.to_csv(per_topic, digits, delimiter="\t")
+
+    def to_trec(self, per_topic: bool = False, digits: int = 4) -> str:
+        """What trec_eval prints: a line a measure, topics in byte order, then `all`; `runid` is the run's name."""
+        lines = []
+        order = sorted(range(len(self.topics)), key=self.topics.__getitem__) if per_topic else []
+        for r, run in enumerate(self.runs):
+            for t in order:
+                if self.counted[r, t]:
+                    lines += self._trec_lines(self.topics[t], self.values[r, :, t], digits)
+            lines.append(f"{'runid':<22}\tall\t{run}\n")
+            lines += self._trec_lines("all", self.summary[r], digits)
+        return "".join(lines)
+
+    def _trec_lines(self, topic: str, values: Floats, digits: int) -> list[str]:
+        pairs = zip(self.measures.items(), values.tolist(), strict=True)
+        return [f"{name:<22}\t{topic}\t{_shown(value, measure, digits)}\n" for (name, measure), value in pairs]
+
+    def to_text(
+        self, per_topic: bool = False, digits: int = 4, limit: int | None = None, style: Style | None = None
+    ) -> str:
+        """A table for people. Lines no wider than `limit` if possible; `style` may colour the head and the best."""
+
+        def shown(value: float, measure: Measure) -> str:
+            return _shown(value, measure, digits)
+
+        rows = list(self._cells(per_topic, shown, undefined="-", total=True))
+        best = self._best() if style and not per_topic else set()
+
+        def paint(row: int, column: int, cell: str) -> str:
+            if style and row == 0:
+                return style("head", cell)
+            return style("best", cell) if style and (row - 1, column - 1) in best else cell
+
+        names = 1 + per_topic
+        return "\n".join(aligned(rows, names, limit=limit, style=paint if style else None))
+
+    def _best(self) -> set[tuple[int, int]]:
+        """The positions of the highest means, where there is a choice."""
+        if len(self.runs) < 2:
+            return set()
+        pairs = ((r, m) for r in range(len(self.runs)) for m in range(len(self.measures)))
+        best = np.fmax.reduce(self.summary, axis=0)
+        means = [measure.aggregate == "mean" for measure in self.measures.values()]
+        return {(r, m) for r, m in pairs if means[m] and self.summary[r, m] == best[m] > 0}
+
+    def _cells(
+        self, per_topic: bool, show: Callable[[float, Measure], str], undefined: str, total: bool
+    ) -> Iterator[list[str]]:
+        def texts(values: Floats) -> list[str]:
+            pairs = zip(values.tolist(), self.measures.values(), strict=True)
+            return [undefined if value != value else show(value, measure) for value, measure in pairs]
+
+        if not per_topic:
+            yield ["run", *self.measures, *COUNTS]
+            for run, means, counts in zip(self.runs, self.summary, self.counts().tolist(), strict=True):
+                yield [run, *texts(means), *map(str, counts)]
+            return
+        yield ["run", "topic", *self.measures]
+        for r, run in enumerate(self.runs):
+            for t, topic in enumerate(self.topics):
+                if self.counted[r, t]:
+                    yield [run, topic, *texts(self.values[r, :, t])]
+            if total:
+                yield [run, "all", *texts(self.summary[r])]
 
     def __repr__(self) -> str:
-        rows = [["run", *self.measures]]
-        rows += [[n, *(f"{v:.4f}" for v in row)] for n, row in zip(self.runs, self._summary(), strict=True)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return f"{self.to_text()}\nconventions: {nearest_preset(self.conventions)}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head, *rows = self._cells(False, lambda value, measure: _shown(value, measure, 4), undefined="–", total=True)
+        columns = "".join(f'<th scope="col">{escape(_legible(name))}</th>' for name in head)
+        body = "".join(
+            f'<tr><th scope="row">{escape(_legible(row[0]))}</th>'
+            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            + "</tr>"
+            for row in rows
+        )
+        notes = "".join(f"<li>{escape(_legible(note))}</li>" for note in self.notes())
+        said = escape(conventions_in_words(self.conventions))
+        return (
+            f"<table><caption>Means over topics. Conventions: {said}</caption>"
+            f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
+        )
 
 
-def _plain(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+def conventions_in_words(given: Conventions) -> str:
+    """All answers in one line, with the preset's name where they are a preset's.
+
+    >>> from cranfield import Conventions
+    >>> conventions_in_words(Conventions(missing="skip")).split(",")[2]
+    ' missing=skip'
+    """
+    answers = []
+    for name, value in given.to_dict().items():
+        if value is True:
+            answers.append(name)
+        elif value:
+            answers.append(f"{name}={value}")
+    preset = next((name for name, known in PRESETS.items() if known == given), None)
+    text = ", ".join(answers)
+    return f"{preset} ({text})" if preset else text
+
+
+def nearest_preset(given: Conventions) -> str:
+    """The preset that these conventions are, or come closest to, and the answers that differ.
+
+    >>> from cranfield import Conventions
+    >>> nearest_preset(Conventions(scores="single", missing="skip", unjudged="drop"))
+    'trec_eval-9 with unjudged=drop'
+    """
+    answers = given.to_dict()
+    changes = {
+        name: [f"{key}={value}" for key, value in answers.items() if getattr(preset, key) != value]
+        for name, preset in PRESETS.items()
+    }
+    name = min(changes, key=lambda name: len(changes[name]))
+    return f"{name} with {', '.join(changes[name])}" if changes[name] else name
+
+
+def _position(what: str, name: Any, names: list[str]) -> int:
+    if name is None and len(names) == 1:
+        return 0
+    if name not in names:
+        given = f"no {what} {name!r}" if name is not None else f"which {what}?"
+        raise DataError(f"{given}; there are {listed(names, most=20)}")
+    return names.index(name)
+
+
+def _named(names: list[str], values: Floats, digits: int | None) -> dict[str, float | None]:
+    return {
+        name: None if value != value else value if digits is None else round(value, digits)
+        for name, value in zip(names, values.tolist(), strict=True)
+    }
+
+
+def _shown(value: float, measure: Measure, digits: int | None) -> str:
+    """A value as text: counts as whole numbers, the others with so many decimals, or in full."""
+    if measure.aggregate == "sum" and value == int(value):
+        return str(int(value))
+    return repr(value) if digits is None else f"{value:.{digits}f}"
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _legible(text: str) -> str:
+    """The text with bytes that are no text spelt out, as Arrow and HTML hold nothing else."""
+    return text if _is_text(text) else text.encode("utf-8", "backslashreplace").decode()

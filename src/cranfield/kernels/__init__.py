@@ -6,11 +6,11 @@ A kernel knows bytes, numbers and lines. What they mean (topics, grades, convent
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from cranfield.kernels.table import Fault, Found, Layout, Order, Strings, Table, decode, encode
-from cranfield.kernels.twin import FaultError
+from cranfield.kernels.table import Fault, FaultError, Found, Layout, Order, Strings, Table, decode, encode
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -35,15 +35,12 @@ __all__ = [
 
 
 def _choose() -> ModuleType:
-    from cranfield.kernels import twin
-
-    if os.environ.get("CRANFIELD_KERNEL") == "numpy":
-        return twin
-    try:
-        from cranfield.kernels import native
-    except ImportError:
-        return twin
-    return native
+    if os.environ.get("CRANFIELD_KERNEL") != "numpy":
+        try:
+            return importlib.import_module("cranfield.kernels.native")
+        except ImportError:  # no compiler was found when it was installed
+            pass
+    return importlib.import_module("cranfield.kernels.twin")
 
 
 _kernel: Any = _choose()

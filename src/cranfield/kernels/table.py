@@ -15,7 +15,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Fault", "Found", "Layout", "Order", "Strings", "Table", "decode", "encode"]
+__all__ = ["Fault", "FaultError", "Found", "Layout", "Order", "Strings", "Table", "decode", "encode"]
 
 Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -111,6 +111,14 @@ class Fault:
 
     offset: int
     why: Literal["columns", "value", "duplicate", "blank"]
+
+
+class FaultError(Exception):
+    """Stops a kernel at a line; the caller, who knows the file's name, words the message."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 @dataclass

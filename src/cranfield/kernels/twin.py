@@ -12,20 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.kernels.table import Buffer, Fault, Floats, Found, Ints, Layout, Order, Strings, Table, decode, encode
+from cranfield.kernels.table import (
+    Buffer,
+    Fault,
+    FaultError,
+    Floats,
+    Found,
+    Ints,
+    Layout,
+    Order,
+    Strings,
+    Table,
+    decode,
+    encode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 NUMBER = re.compile(rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)")
-
-
-class FaultError(Exception):
-    """Stops a kernel at a line; the caller, who knows the file's name, words the message."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault)
-        self.fault = fault
 
 
 def number(text: bytes, finite: bool) -> float | None:
@@ -177,7 +182,7 @@ def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order:
 def _score(topic: str, document: str, score: float) -> float:
     try:
         value = float(score)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not isinstance(document, str) or isinstance(score, (str, bytes)) or value != value:
         raise DataError(f"topic {topic!r}, document {document!r}: expected a number as its score, found {score!r}")
@@ -186,7 +191,8 @@ def _score(topic: str, document: str, score: float) -> float:
 
 def rank(documents: list[bytes], scores: Floats, order: Order) -> tuple[list[int], Ints, Ints]:
     """The order of a topic's documents: positions best first, and for each rank the span of its tie group."""
-    key = scores.astype(np.float32).astype(np.float64) if order.single else scores
+    with np.errstate(over="ignore"):  # beyond a 32-bit float's range a score is infinite, as in trec_eval 9
+        key = scores.astype(np.float32).astype(np.float64) if order.single else scores
     best = list(range(len(documents)))
     if order.ties != "input":
         best.sort(key=documents.__getitem__, reverse=order.ties == "descending")

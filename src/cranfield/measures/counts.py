@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cranfield.measures.measure import Measure, Real
+from cranfield.measures.measure import Depth, Measure, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -18,7 +18,7 @@ class Count(Measure):
 
     aggregate = "sum"
     high = np.inf
-    at = None
+    at: ClassVar[str | None] = None
     reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
     ideal_is_best = False
 
@@ -34,6 +34,7 @@ class NumQ(Count):
     family = "counts"
     formula = "1 for each topic"
     peers = {"trec_eval": ("num_q",)}
+    empty_is_zero = False
 
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
@@ -68,6 +69,7 @@ class NumRel(Count):
     family = "counts"
     formula = "documents judged `rel` or more"
     peers = {"trec_eval": ("num_rel",)}
+    empty_is_zero = False
     rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
@@ -85,9 +87,29 @@ class NumRelRet(Count):
 
     family = "counts"
     formula = "documents returned and judged `rel` or more"
-    peers = {"trec_eval": ("num_rel_ret",), "ranx": ("hits",)}
+    peers = {"trec_eval": ("num_rel_ret",), "ir_measures": ("NumRet(rel={rel})",), "ranx": ("hits",)}
+    at = "k"
+    rel = Real(1, "the lowest relevant grade")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return hits.top(self.k).relevant(self.rel).count().astype(np.float64)
+
+
+class NumNonrelRet(Count):
+    """The number of documents returned that were judged and found not relevant.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1, "b": 0}}, {"q": {"a": 3, "b": 2, "c": 1}}, "NumNonrelRet").mean()
+    1.0
+    """
+
+    family = "counts"
+    formula = "documents returned and judged 0 or more but below `rel`"
+    peers = {"trec_eval": ("num_nonrel_judged_ret",)}
     rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
-        return hits.relevant(self.rel).count().astype(np.float64)
+        return hits.nonrelevant(self.rel).count().astype(np.float64)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cranfield.errors import MeasureError
 from cranfield.measures.measure import Depth, Measure, Real
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class RR(Measure):
     formula = "1 / rank of the first relevant document"
     reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
     peers = {"trec_eval": ("recip_rank", "recip_rank_cut_{k}"), "ir_measures": ("MRR",), "ranx": ("mrr",)}
+    normalised = True
     rel = Real(1, "the lowest relevant grade")
     k = Depth()
 
@@ -37,7 +39,8 @@ class RR(Measure):
 class ERR(Measure):
     """Expected reciprocal rank: the user stops at a document with a probability that grows with its grade.
 
-    `max` is the highest grade of the scale, not of the topic; a document of that grade stops nearly every user.
+    `max` is the highest grade of the scale, not of the topic; a document of that grade stops nearly every user. A
+    judgment above it is refused: the scale would be wrong, and so would every score.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 4}}, {"q": {"a": 3, "b": 2}}, "ERR@10").mean(), 4)
@@ -53,6 +56,9 @@ class ERR(Measure):
 
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
+        highest = hits.judgments.grade.max(initial=0)
+        if highest > self.max:
+            raise MeasureError(f"ERR: a grade of {highest:g} is above max={self.max:g}; try ERR(max={highest:g})")
         found = hits.top(self.k).relevant(0)
         stop = (np.exp2(found.grade) - 1) / np.exp2(self.max)
         reach = found.product_above(1 - stop)

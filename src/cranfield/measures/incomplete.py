@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Measure, Real, Whole
+from cranfield.measures.measure import Choice, Depth, Measure, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -30,8 +30,9 @@ class Bpref(Measure):
     family = "incomplete judgments"
     formula = "1/R · Σ over relevant documents found of (1 − min(n, R) / min(N, R)), n of N judged nonrelevant above"
     reference = "Buckley & Voorhees (2004), Retrieval evaluation with incomplete information, SIGIR"
-    peers = {"trec_eval": ("bpref",), "ir_measures": ("BPref",)}
+    peers = {"trec_eval": ("bpref",), "ir_measures": ("BPref",), "ranx": ("bpref",)}
     at = None
+    normalised = True
     rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
@@ -71,7 +72,10 @@ class infAP(Measure):
 
 
 class Judged(Measure):
-    """Judged at k: the share of the first k ranks that hold a judged document. Low values mean that the rest is guesswork.
+    """Judged at k: the share of the documents at the first k ranks that were judged. A low value means guesswork.
+
+    A list of fewer than k documents is divided by its length, as ir_measures and the TREC-COVID leaderboards do;
+    `divide=k` always divides by k.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Judged@2").mean()
@@ -79,12 +83,38 @@ class Judged(Measure):
     """
 
     family = "incomplete judgments"
-    formula = "judged documents at ranks 1…k / k"
+    formula = "judged documents at ranks 1…k / documents at ranks 1…k"
     reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
+    ideal_is_best = False
+    monotone = False
+    divide = Choice("returned", "what the number of judged documents is divided by", "k")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        seen = hits.top(self.k)
+        return ratio(seen.judged().count(), self.k if self.divide == "k" and self.k else seen.retrieved)
+
+
+class Unjudged(Measure):
+    """Unjudged at k: the share of the first k ranks that hold a document nobody has judged. High values are a warning.
+
+    It divides by k even where fewer documents were returned, as if judged ones filled the list.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Unjudged@2").mean()
+    0.5
+    """
+
+    family = "incomplete judgments"
+    formula = "unjudged documents at ranks 1…k / k"
+    reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
+    peers = {"trec_eval": ("unj_{k}",)}
     ideal_is_best = False
     monotone = False
     k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
-        return hits.top(self.k).count() / self.k
+        seen = hits.top(self.k)
+        return (seen.retrieved - seen.judged().count()) / self.k

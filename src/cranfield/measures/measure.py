@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from cranfield.errors import MeasureError, UnknownMeasureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
@@ -26,6 +27,7 @@ __all__ = [
     "REGISTRY",
     "Choice",
     "Depth",
+    "Flag",
     "Gain",
     "Measure",
     "Parameter",
@@ -77,6 +79,20 @@ class Parameter(ABC, Generic[T]):
         """A value as one would type it."""
         return str(value)
 
+    def expected(self, given: Any) -> str:
+        """The allowed values, for a message about one that is not."""
+        return self.range
+
+    @property
+    def example(self) -> str:
+        """A value that is allowed, for a message about one that is missing."""
+        return "10"
+
+
+def _shown(value: float) -> str:
+    """Shortest text that reads back to the same number; 2 rather than 2.0."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
 
 class Real(Parameter[float]):
     """A real number between `low` and `high`; `open` leaves the ends out."""
@@ -94,7 +110,15 @@ class Real(Parameter[float]):
             return "any number"
         if self.high == math.inf:
             return f"above {self.low:g}" if self.open else f"{self.low:g} or more"
-        return f"between {self.low:g} and {self.high:g}" + (", exclusive" if self.open else "")
+        return f"between {self.low:g} and {self.high:g}" + (", ends excluded" if self.open else "")
+
+    def expected(self, given: Any) -> str:
+        """The allowed values; that the ends are excluded is news only to those who gave one."""
+        try:
+            at_an_end = float(given) in (self.low, self.high)
+        except (TypeError, ValueError):
+            at_an_end = False
+        return self.range if at_an_end else self.range.removesuffix(", ends excluded")
 
     def read(self, given: Any) -> float:
         """A number within the range."""
@@ -104,9 +128,15 @@ class Real(Parameter[float]):
             raise ValueError
         return value
 
+    @property
+    def example(self) -> str:
+        """A value that is allowed: the middle of the range, or 1."""
+        middle = (self.low + self.high) / 2
+        return _shown(middle) if math.isfinite(middle) else "1"
+
     def show(self, value: float) -> str:
         """Shortest text that reads back to the same number; 2 rather than 2.0."""
-        return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+        return _shown(value)
 
 
 class Whole(Parameter[int]):
@@ -169,6 +199,25 @@ class Choice(Parameter[str]):
         return str(given)
 
 
+class Flag(Parameter[bool]):
+    """Yes or no."""
+
+    def __init__(self, meaning: str) -> None:
+        super().__init__(False, meaning)
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        return "True | False"
+
+    def read(self, given: Any) -> bool:
+        """A truth value, or its name."""
+        words = {"true": True, "1": True, "false": False, "0": False}
+        if str(given).lower() not in words:
+            raise ValueError
+        return words[str(given).lower()]
+
+
 class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
     """What a grade is worth: the grade itself, 2^grade - 1, or a table such as {1:3, 2:9} (other grades: themselves)."""
 
@@ -183,14 +232,14 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
     def read(self, given: Any) -> str | tuple[tuple[float, float], ...]:
         """A name or a table."""
         if isinstance(given, str) and given.startswith("{") and given.endswith("}"):
-            pairs = [pair.split(":") for pair in split(given[1:-1])]
-            if any(len(pair) != 2 for pair in pairs):
+            given = [pair.split(":") for pair in split(given[1:-1], ",")]
+        if isinstance(given, Mapping):
+            given = list(given.items())
+        if isinstance(given, (list, tuple)):
+            table = {float(grade): float(gain) for grade, gain in given}
+            if len(table) != len(given) or not all(map(math.isfinite, [*table, *table.values()])):
                 raise ValueError
-            return tuple(sorted((float(grade), float(gain)) for grade, gain in pairs))
-        if isinstance(given, dict):
-            return tuple(sorted((float(grade), float(gain)) for grade, gain in given.items()))
-        if isinstance(given, tuple):
-            return given
+            return tuple(sorted(table.items()))
         if given not in ("linear", "exp2"):
             raise ValueError
         return str(given)
@@ -199,18 +248,16 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
         """As one would type it."""
         if isinstance(value, str):
             return value
-        return "{" + ",".join(f"{grade:g}:{gain!r}".removesuffix(".0") for grade, gain in value) + "}"
+        return "{" + ",".join(f"{_shown(grade)}:{_shown(gain)}" for grade, gain in value) + "}"
 
     @staticmethod
     def of(value: str | tuple[tuple[float, float], ...], grade: Floats) -> Floats:
         """The gain of each grade."""
-        if value == "linear":
-            return np.maximum(grade, 0)
-        if value == "exp2":
-            return np.exp2(np.maximum(grade, 0)) - 1
         gain = np.maximum(grade, 0).astype(np.float64)
+        if isinstance(value, str):
+            return gain if value == "linear" else np.exp2(gain) - 1
         for level, worth in value:
-            gain[grade == level] = worth  # type: ignore[comparison-overlap]
+            gain[grade == level] = worth
         return gain
 
 
@@ -226,12 +273,20 @@ class Measure(ABC):
     reference: ClassVar[str]
     at: ClassVar[str | None] = "k"  # the parameter that stands behind the @; None if there is none
     aggregate: ClassVar[str] = "mean"  # or "sum", for counts
+    # What the class promises, for grades from 0 to `max` and the first of each choice; tests hold it to that.
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
-    ideal_is_best: ClassVar[bool] = True  # promise: no ranking of the same documents beats the ideal one
-    monotone: ClassVar[bool] = True  # promise: moving a better document up never lowers the score
+    ideal_is_best: ClassVar[bool] = True  # no ranking of the same documents beats the ideal one
+    normalised: ClassVar[bool] = False  # a run of all relevant documents and no others, best first, scores 1
+    monotone: ClassVar[bool] = True  # moving a better document up never lowers the score
+    empty_is_zero: ClassVar[bool] = True  # a topic without an answer scores 0
+
     peers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Peers' spellings. `{k}` stands for a parameter; a fixed one follows `=`: "ndcg_burges = nDCG(gain=exp2)"."""
+    synonyms: ClassVar[Mapping[str, str]] = {}
+    """Peers' spellings of a parameter ("gains": "gain"), or of one with its value ("dcg=log2": "gain=linear")."""
+
+    judged_only = Flag("take unjudged documents out of the run first (the condensed list)")
 
     parameters: ClassVar[dict[str, Parameter[Any]]]
     values: dict[str, Any]
@@ -241,6 +296,7 @@ class Measure(ABC):
         found = {
             name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
         }
+        found["judged_only"] = found.pop("judged_only")  # last, so that a measure's own parameters are named first
         cls.parameters = found
         if "name" not in vars(cls):
             cls.name = cls.__name__
@@ -257,13 +313,17 @@ class Measure(ABC):
         for key, parameter in self.parameters.items():
             value = given.get(key, parameter.default)
             if value is ...:
-                raise MeasureError(
-                    f"{self.name} needs {key}: {self.name}@10" if key == self.at else f"{self.name}: {key} is missing"
-                )
+                typed = f"@{parameter.example}" if key == self.at else f"({key}={parameter.example})"
+                raise MeasureError(f"{self.name} needs {key}: {self.name}{typed}")
             try:
                 self.values[key] = parameter.read(value)
             except (TypeError, ValueError, OverflowError):
-                raise MeasureError(f"{self.name}: {key} must be {parameter.range}, got {value}") from None
+                wanted = parameter.expected(value)
+                raise MeasureError(f"{self.name}: {key} must be {wanted}, got {value}") from None
+
+    def __call__(self, hits: Hits) -> Floats:
+        """One value a topic, of the run or, with `judged_only`, of its condensed list."""
+        return self.score(hits.condensed() if self.judged_only else hits)
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
@@ -283,13 +343,13 @@ class Measure(ABC):
         return f"measure({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.values == self.values  # type: ignore[attr-defined]
+        return isinstance(other, Measure) and type(other) is type(self) and other.values == self.values
 
     def __hash__(self) -> int:
         return hash((type(self), tuple(self.values.items())))
 
 
-def split(text: str) -> list[str]:
+def split(text: str, at: str = ", \t\r\n") -> list[str]:
     """Split at commas and white space that stand outside brackets.
 
     >>> split("nDCG@10 AP(rel=2, divide=cut)@5,P@5")
@@ -298,13 +358,12 @@ def split(text: str) -> list[str]:
     parts, depth, part = [], 0, ""
     for char in text:
         depth += (char in "({[") - (char in ")}]")
-        if depth == 0 and (char.isspace() or char == ","):
-            if part:
-                parts.append(part)
+        if depth == 0 and char in at:
+            parts.append(part)
             part = ""
         else:
             part += char
-    return [*parts, part] if part else parts
+    return [part.strip() for part in [*parts, part] if part.strip()]
 
 
 def measures(given: str | Measure | Iterable[str | Measure], rel: float | None = None) -> dict[str, Measure]:
@@ -343,7 +402,13 @@ def measure(text: str, rel: float | None = None) -> Measure:
 
 def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
     match = GRAMMAR.fullmatch(text)
+    if match and match[1] in REGISTRY and match[2] is None:  # nDCG@10: no need to compile the other tools' names
+        return REGISTRY[match[1]], _arguments(REGISTRY[match[1]], text, None, match[3])
     names, templates = _aliases()
+    for pattern, owner, means in templates:
+        found = pattern.fullmatch(text.strip())
+        if found:
+            return owner, {**means, **found.groupdict()}
     if match:
         name, inside, at = match.groups()
         fixed: dict[str, Any] = {}
@@ -355,21 +420,20 @@ def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
             cls = REGISTRY[folded[0]] if len(folded) == 1 else None
         if cls is not None:
             return cls, {**fixed, **_arguments(cls, text, inside, at)}
-    for pattern, cls, fixed in templates:
-        found = pattern.fullmatch(text.strip())
-        if found:
-            return cls, {**fixed, **found.groupdict()}
     raise UnknownMeasureError(_unknown(text, [*REGISTRY, *names]))
 
 
 def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for pair in split(inside or ""):
-        key, equals, value = pair.partition("=")
-        key = {"cutoff": "k"}.get(key.strip(), key.strip())
+    synonyms = {"cutoff": "k", **cls.synonyms}
+    for pair in split(inside or "", ","):
+        key, equals, value = (part.strip().strip("'\"") for part in pair.partition("="))
         if not equals:
             raise MeasureError(f"{text}: expected name=value inside the brackets, found {pair!r}")
-        given[key] = value.strip().strip("'\"")
+        key = synonyms.get(key, key)
+        if f"{key}={value}" in synonyms:
+            key, _, value = synonyms[f"{key}={value}"].partition("=")
+        given[key] = value
     if at is not None:
         if cls.at is None:
             raise MeasureError(f"{text}: {cls.name} takes no cut-off")
@@ -398,7 +462,8 @@ class _Aliases:
                     shape, _, means = (part.strip() for part in spelling.partition(" = "))
                     fixed = _fixed(cls, means)
                     if "{" in shape:
-                        pattern = re.escape(shape).replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
+                        dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
+                        pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
                         templates.append((re.compile(pattern), cls, fixed))
                     else:
                         names.setdefault(shape, (cls, fixed))
@@ -417,6 +482,6 @@ def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:
 def _unknown(text: str, names: list[str]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(re.split(r"[@(]", text)[0], names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(re.split(r"[@(]", text)[0], dict.fromkeys(names), n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"no measure {text!r}{hint} (cranfield measures lists all)"

@@ -1,0 +1,88 @@
+# One word for everything: make demo, make test, make test-all, make bench, make docs, make clean.
+#
+# Needs make and Python 3.11 or later with pip; a C compiler makes it fast. Another Python gets an environment of its
+# own: make test PYTHON=python3.12. The environment is made without ensurepip and filled from outside, which works
+# where ensurepip is missing and where pip refuses to install outside a virtual environment (PEP 668).
+
+PYTHON ?= python3
+VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+JOBS ?= auto
+PYTEST ?=
+
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml setup.py $(wildcard src/cranfield/kernels/*.c src/cranfield/kernels/*.h)
+PIP_OPTIONS := --quiet --disable-pip-version-check
+
+# The environment's own pip where there is one, else the outer Python's, working on the environment.
+pip = if $(BIN)/python -c 'import pip' 2>/dev/null; then set -- $(BIN)/python -m pip; \
+	elif $(PYTHON) -c 'import pip' 2>/dev/null; then set -- $(PYTHON) -m pip --python $(BIN)/python; \
+	elif $(PYTHON) -m venv $(VENV); then set -- $(BIN)/python -m pip; \
+	else echo "$(PYTHON) has neither pip nor ensurepip: install pip for it (Debian: apt install python3-pip)" >&2; exit 2; fi; \
+	"$$@" install $(PIP_OPTIONS)
+
+kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:", "native" if NATIVE else \
+	"NumPy twin (same results, slower); for the native one install a C compiler and the headers of Python, then make clean")'
+
+# Print a command, then run it among the examples.
+show = echo; echo '$$ $(1)'; cd examples && PATH="$(abspath $(BIN)):$$PATH" $(1)
+
+.PHONY: help demo test test-all lint bench docs clean
+
+help:
+	@echo "make demo      evaluate two small runs"
+	@echo "make test      style, types and tests; make test PYTEST='-k ties' chooses tests"
+	@echo "make test-all  the slow suites too (fuzzing, soak)"
+	@echo "make bench     time against other tools"
+	@echo "make docs      write the generated pages again"
+	@echo "make clean     remove what make made"
+	@echo "PYTHON=python3.12 chooses another Python"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		found=$$($(PYTHON) --version 2>&1) || found="none"; \
+		echo "cranfield needs Python 3.11 or later; $(PYTHON) is: $$found" >&2; \
+		echo "Choose another one: make $(firstword $(MAKECMDGOALS)) PYTHON=python3.12" >&2; exit 2; }
+	@echo "Making the environment $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv --clear --without-pip $(VENV)
+
+# The package alone, in place: the C core is built again when its source changes.
+$(VENV)/.installed: $(SOURCES) | $(BIN)/python
+	@echo "Installing cranfield into $(VENV)"
+	@$(pip) --editable .
+	@$(kernel)
+	@touch $@
+
+# The package and what the tests need.
+$(VENV)/.testable: $(SOURCES) | $(BIN)/python
+	@echo "Installing cranfield and what its tests need into $(VENV)"
+	@$(pip) --editable '.[test]'
+	@$(kernel)
+	@touch $(VENV)/.installed $@
+
+demo: $(VENV)/.installed
+	@echo "In examples/: judgments (qrels.txt) and the answers of two systems (bm25.run, dense.run)."
+	@$(call show,cranfield eval qrels.txt bm25.run dense.run -m "nDCG@10 AP RR@10")
+	@$(call show,cranfield eval qrels.txt bm25.run dense.run -m nDCG@10 --per-topic)
+	@$(call show,cranfield trec_eval -m map -m recip_rank -m ndcg_cut.10 qrels.txt bm25.run)
+	@echo; echo "Next: $(BIN)/cranfield --help, or README.md."
+
+lint: $(VENV)/.testable
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup -m "not slow" $(PYTEST)
+
+test-all: lint
+	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup --hypothesis-profile other $(PYTEST)
+
+bench: $(VENV)/.testable
+	$(BIN)/python -m benchmarks $(BENCH)
+
+docs: $(VENV)/.testable
+	$(BIN)/python -m docs
+
+clean:
+	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

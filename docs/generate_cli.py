@@ -1,0 +1,79 @@
+"""Writes docs/cli.md: every command's help, from the commands themselves. `make docs` runs it, a test checks the result."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import click
+
+from cranfield.cli import COMMANDS, cli
+from cranfield.cli.options import CONVENTIONS
+
+PAGE = Path(__file__).with_name("cli.md")
+
+HEAD = """# The command line
+
+<!-- Written by docs/generate_cli.py; change the commands, then `make docs`. -->
+
+Data goes to standard output, everything else to standard error. Exit codes: 0 fine, 1 a gate failed, 2 wrong usage,
+3 bad data. Colour only on a terminal, and not where `NO_COLOR` is set. The examples run in the folder `examples/`.
+
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    context = click.Context(cli, info_name="cranfield")
+    commands = [(name, cli.get_command(context, name)) for name in COMMANDS]
+    contents = "".join(f"- [`cranfield {name}`](#cranfield-{name}): {short}\n" for name, short in COMMANDS.items())
+    return HEAD + contents + "".join(section(name, command) for name, command in commands if command is not None)
+
+
+def section(name: str, command: click.Command) -> str:
+    """One command: usage, what it does, an example, options."""
+    prose, _, example = inspect.cleandoc(command.help or "").partition("\b\n")
+    context = click.Context(command, info_name=f"cranfield {name}")
+    usage = " ".join(command.collect_usage_pieces(context))
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    conventions = [option for option in options if option.name in (*CONVENTIONS, "preset", "drop_self")]
+    others = [option for option in options if option not in conventions]
+    lines = [
+        f"\n## cranfield {name}",
+        f"```\ncranfield {name} {usage}\n```",
+        prose.strip(),
+        f"```console\n{example}\n```",
+    ]
+    if others:
+        lines.append("\n".join(map(entry, others)))
+    if conventions:
+        lines += ["Conventions:", "\n".join(map(entry, conventions))]
+    return "\n\n".join(lines) + "\n"
+
+
+def entry(option: click.Option) -> str:
+    """One option and its meaning."""
+    names = ", ".join([*option.opts, *option.secondary_opts])
+    metavar = "" if option.is_flag else f" {option.metavar or values(option)}"
+    default = f" Default: `{shown(option)}`." if option.show_default else ""
+    return f"- `{names}{metavar}`: {' '.join((option.help or '').split())}{default}"
+
+
+def values(option: click.Option) -> str:
+    """The choices of an option that has no other name for its value."""
+    choices = option.type.choices if isinstance(option.type, click.Choice) else [option.type.name.upper()]
+    return "|".join(choices)
+
+
+def shown(option: click.Option) -> str:
+    """An option's default as one would type it."""
+    return " ".join(option.default) if isinstance(option.default, (list, tuple)) else str(option.default)
+
+
+def write() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

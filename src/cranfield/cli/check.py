@@ -1,0 +1,34 @@
+"""`cranfield check`: what is wrong or suspicious in files."""
+
+from __future__ import annotations
+
+import click
+
+from cranfield.cli import BAD_DATA, options
+from cranfield.cli.output import as_json, put
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--qrels", metavar="QRELS", help="Check the runs against these judgments too.")
+@click.option("--kind", metavar="run|qrels", help="What the files are, if it is not to be detected.")
+@options.output("table", "json")
+@click.pass_context
+def command(
+    ctx: click.Context, files: tuple[str, ...], qrels: str | None, kind: str | None, shape: str, output: str | None
+) -> None:
+    """Say what is wrong or suspicious in run and qrels files.
+
+    Every problem is reported with its first lines: malformed lines, duplicates, ranks that contradict scores, ties,
+    topics in one file only, encodings. The exit code is 3 if one of them is an error.
+
+    \b
+    $ cranfield check bm25.run --qrels qrels.txt
+    """
+    from cranfield.check import render, to_dict
+    from cranfield.workspace import check_
+
+    findings = check_(files, qrels, kind)
+    put(as_json(to_dict(findings)) if shape == "json" else render(findings), output)
+    if any(finding.severity == "error" for finding in findings):
+        ctx.exit(BAD_DATA)

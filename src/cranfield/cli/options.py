@@ -1,0 +1,96 @@
+"""Options that several commands share, and how a long list of options is laid out.
+
+Choices are checked where they are defined (`Conventions`), not here: what is listed below is only how
+they are shown in the help, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CONVENTIONS", "Sectioned", "conventions", "output", "reading", "taken"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+CONVENTIONS = {
+    "ties": (
+        "document-descending|document-ascending|input-order",
+        "Which of two documents with equal scores comes first.",
+    ),
+    "scores": ("double|single", "Compare scores as doubles, or as 32-bit floats as trec_eval 9 does."),
+    "missing": ("zero|skip|error", "What a judged topic that a run lacks is: 0, left out, or an error."),
+    "no_relevant": ("zero|skip", "What a topic without a relevant document is: 0, or left out."),
+    "unjudged": ("irrelevant|drop", "Unjudged documents stay where they are, or are taken out of the ranking."),
+    "negative": ("unjudged|irrelevant", "What a negative grade is: no judgment, or grade 0."),
+    "duplicates": ("error|first|last|best", "Which line counts when a run names a document twice for a topic."),
+    "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
+}
+
+
+class Sectioned(click.Command):
+    """A command whose help lists the conventions apart from its other options."""
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Let -m be found at once: click looks among the long names first, and words an error with difflib meanwhile."""
+        parser = super().make_parser(ctx)
+        long, short = getattr(parser, "_long_opt", None), getattr(parser, "_short_opt", None)
+        if isinstance(long, dict) and isinstance(short, dict):
+            long.update(short)
+        return parser
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write two sections of options."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Conventions": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                convention = parameter.name in (*CONVENTIONS, "preset", "drop_self")
+                sections["Conventions" if convention else "Options"].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def conventions(command: Command) -> Command:
+    """`--as PRESET` and one option for each convention."""
+    kept = "Leave out a document whose id is the topic's, or keep it."
+    command = click.option("--drop-self/--keep-self", "drop_self", default=None, help=kept)(command)
+    for name, (values, meaning) in reversed(CONVENTIONS.items()):
+        flag = f"--{name.replace('_', '-')}"
+        command = click.option(flag, name, metavar=values, help=meaning)(command)
+    preset = "Follow a peer's conventions (cranfield presets lists them); the options below change single ones."
+    return click.option("--as", "preset", metavar="PRESET", help=preset)(command)
+
+
+def taken(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the conventions that were given out of a command's options."""
+    given = {name: options.pop(name) for name in (*CONVENTIONS, "drop_self")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def reading(command: Command) -> Command:
+    """How files are read."""
+    lenient = "Skip malformed lines and say how many, instead of stopping at the first."
+    command = click.option("--lenient", is_flag=True, help=lenient)(command)
+    detected = "format, if it is not to be detected (cranfield formats lists them)."
+    command = click.option("--qrels-format", metavar="FORMAT", help=f"The judgments' {detected}")(command)
+    return click.option("--run-format", metavar="FORMAT", help=f"The runs' {detected}")(command)
+
+
+def output(*kinds: str) -> Callable[[Command], Command]:
+    """`--format` and `-o`."""
+
+    def add(command: Command) -> Command:
+        to = "Write to a file, whole or not at all, instead of standard output."
+        command = click.option("-o", "--output", metavar="FILE", help=to)(command)
+        choice = click.Choice(kinds)
+        kind = click.option("--format", "shape", type=choice, default=kinds[0], show_default=True, help="How to print.")
+        return kind(command)
+
+    return add

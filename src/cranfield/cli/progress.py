@@ -1,0 +1,66 @@
+"""A progress bar on anything that takes more than a second, on a terminal only.
+
+The bar is drawn by rich, which costs more to import than a small evaluation takes: a timer loads it
+when the second is over, and most commands never get there.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["progress"]
+
+PATIENCE = 1.0  # seconds
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[int, int | None], None] | None]:
+    """A function to tell how many are done of how many; None where nobody is watching."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    import threading
+
+    bar = _Bar(what, total)
+    timer = threading.Timer(PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield bar.tell
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+class _Bar:
+    def __init__(self, what: str, total: int | None) -> None:
+        self.what = what
+        self.done = 0
+        self.total = total
+        self.drawn: Any = None
+        self.task: Any = None
+
+    def start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        drawn = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = drawn.add_task(self.what, total=self.total, completed=self.done)
+        drawn.start()
+        self.drawn = drawn
+
+    def tell(self, done: int, total: int | None) -> None:
+        self.done, self.total = done, total
+        if self.drawn is not None:
+            self.drawn.update(self.task, completed=done, total=total)
+
+    def stop(self) -> None:
+        if self.drawn is not None:
+            self.drawn.stop()

@@ -1,0 +1,33 @@
+"""`cranfield trec_eval`: everything behind the name goes to the drop-in untouched."""
+
+from __future__ import annotations
+
+import click
+
+
+class Untouched(click.Command):
+    """A command that leaves its arguments alone, so that each means what it means to trec_eval."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments as they are; only --help is ours."""
+        if "--help" in args:
+            return super().parse_args(ctx, ["--help"])
+        ctx.params["arguments"] = list(args)
+        return []
+
+
+@click.command("trec_eval", cls=Untouched, context_settings={"help_option_names": ["--help"]}, options_metavar="")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[TREC_EVAL'S OPTIONS] QRELS RUN")
+@click.pass_context
+def command(ctx: click.Context, arguments: list[str]) -> None:
+    """Do what trec_eval does, with its own options, byte for byte.
+
+    Version 10 is followed unless --as 9 stands in front. Options, measures, output and exit codes are trec_eval's; -h
+    lists them.
+
+    \b
+    $ cranfield trec_eval -m map -m ndcg_cut.10 qrels.txt bm25.run
+    """
+    from cranfield.compat.trec_eval import main
+
+    ctx.exit(main(arguments))

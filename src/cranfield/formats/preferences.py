@@ -1,0 +1,106 @@
+"""Preferences between documents, read from trec_eval's `prefs` and `qrels_prefs` files; judgment groups from `qrels_jg`.
+
+A line gives a document a level within a judgment group (one judge, one information need) and a
+subgroup; of two documents in the same subgroup the one at the higher level is preferred. Levels are
+real numbers of which only the order counts, and that 0 means not relevant. Nothing is said of two
+documents that never share a subgroup, unless a third stands between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.formats.streams import open_buffer
+from cranfield.kernels import FaultError, Index, Layout, Strings, Table, decode, parse
+from cranfield.run import Text, bad_line
+
+if TYPE_CHECKING:
+    from cranfield.kernels.table import Buffer, Floats, Ints
+
+__all__ = ["Preferences", "read_preferences", "read_qrels_preferences"]
+
+LINES = Layout(
+    "topic group subgroup document level", topic=0, document=3, value=4, label=1, most=5, finite=True, blanks=False
+)
+QRELS_LINES = Layout(
+    "topic group document level", topic=0, document=2, value=3, label=1, most=4, finite=True, blanks=False
+)
+
+
+class Preferences:
+    """Levels of documents within judgment groups and subgroups, by topic.
+
+    Rows are ordered by topic, group and subgroup. `group` and `subgroup` number the distinct ids of the file in byte
+    order, so that averages over groups are added up in the same order whatever the order of the lines.
+    """
+
+    def __init__(self, table: Table, subgroups: Strings | None = None, subgroup: Ints | None = None) -> None:
+        group = _in_byte_order(table.labels)[table.label]
+        inner = np.zeros(len(group), np.int32) if subgroups is None else _in_byte_order(subgroups)[subgroup]
+        order = np.lexsort((inner, group, table.topic))
+        self._names = table.topics
+        self.topic: Ints = table.topic[order]
+        self.group: Ints = group[order]
+        self.subgroup: Ints = inner[order]
+        self.documents: Strings = table.documents.take(order)
+        self.level: Floats = table.value[order]
+        self.index = Index(self._names, self.topic, self.documents)
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The topics with preferences, in the order of their first line."""
+        return self._names.text()
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def __repr__(self) -> str:
+        return f"<Preferences: {len(self.topics)} topics, {len(self)} levels>"
+
+    def document(self, row: int) -> str:
+        """The document of a row."""
+        return decode(self.documents[row])
+
+
+def _in_byte_order(ids: Strings) -> Ints:
+    """For each id the place it has among the others, as bytes."""
+    place = np.empty(len(ids), np.int32)
+    place[sorted(range(len(ids)), key=list(ids).__getitem__)] = np.arange(len(ids), dtype=np.int32)
+    return place
+
+
+def read_preferences(source: Any, comments: bool = True) -> Preferences:
+    """Read a `prefs` file: topic, group, subgroup, document, level.
+
+    >>> preferences = read_preferences(b"q1 judge1 1 d1 2.0\\nq1 judge1 1 d2 0\\nq1 judge2 1 d2 1\\n")
+    >>> preferences, preferences.group.tolist(), preferences.level.tolist()
+    (<Preferences: 1 topics, 3 levels>, [0, 0, 1], [2.0, 0.0, 1.0])
+    """
+    buffer, where = open_buffer(source), _where(source)
+    table = _read(buffer, replace(LINES, comments=comments), where)
+    inner = _read(buffer, replace(LINES, label=2, comments=comments), where)
+    return Preferences(table, inner.labels, inner.label)
+
+
+def read_qrels_preferences(source: Any, comments: bool = True) -> Preferences:
+    """Read qrels as preferences: the second column is the group, and each group has one subgroup.
+
+    >>> read_qrels_preferences(b"q1 0 d1 2\\nq1 0 d2 0\\n")
+    <Preferences: 1 topics, 2 levels>
+    """
+    return Preferences(_read(open_buffer(source), replace(QRELS_LINES, comments=comments), _where(source)))
+
+
+def _where(source: Any) -> str:
+    return source if isinstance(source, str) else "<bytes>"
+
+
+def _read(buffer: Buffer, layout: Layout, where: str) -> Table:
+    try:
+        return parse(buffer, layout)  # type: ignore[no-any-return]
+    except FaultError as error:
+        raise bad_line(Text(buffer, layout, where), error.fault) from None

@@ -1,0 +1,241 @@
+"""Bytes in, bytes out: files, standard input and output, compression, byte order marks.
+
+A plain file is memory-mapped and never copied. Compression is recognised by its first bytes on the
+way in and by the file's ending on the way out. A file is written beside its target under another
+name and moved over it when it is whole, so that a full disk leaves the old file as it was.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.errors import DataError, FormatError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cranfield.kernels.table import Buffer
+
+__all__ = ["COMPRESSED", "Opened", "is_source", "open_buffer", "opened", "plain_ending", "run_name", "write_bytes"]
+
+COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"}
+NAMELESS = (".run", ".txt", ".res", ".trec")  # endings that say nothing about the system
+MAGIC = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+    b"PK\x03\x04": "zip",
+}
+BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # what follows BZh and a digit; an id may well start with BZh
+BOM = b"\xef\xbb\xbf"
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Opened(NamedTuple):
+    """The content of a file, the name to use in messages, and the name that a run read from it gets."""
+
+    buffer: Buffer
+    where: str
+    name: str
+
+
+def run_name(path: str | os.PathLike[str]) -> str:
+    """A run's name: its file name less folder, compression and `.run`/`.txt`/`.res`/`.trec`.
+
+    >>> run_name("runs/bm25.v2.run.gz")
+    'bm25.v2'
+    """
+    name = os.path.basename(os.fspath(path))
+    for endings in (tuple(COMPRESSED), NAMELESS):
+        for ending in endings:
+            if name.endswith(ending) and name != ending:
+                name = name.removesuffix(ending)
+                break
+    return name
+
+
+def plain_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a file's name, less that of its compression, in lower case.
+
+    >>> plain_ending("dev.JSONL.zst")
+    '.jsonl'
+    """
+    base, ending = os.path.splitext(os.fspath(path))
+    return os.path.splitext(base)[1].lower() if ending.lower() in COMPRESSED else ending.lower()
+
+
+def is_source(given: Any) -> bool:
+    """Whether it is a file or its content: a path, `-`, something with `read`, or bytes."""
+    return isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview)) or (
+        hasattr(given, "read") and not hasattr(given, "columns") and not hasattr(given, "__arrow_c_stream__")
+    )
+
+
+def opened(given: Any) -> Opened:
+    """The content of a file, unpacked and past its byte order mark; UTF-16 is refused."""
+    buffer, where, name = _raw(given)
+    buffer = _unpacked(buffer, where)
+    head = bytes(buffer[:64])
+    if head.startswith(BOM):
+        return Opened(memoryview(buffer)[len(BOM) :], where, name)
+    if (head.startswith(WIDE) and b"\0" in head) or _is_wide(head):
+        raise FormatError(f"{where}: the text is UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)")
+    return Opened(buffer, where, name)
+
+
+def open_buffer(given: Any) -> Buffer:
+    """The content of a file, unpacked and otherwise as it is."""
+    buffer, where, _ = _raw(given)
+    return _unpacked(buffer, where)
+
+
+def _is_wide(head: bytes) -> bool:
+    """Whether every other byte of a text is 0, as in UTF-16 without a mark."""
+    even, odd = head[: len(head) & ~1 : 2], head[1::2]
+    return len(odd) >= 8 and ((not any(odd) and all(even)) or (not any(even) and all(odd)))
+
+
+def _raw(given: Any) -> Opened:
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return Opened(given, "<bytes>", "run")
+    if isinstance(given, str) and given == "-":
+        return Opened(sys.stdin.buffer.read(), "<stdin>", "stdin")
+    if isinstance(given, (str, os.PathLike)):
+        return Opened(_mapped(given), os.fspath(given), run_name(given))
+    content = given.read()
+    if isinstance(content, str):
+        content = content.encode("utf-8", "surrogateescape")
+    label = getattr(given, "name", None)
+    if isinstance(label, str):
+        return Opened(content, label, run_name(label))
+    return Opened(content, "<stream>", "run")
+
+
+def _mapped(path: str | os.PathLike[str]) -> Buffer:
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # a pipe has no size to map
+                return file.read()
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
+    except OSError as error:
+        raise DataError(f"{os.fspath(path)}: {_reason(error)}") from error
+    except ValueError as error:  # a null character
+        raise DataError(f"{os.fspath(path)!r}: no file's name ({error})") from error
+
+
+def _reason(error: OSError) -> str:
+    words = error.strerror or str(error)
+    return words[:1].lower() + words[1:]
+
+
+def _packing(head: bytes) -> str | None:
+    for magic, name in MAGIC.items():
+        if head.startswith(magic) and (name != "bzip2" or head[4:10] in BLOCKS):
+            return name
+    return None
+
+
+def _unpacked(buffer: Buffer, where: str) -> Buffer:
+    packing = _packing(bytes(buffer[:10]))
+    if packing is None:
+        return buffer
+    if packing == "zip":
+        raise FormatError(f"{where}: a zip archive; unpack it first")
+    codec = _codec(packing)
+    try:
+        return codec.decompress(buffer)
+    except EOFError as error:
+        raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
+    except Exception as error:  # each codec has its own: zlib.error, LZMAError, ZstdError, OSError, ValueError
+        if isinstance(error, MemoryError):
+            raise
+        if "end-of-stream" in str(error) or "incomplete" in str(error):
+            raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
+        raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
+
+
+def _codec(packing: str) -> Any:
+    """The module that packs and unpacks; each is loaded only when a file needs it."""
+    try:
+        if packing == "gzip":
+            import gzip
+
+            return gzip
+        if packing == "bzip2":
+            import bz2
+
+            return bz2
+        if packing == "xz":
+            import lzma
+
+            return lzma
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        return zstd
+    except ImportError as error:
+        advice = "pip install backports.zstd" if packing == "zstd" else f"this Python was built without {packing}"
+        raise MissingExtraError(f"{packing} cannot be read or written here: {advice}") from error
+
+
+def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
+    """Write a file, or standard output for `-`; a file is either written whole or left as it was."""
+    if os.fspath(path) == "-":
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+        return
+    with _replacing(os.fspath(path)) as file, _packed(file, os.fspath(path)) as packed:
+        for chunk in chunks:
+            packed.write(chunk)
+
+
+@contextmanager
+def _packed(file: Any, path: str) -> Iterator[Any]:
+    packing = COMPRESSED.get(os.path.splitext(path)[1].lower())
+    if packing is None:
+        yield file
+        return
+    codec = _codec(packing)
+    if packing == "gzip":  # no time and no name in it: the same rows give the same bytes
+        with codec.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+            yield packed
+    else:
+        with codec.open(file, "wb") as packed:
+            yield packed
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[Any]:
+    target = os.path.realpath(path)  # a link stays a link
+    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device is written to, never replaced
+        try:
+            with open(target, "wb") as file:
+                yield file
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written: {_reason(error)}") from error
+        return
+    folder, base = os.path.split(target)
+    beside = os.path.join(folder, f".{base}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        with open(beside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(target):
+            os.chmod(beside, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(beside, target)
+    except BaseException as error:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        if isinstance(error, OSError):
+            raise DataError(f"{path}: cannot be written: {_reason(error)}") from error
+        raise

@@ -1,0 +1,1362 @@
+/* The hot part of cranfield: parse, join, rank.
+ *
+ * One pass over the bytes of a run: split a line, compare its topic with the previous line's, hash
+ * the document id once, look it up among the judged documents of the topic and among the documents
+ * already seen (duplicates), and remember the score. When the topic ends, the judged documents are
+ * ranked: for nothing where the scores descend, by sorting tie groups where only ties are in doubt, by
+ * sorting the topic where the file is not in order. Nothing here knows what a measure is, and no id
+ * ever becomes a Python object.
+ *
+ * twin.py states the same rules in Python; a test compares the two on mutated input. The GIL is
+ * released while text is read. Plain C11 against the limited API of CPython 3.11.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+enum { FIELDS = 8 };
+enum { FAULT_NONE = 0, FAULT_COLUMNS = 1, FAULT_VALUE = 2, FAULT_DUPLICATE = 3, FAULT_BLANK = 4 };
+enum { TIES_DESCENDING = 0, TIES_ASCENDING = 1, TIES_INPUT = 2 };
+enum { TWICE_ERROR = 0, TWICE_FIRST = 1, TWICE_LAST = 2, TWICE_BEST = 3 };
+
+/* ---- memory that grows ------------------------------------------------------------------ */
+
+typedef struct {
+    char *data;
+    size_t used, room; /* bytes */
+} Block;
+
+static int reserve(Block *b, size_t more) {
+    if (b->used + more <= b->room) return 1;
+    size_t room = b->room ? b->room : 256;
+    while (room < b->used + more) {
+        if (room > SIZE_MAX / 2) return 0;
+        room *= 2;
+    }
+    char *data = realloc(b->data, room);
+    if (!data) return 0;
+    b->data = data;
+    b->room = room;
+    return 1;
+}
+
+static int push(Block *b, const void *bytes, size_t n) {
+    if (!reserve(b, n)) return 0;
+    if (n) memcpy(b->data + b->used, bytes, n);
+    b->used += n;
+    return 1;
+}
+
+static void drop(Block *b) {
+    free(b->data);
+    memset(b, 0, sizeof *b);
+}
+
+static PyObject *bytes_of(const Block *b) {
+    return PyBytes_FromStringAndSize(b->data ? b->data : "", (Py_ssize_t)b->used);
+}
+
+/* ---- hashing ---------------------------------------------------------------------------- */
+
+static inline uint64_t load64(const char *p) {
+    uint64_t x;
+    memcpy(&x, p, 8);
+    return x;
+}
+
+static inline uint32_t load32(const char *p) {
+    uint32_t x;
+    memcpy(&x, p, 4);
+    return x;
+}
+
+static inline uint64_t mix(uint64_t x) {
+    x ^= x >> 32;
+    x *= UINT64_C(0x9E3779B97F4A7C15);
+    x ^= x >> 29;
+    return x * UINT64_C(0xBF58476D1CE4E5B9);
+}
+
+static inline uint64_t hash(const char *p, size_t n) {
+    uint64_t h = n * UINT64_C(0xD6E8FEB86659FD93);
+    if (n >= 8) {
+        size_t i = 0;
+        for (; i + 8 <= n; i += 8) h = mix(h ^ load64(p + i));
+        if (i < n) h = mix(h ^ load64(p + n - 8));
+    } else if (n >= 4) {
+        h = mix(h ^ ((uint64_t)load32(p) << 32 | load32(p + n - 4)));
+    } else if (n) {
+        h = mix(h ^ ((uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[n / 2] << 8 | (uint8_t)p[n - 1]));
+    }
+    return h ^ h >> 32;
+}
+
+static inline int same(const char *a, size_t n, const char *b, size_t m) {
+    return n == m && memcmp(a, b, n) == 0;
+}
+
+/* Distinct byte strings, numbered in the order of their first appearance. */
+typedef struct {
+    Block text;    /* the strings, one after the other */
+    Block offsets; /* int64, one more than there are strings */
+    uint64_t *slots;
+    size_t mask, count;
+} Names;
+
+static inline int64_t name_at(const Names *s, size_t i) { return ((const int64_t *)s->offsets.data)[i]; }
+
+static int names_grow(Names *s) {
+    size_t room = s->slots ? (s->mask + 1) * 2 : 64;
+    uint64_t *slots = calloc(room, sizeof *slots);
+    if (!slots) return 0;
+    for (size_t i = 0; i < s->count; i++) {
+        uint64_t h = hash(s->text.data + name_at(s, i), (size_t)(name_at(s, i + 1) - name_at(s, i)));
+        size_t slot = h & (room - 1);
+        while (slots[slot]) slot = (slot + 1) & (room - 1);
+        slots[slot] = (h & UINT64_C(0xFFFFFFFF00000000)) | (i + 1);
+    }
+    free(s->slots);
+    s->slots = slots;
+    s->mask = room - 1;
+    return 1;
+}
+
+/* The number of a string; -1 if it is new and `add` is 0, -2 if memory ran out. */
+static int32_t names_find(Names *s, const char *p, size_t n, int add) {
+    if (!s->slots) {
+        int64_t zero = 0;
+        if (!add) return -1;
+        if (!names_grow(s) || !push(&s->offsets, &zero, 8)) return -2;
+    }
+    uint64_t h = hash(p, n);
+    size_t slot = h & s->mask;
+    for (; s->slots[slot]; slot = (slot + 1) & s->mask) {
+        if ((s->slots[slot] ^ h) >> 32) continue;
+        size_t i = (size_t)(s->slots[slot] & UINT32_MAX) - 1;
+        if (same(p, n, s->text.data + name_at(s, i), (size_t)(name_at(s, i + 1) - name_at(s, i)))) return (int32_t)i;
+    }
+    if (!add) return -1;
+    if (s->count >= INT32_MAX - 1 || !push(&s->text, p, n)) return -2;
+    int64_t end = (int64_t)s->text.used;
+    if (!push(&s->offsets, &end, 8)) return -2;
+    s->slots[slot] = (h & UINT64_C(0xFFFFFFFF00000000)) | (s->count + 1);
+    s->count++;
+    if (s->count * 2 > s->mask && !names_grow(s)) return -2;
+    return (int32_t)(s->count - 1);
+}
+
+static void names_drop(Names *s) {
+    drop(&s->text);
+    drop(&s->offsets);
+    free(s->slots);
+    memset(s, 0, sizeof *s);
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int fewest, most, topic, document, value, label; /* most < 0: any number; label < 0: none */
+    int descending, finite, comments, blanks;
+} Layout;
+
+typedef struct {
+    const char *at[FIELDS];
+    uint32_t size[FIELDS];
+    int count;
+} Line;
+
+static inline int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+/* Split a line that ends in \n; returns the start of the next one. */
+static const char *split_plain(const char *p, Line *line) {
+    line->count = 0;
+    for (;;) {
+        while (is_blank(*p)) p++;
+        if (*p == '\n') return p + 1;
+        const char *start = p;
+        while (!is_blank(*p) && *p != '\n') p++;
+        if (line->count < FIELDS) {
+            line->at[line->count] = start;
+            line->size[line->count] = (uint32_t)(p - start);
+        }
+        line->count++;
+    }
+}
+
+#if defined(__SSE2__)
+static inline uint64_t low_bytes(const char *p) {
+    const __m128i space = _mm_set1_epi8(' ');
+    uint64_t mask = 0;
+    for (int i = 0; i < 4; i++) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(p + 16 * i));
+        uint64_t m = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, space), v));
+        mask |= m << (16 * i);
+    }
+    return mask;
+}
+
+/* As split_plain; 64 bytes may be read at once if they end before `safe`. */
+static inline const char *split_line(const char *p, const char *safe, Line *line) {
+    if (p + 64 > safe) return split_plain(p, line);
+    uint64_t mask = low_bytes(p);
+    unsigned start = 0;
+    int count = 0;
+    while (mask) {
+        unsigned at = (unsigned)__builtin_ctzll(mask);
+        mask &= mask - 1;
+        char c = p[at];
+        if (at > start) {
+            if (count < FIELDS) {
+                line->at[count] = p + start;
+                line->size[count] = at - start;
+            }
+            count++;
+        }
+        start = at + 1;
+        if (c == '\n') {
+            line->count = count;
+            return p + at + 1;
+        }
+        if (!is_blank(c)) break; /* a control character: part of an id, or of nonsense */
+    }
+    return split_plain(p, line);
+}
+#else
+static inline const char *split_line(const char *p, const char *safe, Line *line) {
+    (void)safe;
+    return split_plain(p, line);
+}
+#endif
+
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+static uint64_t five[28]; /* powers of five that fit 64 bits; filled when the module is loaded */
+static const double ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+#if defined(__SIZEOF_INT128__)
+typedef unsigned __int128 Wide;
+
+static double rounded(Wide q, int sticky, int exponent) {
+    int bits = (uint64_t)(q >> 64) ? 128 - __builtin_clzll((uint64_t)(q >> 64)) : 64 - __builtin_clzll((uint64_t)q);
+    int cut = bits - 53;
+    if (cut <= 0) return ldexp((double)(uint64_t)q, exponent);
+    Wide rest = q & (((Wide)1 << cut) - 1), half = (Wide)1 << (cut - 1);
+    uint64_t kept = (uint64_t)(q >> cut);
+    if (rest > half || (rest == half && (sticky || (kept & 1)))) kept++;
+    return ldexp((double)kept, exponent + cut);
+}
+
+/* digits * 10^power to the nearest double, exactly; 0 if out of this function's reach. */
+static int scale(uint64_t digits, int power, double *out) {
+    if (power >= -27 && power < 0) {
+        int shift = __builtin_clzll(digits);
+        Wide numerator = (Wide)(digits << shift) << 64;
+        Wide q = numerator / five[-power];
+        *out = rounded(q, numerator % five[-power] != 0, power - 64 - shift);
+        return 1;
+    }
+    if (power >= 0 && power <= 27) {
+        *out = rounded((Wide)digits * five[power], 0, power);
+        return 1;
+    }
+    return 0;
+}
+#else
+static int scale(uint64_t digits, int power, double *out) {
+    (void)digits, (void)power, (void)out;
+    return 0;
+}
+#endif
+
+static int is_infinity(const char *p, size_t n) {
+    static const char word[] = "infinity";
+    if (n != 3 && n != 8) return 0;
+    for (size_t i = 0; i < n; i++)
+        if ((p[i] | 32) != word[i]) return 0;
+    return 1;
+}
+
+/* Python's own correctly rounded conversion, for the few numbers that the quick ways cannot do. */
+static int number_by_python(const char *p, size_t n, double *out, PyThreadState **saved) {
+    char small[64], *text = n < sizeof small ? small : malloc(n + 1);
+    if (!text) return 0;
+    memcpy(text, p, n);
+    text[n] = 0;
+    if (*saved) PyEval_RestoreThread(*saved);
+    *out = PyOS_string_to_double(text, NULL, NULL);
+    int fine = !PyErr_Occurred();
+    if (!fine) PyErr_Clear();
+    if (*saved) *saved = PyEval_SaveThread();
+    if (text != small) free(text);
+    return fine;
+}
+
+#if FLT_EVAL_METHOD == 0 && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* The first n <= 8 characters as digits, eight at a time; -1 if one is none. */
+static inline int64_t digits8(const char *p, unsigned n) {
+    uint64_t zeros = UINT64_C(0x3030303030303030);
+    uint64_t v = n == 0 ? zeros : load64(p) << (64 - 8 * n) | (n == 8 ? 0 : zeros >> (8 * n));
+    if (((v & UINT64_C(0xF0F0F0F0F0F0F0F0)) ^ zeros) |
+        (((v + UINT64_C(0x0606060606060606)) & UINT64_C(0xF0F0F0F0F0F0F0F0)) ^ zeros))
+        return -1;
+    v -= zeros;
+    v = v * 10 + (v >> 8);
+    return (int64_t)(((v & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x000F424000000064) +
+                      ((v >> 16) & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x0000271000000001)) >> 32);
+}
+
+/* The usual score, 1 to 7 digits, a point and 1 to 8 more; 16 bytes behind it may be read. 0: read it the long way. */
+static inline int plain_number(const char *p, size_t n, double *out) {
+    int negative = *p == '-';
+    p += negative;
+    n -= (size_t)negative;
+    uint64_t points = load64(p) ^ UINT64_C(0x2E2E2E2E2E2E2E2E);
+    points = (points - UINT64_C(0x0101010101010101)) & ~points & UINT64_C(0x8080808080808080);
+    if (!points) return 0;
+    unsigned whole = (unsigned)__builtin_ctzll(points) / 8;
+    size_t rest = n - whole - 1;
+    if (whole == 0 || whole >= n || rest == 0 || rest > 8) return 0;
+    int64_t high = digits8(p, whole), low = digits8(p + whole + 1, (unsigned)rest);
+    if ((high | low) < 0) return 0;
+    double value = ((double)high * ten[rest] + (double)low) / ten[rest]; /* below 2^53: exact until the division */
+    *out = negative ? -value : value;
+    return 1;
+}
+#else
+static inline int plain_number(const char *p, size_t n, double *out) {
+    (void)p, (void)n, (void)out;
+    return 0;
+}
+#endif
+
+/* Read a decimal number to the nearest double. 1 if the whole text is one. */
+static int number(const char *text, size_t n, double *out, PyThreadState **saved) {
+    const char *p = text, *end = text + n;
+    int negative = 0;
+    if (p < end && (*p == '-' || *p == '+')) negative = *p++ == '-';
+    const char *first = p;
+    uint64_t digits = 0;
+    int known = 0, power = 0, any = 0, plain = 1;
+    for (; p < end && (unsigned)(*p - '0') < 10; p++) {
+        any = 1;
+        if (known < 19) {
+            digits = digits * 10 + (unsigned)(*p - '0');
+            known += digits != 0;
+        } else {
+            plain = 0;
+        }
+    }
+    if (p < end && *p == '.') {
+        for (p++; p < end && (unsigned)(*p - '0') < 10; p++) {
+            any = 1;
+            if (known < 19) {
+                digits = digits * 10 + (unsigned)(*p - '0');
+                known += digits != 0;
+                if (power > -100000) power--;
+            } else if (*p != '0') {
+                plain = 0;
+            }
+        }
+    }
+    if (!any) {
+        if (!is_infinity(first, (size_t)(end - first))) return 0;
+        *out = negative ? -HUGE_VAL : HUGE_VAL;
+        return 1;
+    }
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        int minus = 0, exponent = 0;
+        p++;
+        if (p < end && (*p == '-' || *p == '+')) minus = *p++ == '-';
+        if (p == end) return 0;
+        for (; p < end && (unsigned)(*p - '0') < 10; p++)
+            if (exponent < 100000) exponent = exponent * 10 + (*p - '0');
+        power += minus ? -exponent : exponent;
+    }
+    if (p != end) return 0;
+    double value;
+    if (plain && digits == 0) {
+        value = 0;
+#if FLT_EVAL_METHOD == 0
+    } else if (plain && digits <= UINT64_C(1) << 53 && power >= -22 && power <= 22) {
+        value = power < 0 ? (double)digits / ten[-power] : (double)digits * ten[power];
+#endif
+    } else if (!(plain && scale(digits, power, &value))) {
+        return number_by_python(text, n, out, saved);
+    }
+    *out = negative ? -value : value;
+    return 1;
+}
+
+/* Why a line cannot be used, or FAULT_NONE and its value. */
+static inline int read_line(
+    const Line *line, const Layout *layout, const char *safe, double *value, PyThreadState **saved) {
+    if (line->count < layout->fewest || (layout->most >= 0 && line->count > layout->most))
+        return line->count ? FAULT_COLUMNS : FAULT_BLANK;
+    const char *text = line->at[layout->value];
+    size_t size = line->size[layout->value];
+    int near_end = !safe || safe - text < (ptrdiff_t)size + 16;
+    if ((near_end || !plain_number(text, size, value)) && !number(text, size, value, saved)) return FAULT_VALUE;
+    if (layout->finite && isinf(*value)) return FAULT_VALUE;
+    if (!layout->descending) *value = -*value;
+    return FAULT_NONE;
+}
+
+/* The lines of a stretch of a buffer. A last line without \n is copied so that all lines end in one. */
+typedef struct {
+    const char *base, *next, *stop;
+    const char *safe; /* where the bytes end that may be read ahead; NULL in the copied last line */
+    char *tail;
+    const char *tail_from;
+} Reader;
+
+static int reader_open(Reader *r, const char *base, int64_t start, int64_t stop) {
+    r->base = base;
+    r->next = base + start;
+    r->stop = r->safe = base + stop;
+    r->tail = NULL;
+    r->tail_from = NULL;
+    const char *last = r->stop;
+    while (last > r->next && last[-1] != '\n') last--;
+    if (last < r->stop) {
+        size_t n = (size_t)(r->stop - last);
+        r->tail = malloc(n + 1);
+        if (!r->tail) return 0;
+        memcpy(r->tail, last, n);
+        r->tail[n] = '\n';
+        r->tail_from = last;
+        r->stop = last;
+    }
+    return 1;
+}
+
+/* The next line that is neither a comment nor blank (or blank where that is a fault); 0 at the end. */
+static inline int reader_line(Reader *r, const Layout *layout, Line *line, int64_t *offset) {
+    for (;;) {
+        int last = r->next >= r->stop;
+        if (last && !r->tail_from) return 0;
+        const char *p = last ? r->tail : r->next;
+        *offset = last ? r->tail_from - r->base : p - r->base;
+        if (last) r->tail_from = r->safe = NULL;
+        if (*p == '#' && layout->comments) {
+            if (!last) r->next = (const char *)memchr(p, '\n', (size_t)(r->stop - p)) + 1;
+            continue;
+        }
+        const char *after = split_line(p, last ? p : r->stop, line);
+        if (!last) r->next = after;
+        if (line->count || !(layout->blanks || last)) return 1;
+    }
+}
+
+/* ---- the index of judged documents ------------------------------------------------------ */
+
+typedef struct {
+    Names topics;
+    Block text;        /* document ids */
+    int64_t *offsets;  /* rows + 1 */
+    uint64_t *slots;   /* every topic's table, one after the other */
+    int64_t *table;    /* where each topic's table starts */
+    uint64_t *mask;    /* its size less one */
+    int64_t *rows;     /* the first row of each topic; rows are grouped by topic */
+    char *again;       /* whether a row names a document that an earlier row of its topic names */
+    int64_t size;      /* rows in all */
+} Index;
+
+static void index_free(Index *x) {
+    if (!x) return;
+    names_drop(&x->topics);
+    drop(&x->text);
+    free(x->offsets);
+    free(x->slots);
+    free(x->table);
+    free(x->mask);
+    free(x->rows);
+    free(x->again);
+    free(x);
+}
+
+static inline int32_t index_find(const Index *x, int32_t topic, const char *p, size_t n, uint64_t h) {
+    const uint64_t *slots = x->slots + x->table[topic];
+    uint64_t mask = x->mask[topic];
+    for (size_t slot = h & mask; slots[slot]; slot = (slot + 1) & mask) {
+        if ((slots[slot] ^ h) >> 32) continue;
+        int64_t row = (int64_t)(slots[slot] & UINT32_MAX) - 1;
+        if (same(p, n, x->text.data + x->offsets[row], (size_t)(x->offsets[row + 1] - x->offsets[row])))
+            return (int32_t)row;
+    }
+    return -1;
+}
+
+/* ---- one topic of a run ----------------------------------------------------------------- */
+
+typedef struct {
+    double score;
+    const char *document;
+    uint64_t hash; /* while answers come in; then its place in the order given, which decides ties=input */
+    uint32_t size;
+    int32_t row; /* of the index; -1: not judged */
+} Answer;
+
+typedef struct {
+    int ties, single, twice, drop_self;
+    const char *collapse;
+    size_t collapse_size;
+} Order;
+
+typedef struct {
+    Order order;
+    Block answers;  /* Answer */
+    uint32_t *seen; /* documents of this topic: number + 1, by hash */
+    size_t seen_mask;
+    int sorted, strict; /* scores never rise; they fall every time */
+    int64_t judged;
+    Block hits; /* five int32 each: topic, row, rank, first, last */
+} Topic;
+
+static inline Answer *answers(const Topic *t) { return (Answer *)t->answers.data; }
+static inline size_t answered(const Topic *t) { return t->answers.used / sizeof(Answer); }
+
+static int topic_start(Topic *t) {
+    t->answers.used = 0;
+    t->sorted = t->strict = 1;
+    t->judged = 0;
+    if (!t->seen) {
+        t->seen_mask = 4095;
+        t->seen = malloc((t->seen_mask + 1) * sizeof *t->seen);
+        if (!t->seen) return 0;
+    }
+    memset(t->seen, 0, (t->seen_mask + 1) * sizeof *t->seen);
+    return 1;
+}
+
+static int seen_grow(Topic *t) {
+    size_t room = (t->seen_mask + 1) * 2;
+    uint32_t *seen = calloc(room, sizeof *seen);
+    if (!seen) return 0;
+    for (size_t i = 0; i < answered(t); i++) {
+        size_t slot = answers(t)[i].hash & (room - 1);
+        while (seen[slot]) slot = (slot + 1) & (room - 1);
+        seen[slot] = (uint32_t)(i + 1);
+    }
+    free(t->seen);
+    t->seen = seen;
+    t->seen_mask = room - 1;
+    return 1;
+}
+
+/* Add a document. 1: fine, 0: no memory, -1: it stands there already and that is an error. */
+static inline int topic_add(
+    Topic *t, const Index *x, int32_t topic, const char *name, size_t name_size, const char *document, size_t size,
+    double score) {
+    const Order *order = &t->order;
+    if (order->collapse_size) {
+        for (size_t i = 0; i + order->collapse_size <= size; i++)
+            if (memcmp(document + i, order->collapse, order->collapse_size) == 0) {
+                size = i;
+                break;
+            }
+    }
+    if (order->drop_self && same(document, size, name, name_size)) return 1;
+    if (order->single) score = (double)(float)score;
+    uint64_t h = hash(document, size);
+    size_t slot = h & t->seen_mask;
+    for (; t->seen[slot]; slot = (slot + 1) & t->seen_mask) {
+        Answer *old = answers(t) + t->seen[slot] - 1;
+        if (old->hash != h || !same(document, size, old->document, old->size)) continue;
+        int twice = order->collapse_size ? TWICE_BEST : order->twice;
+        if (twice == TWICE_ERROR) return -1;
+        if (twice == TWICE_LAST || (twice == TWICE_BEST && score > old->score)) {
+            old->score = score;
+            t->sorted = t->strict = 0;
+        }
+        return 1;
+    }
+    size_t n = answered(t);
+    if (n >= UINT32_MAX - 1 || !reserve(&t->answers, sizeof(Answer))) return 0;
+    t->seen[slot] = (uint32_t)(n + 1);
+    Answer *a = answers(t) + n;
+    if (n) {
+        double previous = a[-1].score;
+        t->strict &= score < previous;
+        t->sorted &= score <= previous;
+    }
+    a->score = score;
+    a->document = document;
+    a->size = (uint32_t)size;
+    a->hash = h;
+    a->row = index_find(x, topic, document, size, h);
+    t->judged += a->row >= 0;
+    t->answers.used += sizeof(Answer);
+    return (n + 1) * 3 <= t->seen_mask || seen_grow(t);
+}
+
+static inline int by_id(const Answer *a, const Answer *b) {
+    size_t n = a->size < b->size ? a->size : b->size;
+    int order = memcmp(a->document, b->document, n);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static inline int by_score(const Answer *a, const Answer *b) { return (a->score < b->score) - (a->score > b->score); }
+
+static int compare_descending(const void *a, const void *b) {
+    int order = by_score(a, b);
+    return order ? order : -by_id(a, b);
+}
+
+static int compare_ascending(const void *a, const void *b) {
+    int order = by_score(a, b);
+    return order ? order : by_id(a, b);
+}
+
+static int compare_input(const void *a, const void *b) {
+    int order = by_score(a, b);
+    uint64_t p = ((const Answer *)a)->hash, q = ((const Answer *)b)->hash;
+    return order ? order : (p > q) - (p < q);
+}
+
+static int (*const comparisons[])(const void *, const void *) = {compare_descending, compare_ascending, compare_input};
+
+static int add_hit(Block *hits, int32_t topic, int32_t row, size_t rank, size_t first, size_t last) {
+    int32_t hit[5] = {topic, row, (int32_t)rank, (int32_t)first, (int32_t)last};
+    return push(hits, hit, sizeof hit);
+}
+
+/* Rank the topic's judged documents and append them to the hits. */
+static int topic_finish(Topic *t, int32_t topic) {
+    size_t n = answered(t);
+    Answer *a = answers(t);
+    if (!t->judged) return 1;
+    int whole = !t->sorted; /* sort all of it, or only the tie groups that hold a judged document */
+    if (whole) {
+        for (size_t i = 0; i < n; i++) a[i].hash = i;
+        qsort(a, n, sizeof *a, comparisons[t->order.ties]);
+    }
+    for (size_t start = 0, stop; start < n; start = stop) {
+        int judged = a[start].row >= 0;
+        stop = start + 1;
+        if (!t->strict)
+            for (; stop < n && a[stop].score == a[start].score; stop++) judged |= a[stop].row >= 0;
+        if (!judged) continue;
+        if (stop - start > 1 && !whole && t->order.ties != TIES_INPUT)
+            qsort(a + start, stop - start, sizeof *a, comparisons[t->order.ties]);
+        for (size_t i = start; i < stop; i++)
+            if (a[i].row >= 0 && !add_hit(&t->hits, topic, a[i].row, i + 1, start + 1, stop)) return 0;
+    }
+    return 1;
+}
+
+static void topic_drop(Topic *t) {
+    drop(&t->answers);
+    drop(&t->hits);
+    free(t->seen);
+}
+
+/* ---- scanning text ---------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t start, stop; /* bytes */
+    int64_t hits;        /* how many */
+    int32_t topic, retrieved;
+} Segment;
+
+typedef struct {
+    const Index *index;
+    Layout layout;
+    Topic topic;
+    int lenient;
+    Block segments; /* Segment */
+    Block skipped;  /* int64 pairs: offset, fault */
+    Names others;
+    int64_t fault_at, twice_at;
+    int fault;
+    char *tag;
+    size_t tag_size;
+    PyThreadState *saved;
+} Scan;
+
+static void note_twice(Scan *s, int64_t offset) {
+    if (s->twice_at < 0 || offset < s->twice_at) s->twice_at = offset;
+}
+
+static int segment_end(Scan *s, Segment *seg, int64_t stop) {
+    seg->stop = stop;
+    seg->retrieved = 0;
+    seg->hits = 0;
+    if (seg->topic >= 0) {
+        size_t before = s->topic.hits.used;
+        seg->retrieved = (int32_t)answered(&s->topic);
+        if (!topic_finish(&s->topic, seg->topic)) return 0;
+        seg->hits = (int64_t)((s->topic.hits.used - before) / 20);
+    }
+    return push(&s->segments, seg, sizeof *seg);
+}
+
+static int keep_tag(Scan *s, const char *p, size_t n) {
+    free(s->tag);
+    s->tag = malloc(n + 1);
+    if (!s->tag) return 0;
+    memcpy(s->tag, p, n);
+    s->tag_size = n;
+    return 1;
+}
+
+/* Read base[start:stop]. With `only` >= 0 every line is known to be of that topic. Returns 0 when memory ran out. */
+static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int32_t only, Reader *r) {
+    Line line = {.count = 0};
+    Segment seg = {.topic = only};
+    const char *name = NULL, *tag = NULL;
+    size_t name_size = 0, tag_size = 0;
+    int64_t offset = start;
+    if (!reader_open(r, base, start, stop)) return 0;
+    while (reader_line(r, &s->layout, &line, &offset)) {
+        double value = 0;
+        int fault = read_line(&line, &s->layout, r->safe, &value, &s->saved);
+        if (fault) {
+            if (!s->lenient) {
+                s->fault = fault;
+                s->fault_at = offset;
+                return 1;
+            }
+            int64_t skip[2] = {offset, fault};
+            if (only < 0 && !push(&s->skipped, skip, sizeof skip)) return 0;
+            continue;
+        }
+        const char *t = line.at[s->layout.topic];
+        size_t size = line.size[s->layout.topic];
+        if (!name || (only < 0 && !same(t, size, name, name_size))) {
+            if (only < 0) {
+                if (name && !segment_end(s, &seg, offset)) return 0;
+                seg.topic = names_find((Names *)&s->index->topics, t, size, 0);
+                if (seg.topic < 0 && names_find(&s->others, t, size, 1) == -2) return 0;
+                if (!topic_start(&s->topic)) return 0;
+            }
+            seg.start = offset;
+            name = t;
+            name_size = size;
+        }
+        if (s->layout.label >= 0) {
+            tag = line.at[s->layout.label];
+            tag_size = line.size[s->layout.label];
+        }
+        if (seg.topic < 0) continue;
+        int fine = topic_add(
+            &s->topic, s->index, seg.topic, name, name_size, line.at[s->layout.document],
+            line.size[s->layout.document], value);
+        if (!fine) return 0;
+        if (fine < 0) note_twice(s, offset);
+    }
+    if (name && only < 0 && !segment_end(s, &seg, stop)) return 0;
+    return !tag || keep_tag(s, tag, tag_size);
+}
+
+static void scan_drop(Scan *s) {
+    topic_drop(&s->topic);
+    drop(&s->segments);
+    drop(&s->skipped);
+    names_drop(&s->others);
+    free(s->tag);
+}
+
+/* ---- Python's side ---------------------------------------------------------------------- */
+
+static const char *CAPSULE = "cranfield.Index";
+
+static void capsule_free(PyObject *capsule) { index_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
+
+static int read_layout(PyObject *o, void *out) {
+    Layout *l = out;
+    return PyArg_ParseTuple(
+        o, "iiiiiipppp", &l->fewest, &l->most, &l->topic, &l->document, &l->value, &l->label, &l->descending,
+        &l->finite, &l->comments, &l->blanks);
+}
+
+static int read_order(PyObject *o, void *out) {
+    Order *order = out;
+    Py_ssize_t size;
+    int fine = PyArg_ParseTuple(
+        o, "ipipy#", &order->ties, &order->single, &order->twice, &order->drop_self, &order->collapse, &size);
+    order->collapse_size = fine ? (size_t)size : 0;
+    return fine;
+}
+
+static PyObject *names_out(const Names *s) {
+    int64_t zero = 0;
+    PyObject *offsets = s->offsets.used ? bytes_of(&s->offsets) : PyBytes_FromStringAndSize((char *)&zero, 8);
+    return Py_BuildValue("NN", bytes_of(&s->text), offsets);
+}
+
+PyDoc_STRVAR(parse_doc,
+    "parse(buffer, layout, lenient) -> (fault, offset, topics, topic, documents, value, labels, label, start, skipped)");
+
+static PyObject *core_parse(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer buffer;
+    Layout layout;
+    int lenient;
+    if (!PyArg_ParseTuple(args, "y*O&p", &buffer, read_layout, &layout, &lenient)) return NULL;
+    Names topics = {0}, labels = {0};
+    Block topic = {0}, text = {0}, offsets = {0}, value = {0}, label = {0}, starts = {0}, skipped = {0};
+    Reader r = {0};
+    Line line = {.count = 0};
+    int64_t offset = 0, zero = 0;
+    int fault = FAULT_NONE, fine;
+    PyThreadState *saved = PyEval_SaveThread();
+    fine = push(&offsets, &zero, 8) && reader_open(&r, buffer.buf, 0, buffer.len);
+    const char *name = NULL;
+    size_t name_size = 0;
+    int32_t number_ = -1, tag = 0;
+    while (fine && reader_line(&r, &layout, &line, &offset)) {
+        double x = 0;
+        fault = read_line(&line, &layout, r.safe, &x, &saved);
+        if (fault && !lenient) break;
+        if (fault) {
+            int64_t skip[2] = {offset, fault};
+            fault = FAULT_NONE;
+            fine = push(&skipped, skip, sizeof skip);
+            continue;
+        }
+        const char *t = line.at[layout.topic];
+        size_t size = line.size[layout.topic];
+        if (!name || !same(t, size, name, name_size)) {
+            number_ = names_find(&topics, t, size, 1);
+            name = t;
+            name_size = size;
+        }
+        if (layout.label >= 0) tag = names_find(&labels, line.at[layout.label], line.size[layout.label], 1);
+        fine = number_ >= 0 && tag >= 0 && push(&topic, &number_, 4) && push(&label, &tag, 4) &&
+               push(&text, line.at[layout.document], line.size[layout.document]) && push(&value, &x, 8) &&
+               push(&starts, &offset, 8);
+        int64_t end = (int64_t)text.used;
+        fine = fine && push(&offsets, &end, 8);
+    }
+    PyEval_RestoreThread(saved);
+    PyObject *answer = NULL;
+    if (!fine)
+        PyErr_NoMemory();
+    else
+        answer = Py_BuildValue(
+            "iLNN(NN)NNNNN", fault, (long long)offset, names_out(&topics), bytes_of(&topic), bytes_of(&text),
+            bytes_of(&offsets), bytes_of(&value), names_out(&labels), bytes_of(&label), bytes_of(&starts),
+            bytes_of(&skipped));
+    free(r.tail);
+    names_drop(&topics);
+    names_drop(&labels);
+    Block *all[] = {&topic, &text, &offsets, &value, &label, &starts, &skipped};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+/* Fill an index from columns; rows are grouped by topic. Returns 0 when memory ran out. */
+static int index_fill(
+    Index *x, const char *names, const int64_t *name_offsets, int64_t topics, const int32_t *topic, const char *text,
+    const int64_t *offsets, int64_t rows, int32_t *first) {
+    for (int64_t i = 0; i < topics; i++)
+        if (names_find(&x->topics, names + name_offsets[i], (size_t)(name_offsets[i + 1] - name_offsets[i]), 1) < 0)
+            return 0;
+    x->size = rows;
+    x->offsets = malloc(((size_t)rows + 1) * 8);
+    x->table = malloc(((size_t)topics + 1) * 8);
+    x->mask = malloc(((size_t)topics + 1) * 8);
+    x->rows = calloc((size_t)topics + 1, 8);
+    x->again = calloc((size_t)rows + 1, 1);
+    if (!x->again || !x->offsets || !x->table || !x->mask || !x->rows || !push(&x->text, text, (size_t)offsets[rows])) return 0;
+    memcpy(x->offsets, offsets, ((size_t)rows + 1) * 8);
+    for (int64_t i = 0; i < rows; i++) x->rows[topic[i] + 1]++;
+    int64_t slots = 0;
+    for (int64_t t = 0; t < topics; t++) {
+        uint64_t room = 16; /* sparse: most look-ups find nothing, and should see that at once */
+        while (room < (uint64_t)x->rows[t + 1] * 3) room *= 2;
+        x->table[t] = slots;
+        x->mask[t] = room - 1;
+        slots += (int64_t)room;
+        x->rows[t + 1] += x->rows[t];
+    }
+    x->slots = calloc((size_t)slots + 1, 8);
+    if (!x->slots) return 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const char *p = x->text.data + offsets[i];
+        size_t n = (size_t)(offsets[i + 1] - offsets[i]);
+        uint64_t h = hash(p, n);
+        first[i] = index_find(x, topic[i], p, n, h);
+        x->again[i] = first[i] >= 0;
+        if (x->again[i]) continue;
+        first[i] = (int32_t)i;
+        uint64_t *table = x->slots + x->table[topic[i]];
+        size_t slot = h & x->mask[topic[i]];
+        while (table[slot]) slot = (slot + 1) & x->mask[topic[i]];
+        table[slot] = (h & UINT64_C(0xFFFFFFFF00000000)) | (uint64_t)(i + 1);
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(index_doc, "index(names, name_offsets, topic, text, offsets) -> (capsule, first)");
+
+static PyObject *core_index(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer names, name_offsets, topic, text, offsets;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*", &names, &name_offsets, &topic, &text, &offsets)) return NULL;
+    Py_buffer *all[] = {&names, &name_offsets, &topic, &text, &offsets};
+    int64_t rows = topic.len / 4, topics = name_offsets.len / 8 - 1;
+    Index *x = calloc(1, sizeof *x);
+    PyObject *first = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rows * 4), *capsule = NULL;
+    if (first && x &&
+        index_fill(
+            x, names.buf, name_offsets.buf, topics, topic.buf, text.buf, offsets.buf, rows,
+            (int32_t *)PyBytes_AsString(first)))
+        capsule = PyCapsule_New(x, CAPSULE, capsule_free);
+    else
+        PyErr_NoMemory();
+    if (!capsule) index_free(x);
+    for (size_t i = 0; i < 5; i++) PyBuffer_Release(all[i]);
+    if (!capsule) {
+        Py_XDECREF(first);
+        return NULL;
+    }
+    return Py_BuildValue("NN", capsule, first);
+}
+
+static PyObject *scan_out(Scan *s) {
+    PyObject *tag = s->tag ? PyBytes_FromStringAndSize(s->tag, (Py_ssize_t)s->tag_size) : Py_NewRef(Py_None);
+    return Py_BuildValue(
+        "iLLNNNNN", s->fault, (long long)s->fault_at, (long long)s->twice_at, bytes_of(&s->segments),
+        bytes_of(&s->topic.hits), names_out(&s->others), bytes_of(&s->skipped), tag);
+}
+
+PyDoc_STRVAR(scan_doc,
+    "scan(index, buffer, start, stop, layout, order, lenient)\n"
+    "-> (fault, offset, duplicate_offset, segments, hits, others, skipped, tag)");
+
+static PyObject *core_scan(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule;
+    Py_buffer buffer;
+    long long start, stop;
+    Scan s = {.fault_at = -1, .twice_at = -1};
+    if (!PyArg_ParseTuple(
+            args, "Oy*LLO&O&p", &capsule, &buffer, &start, &stop, read_layout, &s.layout, read_order, &s.topic.order,
+            &s.lenient))
+        return NULL;
+    PyObject *answer = NULL;
+    s.index = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (s.index && start >= 0 && start <= stop && stop <= buffer.len) {
+        Reader r = {0};
+        s.saved = PyEval_SaveThread();
+        int fine = scan_text(&s, buffer.buf, start, stop, -1, &r);
+        PyEval_RestoreThread(s.saved);
+        free(r.tail);
+        answer = fine ? scan_out(&s) : PyErr_NoMemory();
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "scan: a stretch outside the buffer");
+    }
+    scan_drop(&s);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+PyDoc_STRVAR(gather_doc,
+    "gather(index, topic, buffer, stretches, layout, order, lenient) -> as scan, for one topic in several stretches");
+
+static PyObject *core_gather(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule;
+    Py_buffer buffer, stretches;
+    int topic;
+    Scan s = {.fault_at = -1, .twice_at = -1};
+    if (!PyArg_ParseTuple(
+            args, "Oiy*y*O&O&p", &capsule, &topic, &buffer, &stretches, read_layout, &s.layout, read_order,
+            &s.topic.order, &s.lenient))
+        return NULL;
+    PyObject *answer = NULL;
+    s.index = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (s.index) {
+        const int64_t *at = stretches.buf;
+        Py_ssize_t count = stretches.len / 16;
+        Segment seg = {.topic = topic};
+        Reader *readers = calloc((size_t)count + 1, sizeof *readers);
+        s.saved = PyEval_SaveThread();
+        int fine = readers && topic_start(&s.topic);
+        for (Py_ssize_t i = 0; fine && i < count; i++)
+            fine = scan_text(&s, buffer.buf, at[2 * i], at[2 * i + 1], topic, readers + i);
+        fine = fine && segment_end(&s, &seg, 0);
+        PyEval_RestoreThread(s.saved);
+        for (Py_ssize_t i = 0; readers && i < count; i++) free(readers[i].tail);
+        free(readers);
+        answer = fine ? scan_out(&s) : PyErr_NoMemory();
+    }
+    scan_drop(&s);
+    PyBuffer_Release(&stretches);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+PyDoc_STRVAR(boundary_doc, "boundary(buffer, offset) -> the first line at or after offset that starts another topic");
+
+static PyObject *core_boundary(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer buffer;
+    long long offset;
+    if (!PyArg_ParseTuple(args, "y*L", &buffer, &offset)) return NULL;
+    const char *base = buffer.buf, *end = base + buffer.len, *p = base + offset, *topic = NULL;
+    size_t size = 0;
+    if (p > base) {
+        p = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+        p = p ? p + 1 : end;
+    }
+    while (p < end) {
+        const char *next = memchr(p, '\n', (size_t)(end - p)), *start = p;
+        const char *stop = next ? next : end;
+        while (start < stop && is_blank(*start)) start++;
+        const char *q = start;
+        while (q < stop && !is_blank(*q)) q++;
+        if (topic && !same(start, (size_t)(q - start), topic, size)) break;
+        topic = start;
+        size = (size_t)(q - start);
+        p = next ? next + 1 : end;
+    }
+    long long answer = p - base;
+    PyBuffer_Release(&buffer);
+    return PyLong_FromLongLong(answer);
+}
+
+PyDoc_STRVAR(columns_doc,
+    "columns(index, topics, places, text, offsets, value, order) -> (duplicate_place, retrieved, hits)\n"
+    "`topics` numbers the index's topic of each place, grouped; `places` says which row stands there.");
+
+static PyObject *core_columns(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule;
+    Py_buffer topics, places, text, offsets, value;
+    Topic t = {0};
+    if (!PyArg_ParseTuple(
+            args, "Oy*y*y*y*y*O&", &capsule, &topics, &places, &text, &offsets, &value, read_order, &t.order))
+        return NULL;
+    PyObject *answer = NULL;
+    const Index *x = PyCapsule_GetPointer(capsule, CAPSULE);
+    Py_buffer *all[] = {&topics, &places, &text, &offsets, &value};
+    if (x) {
+        const int32_t *topic = topics.buf;
+        const int64_t *place = places.buf, *offset = offsets.buf;
+        const double *score = value.buf;
+        int64_t n = topics.len / 4, twice = -1;
+        PyObject *retrieved = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)x->topics.count * 4);
+        int fine = retrieved != NULL;
+        int32_t *counts = fine ? (int32_t *)PyBytes_AsString(retrieved) : NULL;
+        if (fine) memset(counts, 0, x->topics.count * 4);
+        PyThreadState *saved = PyEval_SaveThread();
+        for (int64_t i = 0; fine && i < n;) {
+            int32_t now = topic[i];
+            const char *name = x->topics.text.data + name_at(&x->topics, (size_t)now);
+            size_t name_size = (size_t)(name_at(&x->topics, (size_t)now + 1) - name_at(&x->topics, (size_t)now));
+            fine = topic_start(&t);
+            for (; fine && i < n && topic[i] == now; i++) {
+                int64_t row = place[i];
+                int added = topic_add(
+                    &t, x, now, name, name_size, (const char *)text.buf + offset[row],
+                    (size_t)(offset[row + 1] - offset[row]), score[row]);
+                if (added < 0 && (twice < 0 || row < twice)) twice = row;
+                fine = added != 0;
+            }
+            if (!fine) break;
+            counts[now] = (int32_t)answered(&t);
+            fine = topic_finish(&t, now);
+        }
+        PyEval_RestoreThread(saved);
+        if (fine) {
+            answer = Py_BuildValue("LNN", (long long)twice, retrieved, bytes_of(&t.hits));
+        } else {
+            Py_XDECREF(retrieved);
+            PyErr_NoMemory();
+        }
+    }
+    topic_drop(&t);
+    for (size_t i = 0; i < 5; i++) PyBuffer_Release(all[i]);
+    return answer;
+}
+
+/* ---- runs in dicts ---------------------------------------------------------------------- */
+
+typedef struct {
+    double score;
+    int64_t place;
+} Place;
+
+static int compare_places(const void *a, const void *b) {
+    const Place *p = a, *q = b;
+    int order = (p->score < q->score) - (p->score > q->score);
+    return order ? order : (p->place > q->place) - (p->place < q->place);
+}
+
+typedef struct {
+    Order order;
+    Block places; /* Place, in the dict's order or, once sorted, by score */
+    PyObject *values; /* dict.values */
+    PyObject *keys; /* the topic's documents in the dict's order, once a tie asks for them */
+    Block group;  /* Answer: the documents of one tie group; later the hits in order */
+    PyObject *held; /* encoded ids that must live as long as the group */
+    Block found;  /* Answer: row and score of the judged documents of this topic */
+    Block hits;
+} Dict;
+
+/* The bytes of an id, as `encode` in table.py makes them. */
+static int id_bytes(Dict *d, PyObject *key, Answer *a) {
+    Py_ssize_t size;
+    const char *p = PyUnicode_AsUTF8AndSize(key, &size);
+    if (!p) {
+        PyErr_Clear();
+        PyObject *raw = PyUnicode_AsEncodedString(key, "utf-8", "surrogateescape");
+        if (!raw) {
+            PyErr_Clear();
+            raw = PyUnicode_AsEncodedString(key, "utf-8", "surrogatepass");
+        }
+        if (!raw || PyList_Append(d->held, raw) < 0) {
+            Py_XDECREF(raw);
+            return 0;
+        }
+        p = PyBytes_AsString(raw);
+        size = PyBytes_Size(raw);
+        Py_DECREF(raw);
+    }
+    a->document = p;
+    a->size = (uint32_t)size;
+    return 1;
+}
+
+/* Name the document at a place of the dict, whose key or score is not what it should be; native.py words it. */
+static int bad_score(PyObject *topic, PyObject *documents, Py_ssize_t place, PyObject *score) {
+    PyErr_Clear();
+    PyObject *keys = PyDict_Keys(documents);
+    PyObject *detail = keys && place < PyList_Size(keys)
+                           ? Py_BuildValue("OOO", topic, PyList_GetItem(keys, place), score)
+                           : NULL;
+    if (detail) PyErr_SetObject(PyExc_LookupError, detail);
+    Py_XDECREF(detail);
+    Py_XDECREF(keys);
+    return 0;
+}
+
+/* Take the scores of one topic out of its dict. Keys are left alone, each would be a cache miss and few are needed;
+ * hence the view: PyDict_Next and PyDict_Values read the hash of every key. */
+static int dict_read(Dict *d, PyObject *topic, PyObject *documents, int *sorted) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    double previous = HUGE_VAL;
+    d->places.used = d->found.used = 0;
+    *sorted = 1;
+    if (PyDict_Next(documents, &at, &key, &value) && !PyUnicode_Check(key))
+        return bad_score(topic, documents, 0, value);
+    PyObject *view = PyObject_CallFunctionObjArgs(d->values, documents, NULL);
+    PyObject *values = view ? PySequence_List(view) : NULL;
+    Py_XDECREF(view);
+    if (!values) return 0;
+    Py_ssize_t n = PyList_Size(values), i = 0;
+    int fine = reserve(&d->places, (size_t)n * sizeof(Place));
+    Place *places = (Place *)d->places.data;
+    for (; fine && i < n; i++) {
+        value = PyList_GetItem(values, i);
+        double score = PyFloat_AsDouble(value);
+        fine = score == score && !(score == -1.0 && PyErr_Occurred());
+        if (!fine) bad_score(topic, documents, i, value);
+        if (d->order.single) score = (double)(float)score;
+        *sorted &= score <= previous;
+        previous = score;
+        places[i].score = score;
+        places[i].place = i;
+    }
+    d->places.used = (size_t)i * sizeof(Place);
+    Py_DECREF(values);
+    return fine;
+}
+
+/* The span of places with this score: how many are higher, and how many are equal. */
+static void span(const Place *p, int64_t n, double score, int sorted, int64_t *higher, int64_t *equal) {
+    int64_t above = 0, level = 0;
+    if (sorted) {
+        const Place *low = p;
+        for (int64_t size = n; size > 1; size -= size / 2) low += low[size / 2 - 1].score > score ? size / 2 : 0;
+        above = low - p + (n > 0 && low->score > score);
+        while (above + level < n && p[above + level].score == score) level++;
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            above += p[i].score > score;
+            level += p[i].score == score;
+        }
+    }
+    *higher = above;
+    *equal = level;
+}
+
+static int compare_ids(const void *a, const void *b) { return by_id(a, b); }
+static int compare_scores(const void *a, const void *b) { return by_score(a, b); }
+
+/* Collect the documents with this score, ordered by id; each remembers its place in the dict's order. */
+static int group_collect(Dict *d, PyObject *documents, double score, int64_t from, int64_t to) {
+    const Place *p = (const Place *)d->places.data;
+    d->group.used = 0;
+    if (!d->keys) d->keys = PyDict_Keys(documents);
+    if (!d->keys) return 0;
+    for (int64_t i = from, place = 0; i < to; i++) {
+        if (p[i].score != score) continue;
+        Answer a = {.hash = (uint64_t)place++};
+        PyObject *key = PyList_GetItem(d->keys, (Py_ssize_t)p[i].place);
+        if (!key || !id_bytes(d, key, &a) || !push(&d->group, &a, sizeof a)) return 0;
+    }
+    qsort(d->group.data, d->group.used / sizeof(Answer), sizeof(Answer), compare_ids);
+    return 1;
+}
+
+/* Where a document stands within its tie group, from 0. */
+static int64_t place_in_group(const Dict *d, const Answer *document) {
+    const Answer *group = (const Answer *)d->group.data;
+    int64_t n = (int64_t)(d->group.used / sizeof(Answer)), low = 0, high = n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (by_id(group + middle, document) < 0) low = middle + 1; else high = middle;
+    }
+    if (d->order.ties == TIES_ASCENDING) return low;
+    return d->order.ties == TIES_DESCENDING ? n - 1 - low : (int64_t)group[low].hash;
+}
+
+/* Put the hits of one topic, from byte `first` on, into the order of their ranks, which run from 1 to n. */
+static int order_hits(Dict *d, size_t first, int64_t n) {
+    typedef int32_t Hit[5];
+    size_t count = (d->hits.used - first) / sizeof(Hit), filled = 0;
+    if (count < 2) return 1;
+    d->group.used = 0;
+    if (!reserve(&d->group, (size_t)(n + 1) * sizeof(uint32_t) + count * sizeof(Hit))) return 0;
+    uint32_t *at = (uint32_t *)d->group.data; /* rank → number of the hit + 1 */
+    Hit *ordered = (Hit *)(at + n + 1), *hits = (Hit *)(d->hits.data + first);
+    memset(at, 0, (size_t)(n + 1) * sizeof *at);
+    for (size_t i = 0; i < count; i++) at[hits[i][2]] = (uint32_t)i + 1;
+    for (int64_t rank = 1; rank <= n; rank++)
+        if (at[rank]) memcpy(ordered[filled++], hits[at[rank] - 1], sizeof(Hit));
+    memcpy(hits, ordered, filled * sizeof(Hit));
+    return filled == count;
+}
+
+/* Look the topic's judged documents up in its dict and rank those that are there. */
+static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObject *topic, PyObject *documents) {
+    int sorted;
+    if (!dict_read(d, topic, documents, &sorted)) return 0;
+    if ((x->rows[t + 1] - x->rows[t]) * 4 > PyDict_Size(documents)) {
+        d->keys = PyDict_Keys(documents); /* many look-ups: bring all keys into the cache first, in their order */
+        if (!d->keys) return 0;
+    }
+    for (int64_t row = x->rows[t]; row < x->rows[t + 1]; row++) {
+        if (x->again[row]) continue;
+        PyObject *value = PyDict_GetItemWithError(documents, PyList_GetItem(names, (Py_ssize_t)row));
+        if (!value) {
+            if (PyErr_Occurred()) return 0;
+            continue;
+        }
+        Answer a = {.score = PyFloat_AsDouble(value), .row = (int32_t)row};
+        if (d->order.single) a.score = (double)(float)a.score;
+        if (!push(&d->found, &a, sizeof a)) return 0;
+    }
+    size_t found = d->found.used / sizeof(Answer), first = d->hits.used;
+    int64_t n = (int64_t)(d->places.used / sizeof(Place));
+    if (!sorted && found > 16) { /* for a few, counting is quicker than sorting */
+        qsort(d->places.data, (size_t)n, sizeof(Place), compare_places);
+        sorted = 1;
+    }
+    Answer *answers = (Answer *)d->found.data;
+    const Place *places = (const Place *)d->places.data;
+    size_t tied = 0;
+    int64_t higher, equal;
+    for (size_t i = 0; i < found; i++) {
+        span(places, n, answers[i].score, sorted, &higher, &equal);
+        if (equal == 0) continue; /* a number that changed while it was looked at */
+        if (equal > 1)
+            answers[tied++] = answers[i];
+        else if (!add_hit(&d->hits, t, answers[i].row, (size_t)higher + 1, (size_t)higher + 1, (size_t)higher + 1))
+            return 0;
+    }
+    qsort(answers, tied, sizeof *answers, compare_scores); /* so that each tie group is collected once */
+    for (size_t i = 0; i < tied; i++) {
+        Answer *a = answers + i;
+        span(places, n, a->score, sorted, &higher, &equal);
+        int64_t from = sorted ? higher : 0, to = sorted ? higher + equal : n;
+        if (!id_bytes(d, PyList_GetItem(names, a->row), a)) return 0;
+        if ((i == 0 || a[-1].score != a->score) && !group_collect(d, documents, a->score, from, to)) return 0;
+        size_t rank = (size_t)(higher + place_in_group(d, a) + 1);
+        if (!add_hit(&d->hits, t, a->row, rank, (size_t)higher + 1, (size_t)(higher + equal))) return 0;
+    }
+    if (!order_hits(d, first, n)) return 0;
+    Py_CLEAR(d->keys);
+    return PyList_SetSlice(d->held, 0, PyList_Size(d->held), NULL) == 0;
+}
+
+PyDoc_STRVAR(mapping_doc, "mapping(index, topics, documents, run, order) -> (retrieved, hits)");
+
+static PyObject *core_mapping(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule, *topics, *names, *run, *answer = NULL;
+    Dict d = {0};
+    if (!PyArg_ParseTuple(
+            args, "OO!O!O!O&", &capsule, &PyList_Type, &topics, &PyList_Type, &names, &PyDict_Type, &run, read_order,
+            &d.order))
+        return NULL;
+    const Index *x = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (!x) return NULL;
+    PyObject *retrieved = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)x->topics.count * 4);
+    d.held = PyList_New(0);
+    d.values = PyObject_GetAttrString((PyObject *)&PyDict_Type, "values");
+    int fine = retrieved && d.held && d.values;
+    int32_t *counts = fine ? (int32_t *)PyBytes_AsString(retrieved) : NULL;
+    if (fine) memset(counts, 0, x->topics.count * 4);
+    for (size_t t = 0; fine && t < x->topics.count; t++) {
+        PyObject *topic = PyList_GetItem(topics, (Py_ssize_t)t);
+        PyObject *documents = PyDict_GetItemWithError(run, topic);
+        if (!documents) {
+            fine = !PyErr_Occurred();
+            continue;
+        }
+        PyObject *own = PyDict_Check(documents) ? Py_NewRef(documents)
+                                                : PyObject_CallFunctionObjArgs((PyObject *)&PyDict_Type, documents, NULL);
+        fine = own != NULL;
+        if (!fine) break;
+        counts[t] = (int32_t)PyDict_Size(own);
+        fine = dict_topic(&d, x, (int32_t)t, names, topic, own);
+        Py_DECREF(own);
+    }
+    if (fine)
+        answer = Py_BuildValue("ON", retrieved, bytes_of(&d.hits));
+    else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    Block *all[] = {&d.places, &d.group, &d.found, &d.hits};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    Py_XDECREF(d.values);
+    Py_XDECREF(d.keys);
+    Py_XDECREF(d.held);
+    Py_XDECREF(retrieved);
+    return answer;
+}
+
+static PyMethodDef methods[] = {
+    {"parse", core_parse, METH_VARARGS, parse_doc},
+    {"index", core_index, METH_VARARGS, index_doc},
+    {"scan", core_scan, METH_VARARGS, scan_doc},
+    {"gather", core_gather, METH_VARARGS, gather_doc},
+    {"boundary", core_boundary, METH_VARARGS, boundary_doc},
+    {"columns", core_columns, METH_VARARGS, columns_doc},
+    {"mapping", core_mapping, METH_VARARGS, mapping_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "cranfield.kernels._core", "Parse, join, rank.", -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    five[0] = 1;
+    for (int i = 1; i < 28; i++) five[i] = five[i - 1] * 5;
+    return PyModule_Create(&module);
+}

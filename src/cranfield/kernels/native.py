@@ -1,0 +1,220 @@
+"""The kernels in C, and the threads that drive them.
+
+The C core reads one stretch of a buffer at a time without the GIL; stretches are cut where the topic
+changes. A topic that turns up in several stretches (a file sorted by document, say) is read again as a whole.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.kernels import _core
+from cranfield.kernels.table import (
+    Buffer,
+    Fault,
+    FaultError,
+    Found,
+    Ints,
+    Layout,
+    Order,
+    Strings,
+    Table,
+    decode,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+WHY: dict[int, Any] = {1: "columns", 2: "value", 3: "duplicate", 4: "blank"}
+TIES = {"descending": 0, "ascending": 1, "input": 2}
+TWICE = {"error": 0, "first": 1, "last": 2, "best": 3}
+SEGMENT = np.dtype([("start", "i8"), ("stop", "i8"), ("hits", "i8"), ("topic", "i4"), ("retrieved", "i4")])
+SMALL = 1 << 20  # bytes: below this a second thread costs more than it saves
+
+
+def _layout(layout: Layout) -> tuple[int, ...]:
+    most = -1 if layout.most is None else layout.most
+    flags = (layout.descending, layout.finite, layout.comments, layout.blanks)
+    return (layout.fewest, most, layout.topic, layout.document, layout.value, layout.label, *flags)
+
+
+def _order(order: Order) -> tuple[Any, ...]:
+    return (TIES[order.ties], order.single, TWICE[order.duplicates], order.drop_self, order.collapse)
+
+
+def _strings(names: tuple[bytes, bytes]) -> Strings:
+    return Strings(names[0], np.frombuffer(names[1], np.int64))
+
+
+def _faults(raw: bytes) -> list[Fault]:
+    return [Fault(offset, WHY[why]) for offset, why in np.frombuffer(raw, np.int64).reshape(-1, 2).tolist()]
+
+
+def parse(buffer: Buffer, layout: Layout, lenient: bool = False) -> Table:
+    """Read the rows of a buffer; the first bad line raises FaultError, or is noted and passed over if `lenient`."""
+    fault, offset, topics, topic, documents, value, labels, label, start, skipped = _core.parse(
+        buffer, _layout(layout), lenient
+    )
+    if fault:
+        raise FaultError(Fault(offset, WHY[fault]))
+    return Table(
+        _strings(topics),
+        np.frombuffer(topic, np.int32),
+        _strings(documents),
+        np.frombuffer(value, np.float64),
+        _strings(labels),
+        np.frombuffer(label, np.int32),
+        np.frombuffer(start, np.int64),
+        _faults(skipped),
+    )
+
+
+class Index:
+    """Judged documents, ready to be looked up. `first[i]` is the first row of row i's topic and document."""
+
+    def __init__(self, topics: Strings, topic: Ints, documents: Strings) -> None:
+        self.topics = topics
+        self.topic = np.ascontiguousarray(topic, np.int32)
+        self.documents = documents
+        if not ((self.topic >= 0) & (self.topic < len(topics))).all() or (np.diff(self.topic) < 0).any():
+            raise ValueError("an index wants its rows grouped by topic")
+        self.capsule, first = _core.index(topics.block, topics.offsets, self.topic, documents.block, documents.offsets)
+        self.first: Ints = np.frombuffer(first, np.int32)
+
+    @cached_property
+    def number(self) -> dict[bytes, int]:
+        """Each topic's number."""
+        return {name: i for i, name in enumerate(self.topics)}
+
+    @cached_property
+    def names(self) -> tuple[list[str], list[str], frozenset[str]]:
+        """Topics and documents as text, for runs in dicts."""
+        topics = self.topics.text()
+        return topics, self.documents.text(), frozenset(topics)
+
+
+def hits_of_text(
+    index: Index, buffer: Buffer, layout: Layout, order: Order, lenient: bool = False, threads: int = 1
+) -> Found:
+    """The hits of a run in a text buffer. Malformed lines come before duplicates when both are wrong."""
+    shape, rule, size = _layout(layout), _order(order), len(buffer)
+    pieces = threads if size > SMALL else 1
+    cuts = [0, *(_core.boundary(buffer, size * i // pieces) for i in range(1, pieces)), size]
+    stretches = [(cuts[i], max(cuts[i], cuts[i + 1])) for i in range(pieces)]
+    scan = partial(_core.scan, index.capsule, buffer)
+    parts = _in_threads([partial(scan, *stretch, shape, rule, lenient) for stretch in stretches])
+    bad = [(part[1], part[0]) for part in parts if part[0]]
+    if bad:
+        offset, fault = min(bad)
+        raise FaultError(Fault(offset, WHY[fault]))
+    again = [part[2] for part in parts if part[2] >= 0]
+    segments = np.concatenate([np.frombuffer(part[3], SEGMENT) for part in parts])
+    hits = np.concatenate([np.frombuffer(part[4], np.int32) for part in parts]).reshape(-1, 5)
+    segments, hits = _gather_scattered(index, buffer, segments, hits, (shape, rule, lenient), again)
+    if again:
+        raise FaultError(Fault(min(again), "duplicate"))
+    retrieved = np.zeros(len(index.topics), np.int32)
+    judged = segments[segments["topic"] >= 0]
+    retrieved[judged["topic"]] = judged["retrieved"]
+    others = dict.fromkeys(name for part in parts for name in _strings(part[5]).text())
+    tags = [part[7] for part in parts if part[7] is not None]
+    skipped = [fault for part in parts for fault in _faults(part[6])]
+    found = _found(hits, retrieved, list(others))
+    found.tag = decode(tags[-1]) if tags else None
+    found.skipped = skipped
+    return found
+
+
+def _gather_scattered(
+    index: Index, buffer: Buffer, segments: Any, hits: Any, how: tuple[Any, ...], again: list[int]
+) -> tuple[Any, Any]:
+    """Read topics that stand in several segments again, each as a whole."""
+    times = np.bincount(segments["topic"][segments["topic"] >= 0], minlength=len(index.topics))
+    scattered = np.flatnonzero(times > 1)
+    if not len(scattered):
+        return segments, hits
+    whole = np.isin(segments["topic"], scattered, invert=True)
+    kept, found = [segments[whole]], [hits[np.isin(hits[:, 0], scattered, invert=True)]]
+    rest = segments[~whole]
+    rest = rest[np.argsort(rest["topic"], kind="stable")]
+    ends = np.cumsum(times[scattered])
+    for topic, start, end in zip(scattered.tolist(), (ends - times[scattered]).tolist(), ends.tolist(), strict=True):
+        lines = rest[start:end]
+        stretches = np.ascontiguousarray(np.column_stack([lines["start"], lines["stop"]]), np.int64)
+        part = _core.gather(index.capsule, topic, buffer, stretches, *how)
+        if part[2] >= 0:
+            again.append(part[2])
+        kept.append(np.frombuffer(part[3], SEGMENT))
+        found.append(np.frombuffer(part[4], np.int32).reshape(-1, 5))
+    return np.concatenate(kept), np.concatenate(found)
+
+
+def _in_threads(jobs: list[Callable[[], Any]]) -> list[Any]:
+    """Run the jobs at the same time, the first on this thread."""
+    answers: list[Any] = [None] * len(jobs)
+    failed: list[BaseException] = []
+
+    def work(i: int) -> None:
+        try:
+            answers[i] = jobs[i]()
+        except BaseException as error:  # handed to the caller below
+            failed.append(error)
+
+    others = [threading.Thread(target=work, args=(i,)) for i in range(1, len(jobs))]
+    for thread in others:
+        thread.start()
+    work(0)
+    for thread in others:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return answers
+
+
+def hits_of_table(index: Index, table: Table, order: Order) -> Found:
+    """The hits of a run in columns; its topics may be scattered."""
+    names = list(table.topics)
+    known = np.array([index.number.get(name, -1) for name in names], np.int32)
+    topic = known[table.topic] if len(names) else np.zeros(0, np.int32)
+    place = np.flatnonzero(topic >= 0)
+    topic = topic[place]
+    if (np.diff(topic) < 0).any():
+        by_topic = np.argsort(topic, kind="stable")
+        topic, place = topic[by_topic], place[by_topic]
+    documents = table.documents
+    twice, retrieved, hits = _core.columns(
+        index.capsule, topic, place.astype(np.int64), documents.block, documents.offsets, table.value, _order(order)
+    )
+    if twice >= 0:
+        raise FaultError(Fault(int(table.start[twice]) if len(table.start) else twice, "duplicate"))
+    used = np.zeros(len(names), bool)
+    used[table.topic] = True
+    others = [decode(name) for name, t, u in zip(names, known.tolist(), used.tolist(), strict=True) if t < 0 and u]
+    return _found(np.frombuffer(hits, np.int32).reshape(-1, 5), np.frombuffer(retrieved, np.int32), others)
+
+
+def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order: Order) -> Found:
+    """The hits of a run in a dict of dicts."""
+    topics, documents, known = index.names
+    answers = run if isinstance(run, dict) else dict(run)
+    try:
+        retrieved, hits = _core.mapping(index.capsule, topics, documents, answers, _order(order))
+    except LookupError as error:
+        topic, document, score = error.args
+        expected = "expected a number as its score"
+        raise DataError(f"topic {topic!r}, document {document!r}: {expected}, found {score!r}") from None
+    others = [topic for topic in answers if topic not in known and encode(topic) not in index.number]
+    return _found(np.frombuffer(hits, np.int32).reshape(-1, 5), np.frombuffer(retrieved, np.int32), others)
+
+
+def _found(hits: Any, retrieved: Ints, others: list[str]) -> Found:
+    if (np.diff(hits[:, 0]) < 0).any():
+        hits = hits[np.argsort(hits[:, 0], kind="stable")]
+    topic, row, rank, first, last = np.ascontiguousarray(hits.T)
+    return Found(topic, row, rank, first, last, retrieved, others)

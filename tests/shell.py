@@ -1,0 +1,59 @@
+"""The command line without a process: run a command, and get its exit code, data and messages."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from cranfield.cli import cli
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+    both: str
+
+
+class _Both(io.BytesIO):
+    """Keeps what is written to it, and passes it on to what both streams share."""
+
+    def __init__(self, shared: io.BytesIO) -> None:
+        super().__init__()
+        self.shared = shared
+
+    def write(self, data) -> int:
+        self.shared.write(data)
+        return super().write(data)
+
+
+def text(stream: io.BytesIO) -> str:
+    return stream.getvalue().decode("utf-8", "surrogateescape")
+
+
+def cranfield(*arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES) -> Answer:
+    """Run a command in a folder."""
+    shared = io.BytesIO()
+    out, err = _Both(shared), _Both(shared)
+    streams = {
+        "stdout": io.TextIOWrapper(out, encoding="utf-8", write_through=True),
+        "stderr": io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", write_through=True),
+        "stdin": io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"),
+    }
+    here, code = Path.cwd(), 0
+    os.chdir(folder)
+    try:
+        with patch.multiple(sys, **streams):
+            try:
+                cli.main([str(argument) for argument in arguments], prog_name="cranfield")
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        os.chdir(here)
+    return Answer(code, text(out), text(err), text(shared))

@@ -1,0 +1,327 @@
+"""The house rules that a program can check: which room may import which, what stays lazy, what no file may say.
+
+Every import counts, at the top of a module, inside a function or under TYPE_CHECKING: a room that names another in an
+annotation depends on it as well. Rooms on one floor may import each other as long as no cycle of modules comes of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCE = REPOSITORY / "src"
+MODULES = sorted((SOURCE / "cranfield").rglob("*.py"))
+
+FLOORS = [
+    "cli web scale compat",
+    "workspace",
+    "report systems judge online",
+    "pool",
+    "compare",
+    "explain curves check",
+    "evaluate",
+    "scores",
+    "absent",
+    "measures",
+    "hits fuse",
+    "formats",
+    "conventions collection run",
+    "store stats kernels columns",
+    "errors",
+]
+FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms.split()}
+DOORS = {"cranfield", "cranfield.__main__"}  # they hold no logic and may name any room
+
+LIGHT = {"numpy"}  # third-party modules that any room may import at its top
+AT_THE_TOP = {"cli": {"click"}}
+SEARCH_WORDS = re.compile(r"\b(topics?|quer(?:y|ies)|documents?|qrels?|retriev\w*|relevan\w*|judg\w*|ndcg)\b", re.I)
+
+
+class Import(NamedTuple):
+    importer: str
+    imported: str
+    line: int
+    at_top: bool
+    for_types: bool
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {name_of(path) for path in MODULES}
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def imports_of(source: str, importer: str, is_package: bool = False) -> list[Import]:
+    """All that a module imports, its own package's modules by their full names."""
+    homes = public_homes()
+    found: list[Import] = []
+
+    def note(name: str, node: ast.AST, at_top: bool, for_types: bool) -> None:
+        found.append(Import(importer, name, getattr(node, "lineno", 0), at_top, for_types))
+
+    def walk(node: ast.AST, at_top: bool, for_types: bool) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                note(alias.name, node, at_top, for_types)
+        elif isinstance(node, ast.ImportFrom):
+            package = importer.split(".") if is_package else importer.split(".")[:-1]
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            origin = ".".join(part for part in (base, node.module) if part)
+            for alias in node.names:
+                if origin == "cranfield" and alias.name in homes:
+                    note(f"cranfield.{homes[alias.name]}", node, at_top, for_types)
+                else:
+                    full = f"{origin}.{alias.name}"
+                    note(full if full in NAMES else origin, node, at_top, for_types)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in ("import_module", "__import__"):
+                note(str(node.args[0].value), node, at_top, for_types)
+        for field, value in ast.iter_fields(node):
+            inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and field == "body"
+            types = isinstance(node, ast.If) and field == "body" and "TYPE_CHECKING" in ast.unparse(node.test)
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    walk(child, at_top and not inside, for_types or types)
+
+    walk(ast.parse(source), True, False)
+    return found
+
+
+def public_homes() -> dict[str, str]:
+    tree = ast.parse((SOURCE / "cranfield" / "__init__.py").read_text(encoding="utf-8"))
+    [value] = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES"
+    ]
+    homes: dict[str, str] = ast.literal_eval(value)
+    return homes
+
+
+def all_imports() -> list[Import]:
+    return [
+        found
+        for path in MODULES
+        for found in imports_of(path.read_text(encoding="utf-8"), name_of(path), path.name == "__init__.py")
+    ]
+
+
+IMPORTS = all_imports()
+INNER = [i for i in IMPORTS if i.imported.split(".")[0] == "cranfield"]
+STANDARD = sys.stdlib_module_names | {"compression"}  # the standard library's since Python 3.14
+OUTER = [i for i in IMPORTS if i.imported.split(".")[0] not in {"cranfield"} | STANDARD]
+
+
+def upward(imports: list[Import]) -> list[str]:
+    return [
+        f"{i.importer}:{i.line} imports {i.imported}, which lies above it"
+        for i in imports
+        if i.importer not in DOORS
+        and i.imported.startswith("cranfield.")
+        and FLOOR.get(room_of(i.imported), 1) > FLOOR.get(room_of(i.importer), 1)
+    ]
+
+
+def across(imports: list[Import]) -> list[str]:
+    return [
+        f"{i.importer}:{i.line} imports {i.imported}"
+        for i in imports
+        if re.fullmatch(r"cranfield\.measures\.\w+", i.importer)
+        and i.imported.startswith("cranfield.measures")
+        and i.imported != "cranfield.measures.measure"
+    ]
+
+
+def test_every_module_has_a_place_in_the_house():
+    assert {room_of(name) for name in NAMES - DOORS} <= set(FLOOR)
+
+
+def test_no_import_points_up():
+    assert upward(INNER) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from cranfield.evaluate import evaluate",
+        "from cranfield import evaluate",
+        "import cranfield.cli",
+        "def late():\n    from cranfield.scores import Scores",
+        "if TYPE_CHECKING:\n    from cranfield.measures import Measure",
+        "from .evaluate import evaluate",
+        "import importlib\nimportlib.import_module('cranfield.workspace')",
+    ],
+)
+def test_an_import_that_points_up_is_noticed(line):
+    assert upward(imports_of(line, "cranfield.hits"))
+
+
+def test_no_module_imports_itself_over_others():
+    graph: dict[str, set[str]] = {name: set() for name in NAMES}
+    for i in INNER:
+        if i.at_top and not i.for_types and i.imported in graph:
+            graph[i.importer].add(i.imported)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("a cycle: " + " → ".join(error.args[1]))
+
+
+def test_a_measure_imports_no_other_measure():
+    assert across(INNER) == []
+
+
+def test_a_measure_that_imports_another_is_noticed():
+    assert across(imports_of("from cranfield.measures.gain import nDCG", "cranfield.measures.user"))
+
+
+def test_no_measure_reads_or_writes_files():
+    doors = {"os", "io", "pathlib", "mmap", "socket", "subprocess", "urllib", "tempfile", "shutil"}
+    measures = [i for i in IMPORTS if room_of(i.importer) == "measures"]
+    assert measures
+    assert [i for i in measures if i.imported.split(".")[0] in doors] == []
+
+
+def test_statistics_know_no_search_words():
+    assert SEARCH_WORDS.search("the mean over topics")
+    assert not SEARCH_WORDS.search("the mean over pairs, in one run of the test")
+    for path in MODULES:
+        if room_of(name_of(path)) == "stats":
+            assert not SEARCH_WORDS.search(path.read_text(encoding="utf-8")), path
+
+
+def test_third_party_modules_other_than_numpy_are_imported_where_they_are_used():
+    heavy = [
+        f"{i.importer}:{i.line} imports {i.imported} when it is loaded"
+        for i in OUTER
+        if i.at_top
+        and not i.for_types
+        and i.imported.split(".")[0] not in LIGHT | AT_THE_TOP.get(room_of(i.importer), set())
+    ]
+    assert heavy == []
+
+
+def test_every_third_party_module_is_declared():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [one for name, group in project["optional-dependencies"].items() if name != "test" for one in group]
+    declared = {re.match(r"[\w.-]+", one)[0].lower() for one in [*project["dependencies"], *extras]}  # type: ignore[index]
+    owners = importlib.metadata.packages_distributions()
+    for i in OUTER:
+        top = i.imported.split(".")[0]
+        names = {owner.lower() for owner in owners.get(top, [top])} | {i.imported.lower()}
+        assert names & declared, f"{i.importer}:{i.line} imports {i.imported}, which pyproject.toml does not declare"
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that a fresh Python loads: `-X importtime` writes one line for each to stderr."""
+    answer = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines() if line.startswith("import time:")}
+
+
+def roots(modules: set[str]) -> set[str]:
+    return {module.split(".")[0] for module in modules}
+
+
+def test_the_list_of_loaded_modules_is_complete():
+    assert {"numpy", "cranfield"} <= roots(loaded_by("-c", "from cranfield import evaluate"))
+
+
+def test_import_cranfield_loads_no_other_module_of_it_and_nothing_of_others():
+    extra = loaded_by("-c", "import cranfield") - loaded_by("-c", "import sys, types, typing")
+    assert {name for name in extra if name.startswith("cranfield")} == {"cranfield"}
+    assert roots(extra) - {"cranfield"} - STANDARD == set()
+
+
+def test_the_help_of_the_command_line_loads_no_numpy():
+    heavy = {"numpy", "scipy", "rich", "pyarrow", "pandas", "polars", "duckdb", "asyncio", "concurrent"}
+    assert not roots(loaded_by("-m", "cranfield", "--help")) & heavy
+
+
+def our_files() -> list[Path]:
+    """The files of the repository, without what git ignores; all of them where there is no git."""
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        paths = [REPOSITORY / name for name in listing.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [
+            Path(folder) / name
+            for folder, inner, names in os.walk(REPOSITORY)
+            for name in names
+            if not any(part.startswith((".", "build", "dist")) for part in Path(folder).relative_to(REPOSITORY).parts)
+        ]
+    return [path for path in paths if path.suffix not in {".so", ".pyc", ".gz", ".zst", ".xz", ".bz2", ".parquet"}]
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    empty = {"util", "utils", "core", "helper", "helpers", "common", "misc"}
+    modules = [path for path in our_files() if path.suffix == ".py"]
+    assert modules
+    assert [path for path in modules if path.stem.lower() in empty] == []
+
+
+# Put together from halves, so that this file does not hold what it looks for.
+UNWANTED = re.compile(
+    "|".join(
+        [
+            "(?<![\\w.])/" + "(?:work|root|opt)/",
+            "/" + "home/\\w",
+            "py" + "pi\\.org",
+            "python" + "hosted",
+            "--index" + "-url",
+            "\\bTO" + "DO\\b",
+            "\\bFIX" + "ME\\b",
+            "NotImplemented" + "Error",
+        ]
+    )
+)
+
+
+def test_an_unwanted_word_is_noticed():
+    assert UNWANTED.search("see /" + "root/notes")
+    assert not UNWANTED.search("the root/leaf distance")
+
+
+def test_no_file_holds_a_machine_s_path_an_index_host_or_unfinished_business():
+    found = []
+    for path in our_files():
+        if not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if UNWANTED.search(line):
+                found.append(f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}")
+    assert found == []
+
+
+def test_the_map_of_the_documentation_names_every_page():
+    folder = REPOSITORY / "docs"
+    pages = {path.name for path in folder.glob("*.md")} - {"index.md"}
+    folders = {path.parent.relative_to(folder).parts[0] for path in folder.glob("*/**/*.md")}
+    linked = re.findall(r"\]\(([\w/.-]+)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert pages <= set(linked)
+    assert folders <= {link.split("/")[0] for link in linked}

@@ -1,0 +1,377 @@
+"""The commands besides eval, and what all commands promise: help, examples, exit codes, quiet ends."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from cranfield import PRESETS, __version__
+from cranfield.cli import COMMANDS, cli
+from cranfield.cli.progress import progress
+from cranfield.formats import FORMATS
+from cranfield.measures import REGISTRY
+from shell import EXAMPLES, cranfield
+
+CONTEXT = click.Context(cli, info_name="cranfield")
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(CONTEXT, name)
+    assert found is not None
+    return found
+
+
+def process(*arguments: str, **options) -> subprocess.Popen:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": EXAMPLES, **options}
+    return subprocess.Popen([sys.executable, "-m", "cranfield", *arguments], **options)
+
+
+# promises of every command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_short_help_is_the_first_sentence_of_the_command_s_own(name):
+    text = command(name).help or ""
+    assert text.split("\n")[0] == COMMANDS[name]
+    assert COMMANDS[name].endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_ends_with_an_example_that_runs(name, tmp_path):
+    help_text = cranfield(name, "--help")
+    assert help_text.code == 0
+    [line] = [line.strip() for line in help_text.out.splitlines() if line.strip().startswith("$ ")]
+    dollar, program, *arguments = shlex.split(line)
+    assert (dollar, program) == ("$", "cranfield")
+    answer = cranfield(*arguments)
+    assert answer.code == 0, answer.err
+    assert answer.out
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "trec_eval"])
+def test_every_option_says_what_it_means(name):
+    for parameter in command(name).params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert parameter.help.rstrip("]").rstrip().endswith((".", "tsv", "all", "error")), parameter.help
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("trec_eval", "convert")])
+def test_whatever_prints_a_table_prints_json_too(name):
+    [shape] = [p for p in command(name).params if p.name == "shape"]
+    assert isinstance(shape.type, click.Choice)
+    assert "json" in shape.type.choices
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unknown_option_is_wrong_usage(name):
+    if name != "trec_eval":
+        assert cranfield(name, "--nonsense").code == 2
+
+
+def test_help_and_version_need_no_numpy():
+    code = (
+        "import sys\nfrom cranfield.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'rich', 'json', 'scipy', 'pyarrow', 'dataclasses'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    for arguments in (["--help"], ["--version"], []):
+        answer = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+        assert answer.returncode == 0, answer.stderr
+
+
+def test_a_table_needs_no_rich_and_no_json():
+    code = (
+        "import sys\nfrom cranfield.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'rich', 'json', 'csv', 'scipy', 'pyarrow', 'difflib', 'glob', 'pathlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    arguments = ["eval", "qrels.txt", "bm25.run", "-m", "nDCG@10"]
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, cwd=EXAMPLES
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_the_version_is_the_package_s():
+    assert cranfield("--version").out == f"cranfield {__version__}\n"
+
+
+def test_help_lists_every_command():
+    text = cranfield("--help").out
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+
+
+def test_a_mistyped_command_is_guessed():
+    answer = cranfield("evla")
+    assert answer.code == 2
+    assert "no command 'evla'; did you mean eval?" in answer.err
+    assert "there are eval, measures" in cranfield("xyzzy").err
+
+
+# ends
+
+
+def test_a_closed_pipe_is_no_error_message():
+    with process("measures") as run:
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait(60) == 141
+
+
+def test_an_interrupt_is_quiet(tmp_path):
+    fifo = tmp_path / "slow.run"
+    os.mkfifo(fifo)
+    with process("eval", "qrels.txt", str(fifo)) as run:
+        writer = os.open(fifo, os.O_WRONLY)  # returns when the command has opened its end
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) == 130
+        os.close(writer)
+        assert run.stderr.read() == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["eval", "qrels.txt", "bm25.run"], ["measures"], ["--help"]])
+def test_a_full_disk_is_one_line_and_not_success(arguments):
+    with open("/dev/full", "wb") as full, process(*arguments, stdout=full) as run:
+        _, err = run.communicate(timeout=60)
+    assert run.returncode != 0
+    assert b"No space left on device" in err
+    assert b"Traceback" not in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_device_can_be_written_to_and_says_when_it_is_full():
+    answer = cranfield("eval", "qrels.txt", "bm25.run", "-o", "/dev/full")
+    assert answer.code == 3
+    assert answer.err == "cranfield: /dev/full: cannot be written: no space left on device\n"
+    assert os.path.exists("/dev/full")
+
+
+def on_a_terminal(*arguments: str, columns: int = 80, **environment: str) -> str:
+    """What a command shows on a terminal of so many columns."""
+    master, slave = pty.openpty()
+    names = {"COLUMNS": str(columns), "TERM": "xterm", **environment}
+    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    run = process(*arguments, stdout=slave, stderr=slave, stdin=slave, env={**kept, **names})
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(master)
+    assert run.wait(60) == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_colours_and_no_line_beyond_its_edge():
+    arguments = "eval", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP RR@10 P@5 R@5 RBP"
+    shown = on_a_terminal(*arguments, columns=50)
+    assert "\x1b[1mrun" in shown
+    plain = on_a_terminal(*arguments, columns=50, NO_COLOR="1")
+    assert "\x1b" not in plain
+    table = plain.split("\nconventions")[0].splitlines()
+    assert max(map(len, table)) <= 50
+    assert sum(line.startswith("run ") for line in table) > 1
+
+
+def test_a_description_is_folded_at_the_edge_of_the_terminal():
+    for arguments in (["measures"], ["measures", "nDCG"], ["formats"]):
+        shown = on_a_terminal(*arguments, columns=70, NO_COLOR="1")
+        long = [line for line in shown.splitlines() if len(line) > 70 and not line.startswith("  >>>")]
+        assert long == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_drawn_on_a_terminal_once_patience_is_over(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    with progress("runs scored") as tell:
+        tell(1, 2)
+    assert shown.getvalue() == ""  # it was quick
+    monkeypatch.setattr("cranfield.cli.progress.PATIENCE", 0.0)
+    with progress("runs scored") as tell:
+        tell(1, 2)
+        time.sleep(0.05)  # for the timer to go off; leaving waits until the bar stands
+    assert "runs scored" in shown.getvalue()
+    assert "1/2" in shown.getvalue()
+
+
+def test_nobody_is_shown_a_bar_in_a_pipe(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress("runs scored") as tell:
+        assert tell is None
+
+
+# measures
+
+
+def test_the_list_names_every_measure_once():
+    pages = json.loads(cranfield("measures", "--format", "json").out)
+    assert sorted(page["name"] for page in pages) == sorted(REGISTRY)
+    text = cranfield("measures").out
+    for page in pages:
+        assert f"\n  {page['usage']} " in text
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_measure_is_explained_in_full(name):
+    text = cranfield("measures", name).out
+    page = json.loads(cranfield("measures", name, "--format", "json").out)
+    cls = REGISTRY[name]
+    assert page["formula"] == cls.formula
+    assert page["definition"]
+    for shown in (page["definition"], cls.formula, cls.reference, *cls.parameters, *cls.peers):
+        assert shown in text
+    assert {p["name"]: p["range"] for p in page["parameters"]} == {k: p.range for k, p in cls.parameters.items()}
+    assert len(doctest.DocTestParser().get_examples(page["example"])) >= 2
+
+
+def test_a_measure_is_found_by_any_of_its_names():
+    wanted = cranfield("measures", "nDCG").out
+    for name in ("ndcg_cut_10", "nDCG@10", "ndcg", "nDCG(gain=exp2)@5"):
+        assert cranfield("measures", name).out == wanted
+    assert cranfield("measures", "p").out == cranfield("measures", "P").out  # P alone lacks its k
+    answer = cranfield("measures", "nDGC")
+    assert answer.code == 2
+    assert "did you mean nDCG" in answer.err
+
+
+def test_a_family_is_found_by_its_first_letters():
+    pages = json.loads(cranfield("measures", "--family", "prec", "--format", "json").out)
+    assert {page["family"] for page in pages} == {"precision and recall"}
+    answer = cranfield("measures", "--family", "nonsense")
+    assert answer.code == 2
+    assert "no family 'nonsense'; there are" in answer.err
+    assert cranfield("measures", "AP", "--family", "gain").code == 2
+
+
+# presets and formats
+
+
+def test_presets_are_listed_with_their_answers():
+    given = json.loads(cranfield("presets", "--format", "json").out)
+    assert given == {name: preset.to_dict() for name, preset in PRESETS.items()}
+    rows = [line.split() for line in cranfield("presets").out.splitlines()]
+    assert [row[0] for row in rows] == ["preset", *PRESETS]
+    assert rows[3][:4] == ["trec_eval-9", "document-descending", "single", "skip"]
+
+
+def test_formats_are_listed():
+    given = json.loads(cranfield("formats", "--format", "json").out)
+    assert [each["name"] for each in given] == list(FORMATS)
+    text = cranfield("formats").out
+    assert all(each["about"] in text for each in given)
+
+
+# convert
+
+
+def test_convert_goes_there_and_back(tmp_path):
+    for ending in ("jsonl", "csv", "json.gz", "tsv"):
+        there = cranfield("convert", "bm25.run", tmp_path / f"bm25.run.{ending}")
+        assert there.code == 0, there.err
+        assert "run, 27 rows, 7 topics" in there.err
+        scores = cranfield("eval", "qrels.txt", tmp_path / f"bm25.run.{ending}", "-m", "AP nDCG@10", "--format", "trec")
+        wanted = cranfield("eval", "qrels.txt", "bm25.run", "-m", "AP nDCG@10", "--format", "trec")
+        assert scores.out.splitlines()[1:] == wanted.out.splitlines()[1:]
+
+
+def test_convert_merges_judgments(tmp_path):
+    (tmp_path / "a.txt").write_text("q1 0 d1 1\nq1 0 d2 2\n")
+    (tmp_path / "b.txt").write_text("q1 0 d2 0\nq2 0 d3 1\n")
+    answer = cranfield("convert", "a.txt", "b.txt", "both.txt", folder=tmp_path)
+    assert answer.code == 3
+    assert not (tmp_path / "both.txt").exists()
+    for how, grade in (("latest", 0), ("max", 2)):
+        answer = cranfield("convert", "a.txt", "b.txt", "both.txt", "--merge", how, folder=tmp_path)
+        assert answer.code == 0
+        assert "note: 1 conflicting" in answer.err
+        lines = (tmp_path / "both.txt").read_text().splitlines()
+        assert [line.split()[-1] for line in lines] == ["1", str(grade), "1"]
+
+
+def test_convert_needs_a_source_and_a_target(tmp_path):
+    answer = cranfield("convert", "qrels.txt")
+    assert answer.code == 2
+    assert "give at least two files" in answer.err
+    assert cranfield("convert", "qrels.txt", tmp_path / "x", "--kind", "nonsense").code == 2
+
+
+def test_convert_writes_to_standard_output():
+    answer = cranfield("convert", "qrels.txt", "-", "--to", "csv")
+    assert answer.out.splitlines()[1].startswith("q1,")
+    assert len(answer.out.splitlines()) == 29
+
+
+# check
+
+
+def test_check_s_exit_code_says_whether_there_is_an_error(tmp_path):
+    assert cranfield("check", "bm25.run", "--qrels", "qrels.txt").code == 0
+    bad = tmp_path / "bad.run"
+    bad.write_text("q1 Q0 d1 1 2 x\nq1 Q0 d1 2 1 x\nq1 Q0\n")
+    answer = cranfield("check", bad, "bm25.run")
+    assert answer.code == 3
+    assert "duplicate-documents" in answer.out
+    given = json.loads(cranfield("check", bad, "--format", "json").out)
+    assert given["errors"] >= 2
+    assert given["findings"][0]["file"] == str(bad)
+
+
+# trec_eval
+
+
+def test_trec_eval_gets_its_arguments_untouched(monkeypatch):
+    from cranfield.compat import trec_eval
+
+    seen: list[list[str]] = []
+    monkeypatch.setattr(trec_eval, "main", lambda argv: seen.append(list(argv)) or 7)
+    for arguments in (
+        ["-q", "-m", "P.5,10", "--", "a", "b"],
+        ["-h"],
+        ["--as", "9", "-c", "-M1000", "x", "-"],
+        ["-v"],
+        [],
+    ):
+        assert cranfield("trec_eval", *arguments).code == 7
+        assert seen.pop() == arguments
+
+
+def test_trec_eval_s_help_is_ours():
+    answer = cranfield("trec_eval", "--help")
+    assert answer.code == 0
+    assert answer.out.startswith("Usage: cranfield trec_eval [TREC_EVAL'S OPTIONS] QRELS RUN\n")
+    assert "--as 9" in answer.out
+
+
+def test_the_package_runs_as_a_module():
+    answer = subprocess.run(
+        [sys.executable, "-m", "cranfield", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert answer.stdout == f"cranfield {__version__}\n"
+    assert Path(sys.executable).exists()

@@ -1,0 +1,140 @@
+"""Hits: narrowing, sums per topic, and walking down the ranks, each on an example one can count by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cranfield import Evaluator, Hits
+from cranfield.hits import ratio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# rank:             1    2    3    4    5    6
+RUN = {"q1": {"a": 9, "u": 8, "b": 7, "c": 6, "d": 5, "v": 4}, "q2": {"e": 3, "f": 2}, "q4": {"w": 1}}
+GRADES = {"q1": {"a": 2, "b": 0, "c": 1, "d": -1, "x": 3}, "q2": {"e": 0, "f": 4}, "q3": {"g": 1}, "q4": {"h": 1}}
+
+
+def hits(**asked: object) -> Hits:
+    return Evaluator(GRADES, "AP", **asked).hits(RUN)
+
+
+def test_only_judged_documents_are_hits_and_they_come_by_topic_and_rank() -> None:
+    found = hits()
+    assert found.topic.tolist() == [0, 0, 0, 0, 1, 1]
+    assert found.rank.tolist() == [1, 3, 4, 5, 1, 2]
+    assert found.grade.tolist() == [2, 0, 1, -1, 0, 4]
+    assert found.retrieved.tolist() == [6, 2, 0, 1]
+    assert (len(found), found.size) == (6, 4)
+
+
+def test_the_top_k_count_as_all_that_was_retrieved() -> None:
+    top = hits().top(3)
+    assert top.rank.tolist() == [1, 3, 1, 2]
+    assert top.retrieved.tolist() == [3, 2, 0, 1]
+    assert hits().top(None).rank.tolist() == hits().rank.tolist()
+    assert hits().top(3).top(100).retrieved.tolist() == [3, 2, 0, 1]
+
+
+def test_a_negative_grade_is_neither_relevant_nor_judged_nonrelevant() -> None:
+    found = hits()
+    assert found.relevant().rank.tolist() == [1, 4, 2]
+    assert found.relevant(2).rank.tolist() == [1, 2]
+    assert found.nonrelevant().rank.tolist() == [3, 1]
+    assert found.nonrelevant(2).rank.tolist() == [3, 4, 1]
+    assert found.judged().rank.tolist() == [1, 3, 4, 1, 2]
+
+
+def test_sums_and_counts_are_per_topic_and_0_where_there_is_no_hit() -> None:
+    found = hits()
+    assert found.sum(found.grade).tolist() == [2, 4, 0, 0]
+    assert found.sum(1).tolist() == [4, 2, 0, 0]
+    assert found.count().tolist() == [4, 2, 0, 0]
+    assert found.n_relevant().tolist() == [3, 1, 1, 1]
+    assert found.n_relevant(3).tolist() == [1, 1, 0, 0]
+
+
+def test_the_ideal_run_holds_every_document_of_a_grade_above_0_best_first() -> None:
+    ideal = hits().ideal
+    assert ideal.grade.tolist() == [3, 2, 1, 4, 1, 1]
+    assert ideal.rank.tolist() == [1, 2, 3, 1, 1, 1]
+    assert ideal.retrieved.tolist() == [3, 1, 1, 1]
+
+
+def test_walking_down_the_ranks_starts_anew_in_each_topic() -> None:
+    found = hits()
+    assert found.nth.tolist() == [1, 2, 3, 4, 1, 2]
+    assert found.running_sum([1, 2, 3, 4, 5, 6]).tolist() == [1, 3, 6, 10, 5, 11]
+    assert found.running_product([1, 2, 3, 4, 5, 6]).tolist() == [1, 2, 6, 24, 5, 30]
+    assert found.product_above([1, 2, 3, 4, 5, 6]).tolist() == [1, 1, 2, 6, 1, 5]
+    assert found.relevant().nth.tolist() == [1, 2, 1]
+
+
+def test_above_counts_the_others_that_stand_higher_in_the_same_topic() -> None:
+    found = hits()
+    assert found.relevant().above(found.nonrelevant()).tolist() == [0, 1, 1]
+    assert found.above(found).tolist() == [0, 1, 2, 3, 0, 1]
+
+
+def test_a_condensed_list_counts_ranks_anew_and_forgets_unjudged_documents() -> None:
+    condensed = hits().condensed()
+    assert condensed.rank.tolist() == [1, 2, 3, 1, 2]
+    assert condensed.grade.tolist() == [2, 0, 1, 0, 4]
+    assert condensed.retrieved.tolist() == [3, 2, 0, 0]
+    assert hits(unjudged="drop").rank.tolist() == condensed.rank.tolist()
+
+
+def test_each_hit_knows_the_ranks_that_its_tie_group_covers() -> None:
+    run = {"q": {"a": 2, "b": 1, "u": 1, "c": 1, "d": 0}}
+    found = Evaluator({"q": {"a": 1, "b": 1, "c": 0, "d": 1}}, "AP").hits(run)
+    assert found.rank.tolist() == [1, 3, 4, 5]  # u, c, b: ties by id, descending
+    assert found.tied_from.tolist() == [1, 2, 2, 5]
+    assert found.tied_to.tolist() == [1, 4, 4, 5]
+    condensed = found.condensed()
+    assert condensed.tied_from.tolist() == [1, 2, 2, 4]
+    assert condensed.tied_to.tolist() == [1, 3, 3, 4]
+
+
+def test_an_empty_run_has_no_hits_and_every_walk_is_empty() -> None:
+    found = Evaluator(GRADES, "AP").hits({"q9": {"a": 1.0}})
+    assert len(found) == 0
+    for values in (found.nth, found.running_sum(1.0), found.product_above(1.0), found.above(found)):
+        assert len(values) == 0
+    assert len(found.condensed()) == 0
+    assert found.sum(1).tolist() == [0, 0, 0, 0]
+
+
+def test_a_document_judged_under_several_labels_counts_once_with_its_highest_grade(tmp_path: Path) -> None:
+    file = tmp_path / "subtopics.qrels"
+    file.write_text("q 1 a 1\nq 2 a 3\nq 1 b 0\n")
+    found = Evaluator(file, "AP").hits({"q": {"b": 2, "a": 1}})
+    assert found.grade.tolist() == [0, 3]
+    assert found.n_relevant().tolist() == [1]
+
+
+def test_a_ratio_is_0_where_the_whole_is_0() -> None:
+    assert ratio([1, 2, 0], [2, 0, 0]).tolist() == [0.5, 0, 0]
+    assert ratio([1, 2], 4).tolist() == [0.25, 0.5]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), seed=st.integers(0, 10**6))
+def test_walks_equal_plain_loops_whatever_the_sizes_of_topics(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    qrels = {f"q{t}": {"judged": 0, **{f"d{i}": 1 for i in range(n)}} for t, n in enumerate(sizes)}
+    run = {f"q{t}": {f"d{i}": float(rng.random()) for i in range(n)} for t, n in enumerate(sizes)}
+    found = Evaluator(qrels, "AP").hits(run)
+    values = rng.random(len(found))
+    sums, products, place = [], [], 0
+    for n in sizes:
+        mine = values[place : place + n]
+        sums += np.cumsum(mine).tolist()
+        products += [float(np.prod(mine[:i])) for i in range(n)]
+        place += n
+    assert found.running_sum(values).tolist() == pytest.approx(sums)
+    assert found.product_above(values).tolist() == pytest.approx(products)

@@ -1,0 +1,128 @@
+"""The public list is a test: a name that appears or goes is a decision, and the changelog says so."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cranfield
+from cranfield import errors
+
+PUBLIC = [
+    "Qrels",
+    "Run",
+    "read_qrels",
+    "read_run",
+    "Hits",
+    "Measure",
+    "measure",
+    "measures",
+    "Conventions",
+    "PRESETS",
+    "Evaluator",
+    "evaluate",
+    "Scores",
+    "CranfieldError",
+]
+
+
+def test_the_public_names_are_these():
+    assert sorted(cranfield.__all__) == sorted(PUBLIC)
+    assert sorted(cranfield._HOMES) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_its_home_module_s(name):
+    home = importlib.import_module(f"cranfield.{cranfield._HOMES[name]}")
+    assert getattr(cranfield, name) is getattr(home, name)
+    assert name in home.__all__
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_says_what_it_is(name):
+    value = getattr(cranfield, name)
+    if name.isupper():
+        return  # a table: the comment above it speaks
+    assert value.__doc__
+    assert value.__module__.startswith("cranfield.")
+    assert value.__doc__.strip().splitlines()[0].endswith(".")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_comes_first_thing_in_a_fresh_python(name):
+    """Also `evaluate` and `measures`, which share their name with a module."""
+    code = f"import cranfield; value = cranfield.{name}; print(type(value).__name__)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.strip() not in ("module", "")
+
+
+def test_a_public_name_stays_itself_after_its_module_was_imported():
+    code = (
+        "import cranfield.evaluate, cranfield.measures.gain, cranfield\n"
+        "from cranfield.measures import REGISTRY\n"
+        "assert callable(cranfield.evaluate) and callable(cranfield.measures) and REGISTRY\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_dir_lists_every_public_name():
+    assert set(PUBLIC) <= set(dir(cranfield))
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = cranfield.nonsense
+
+
+def drawn(text: str) -> dict[str, tuple[str, str]]:
+    """The tree as drawn: class → (parent, the built-in in brackets)."""
+    tree: dict[str, tuple[str, str]] = {}
+    path: list[str] = []
+    for line in text.splitlines():
+        match = re.match(r"([│├└─ ]*)(\w+Error)\b(?: \((\w+)\))?", line)
+        if match:
+            depth = len(match[1]) // 4
+            path[depth:] = [match[2]]
+            tree[match[2]] = (path[depth - 1] if depth else "", match[3] or "")
+    return tree
+
+
+def built(cls: type) -> tuple[str, str]:
+    """The same of a class: its parent in the tree, and the built-in it inherits besides."""
+    ours = [base.__name__ for base in cls.__bases__ if issubclass(base, errors.CranfieldError)]
+    others = [base.__name__ for base in cls.__bases__ if not issubclass(base, errors.CranfieldError)]
+    return "".join(ours), "".join(others) if ours else ""
+
+
+def test_the_errors_are_as_drawn_in_the_docstring():
+    classes = {name: cls for name, cls in vars(errors).items() if isinstance(cls, type)}
+    assert drawn(errors.__doc__ or "") == {name: built(cls) for name, cls in classes.items()}
+    assert sorted(errors.__all__) == sorted(classes)
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_an_error_says_what_it_is_and_survives_a_process_border(name):
+    cls = getattr(errors, name)
+    assert cls.__doc__
+    arguments = ("bm25.run", 7, "expected 6 columns") if issubclass(cls, errors.BadLineError) else ("a sentence",)
+    error = cls(*arguments)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (cls, str(error))
+
+
+def test_children_of_the_tree_are_caught_as_the_built_in_they_resemble():
+    for name, (_, like) in drawn(errors.__doc__ or "").items():
+        if like:
+            assert issubclass(getattr(errors, name), getattr(builtins, like))
+
+
+def test_the_version_is_that_of_the_changelog():
+    text = (Path(__file__).resolve().parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[?{re.escape(cranfield.__version__)}\b", text, re.M)
