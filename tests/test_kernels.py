@@ -16,7 +16,7 @@ from cranfield.formats.trec import QRELS, RUN
 from cranfield.kernels import Layout, Order, Strings, decode, encode, twin
 from cranfield.kernels.table import Fault, Table
 
-native = pytest.importorskip("cranfield.kernels.native", reason="the C core is not built here")
+native = pytest.importorskip("cranfield.kernels.native", reason="the C core is not built here", exc_type=ImportError)
 fuzz_kernels = pytest.importorskip("fuzz_kernels", reason="the C core is not built here")
 
 BOTH = [native, twin]

@@ -162,22 +162,19 @@ class Run:
 def table_of(source: Mapping[str, Mapping[str, float]], what: str, value: str) -> Table:
     """A mapping as columns. `what` and `value` name it in messages: "a run", "score"."""
     sizes: list[int] = []
-    documents: list[bytes] = []
+    documents: list[str] = []
     values: list[float] = []
     for topic, rows in source.items():
         if not isinstance(topic, str) or not isinstance(rows, Mapping):
             raise DataError(f"{what} maps a topic's id (text) to {{document: {value}}}, found {topic!r}: {rows!r:.60}")
         _refuse_odd(topic, rows, value)
         sizes.append(len(rows))
-        try:
-            documents += [document.encode() for document in rows]
-        except UnicodeEncodeError:
-            documents += [encode(document) for document in rows]
+        documents += rows
         values += rows.values()
     return Table(
-        Strings.of(encode(topic) for topic in source),
+        Strings.of_text(list(source)),
         np.repeat(np.arange(len(source), dtype=np.int32), sizes),
-        Strings.of(documents),
+        Strings.of_text(documents),
         np.array(values, np.float64),
         Strings.of([]),
         np.zeros(0, np.int32),

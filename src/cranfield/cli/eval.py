@@ -59,6 +59,7 @@ def command(
     \b
     $ cranfield eval qrels.txt bm25.run dense.run -m "nDCG@10 AP RR@10"
     """
+    options.without_algebra()
     from cranfield.cli.progress import progress
     from cranfield.scores import conventions_in_words
     from cranfield.workspace import eval_

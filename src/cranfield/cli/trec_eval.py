@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from cranfield.cli.options import without_algebra
+
 
 class Untouched(click.Command):
     """A command that leaves its arguments alone, so that each means what it means to trec_eval."""
@@ -28,6 +30,7 @@ def command(ctx: click.Context, arguments: list[str]) -> None:
     \b
     $ cranfield trec_eval -m map -m ndcg_cut.10 qrels.txt bm25.run
     """
+    without_algebra()
     from cranfield.compat.trec_eval import main
 
     ctx.exit(main(arguments))

@@ -39,11 +39,12 @@ def encode(text: str) -> bytes:
 class Strings:
     """A column of byte strings: one block of bytes, and where each string starts in it."""
 
-    __slots__ = ("block", "offsets")
+    __slots__ = ("_text", "block", "offsets")
 
-    def __init__(self, block: Buffer, offsets: Offsets) -> None:
+    def __init__(self, block: Buffer, offsets: Offsets, text: list[str] | None = None) -> None:
         self.block = memoryview(block).cast("B")
         self.offsets = offsets
+        self._text = text
 
     @classmethod
     def of(cls, values: Iterable[bytes]) -> Strings:
@@ -52,6 +53,18 @@ class Strings:
         offsets = np.zeros(len(items) + 1, np.int64)
         np.cumsum([len(item) for item in items], out=offsets[1:])
         return cls(b"".join(items), offsets)
+
+    @classmethod
+    def of_text(cls, values: list[str]) -> Strings:
+        """Lay a list of texts out as a column; the texts themselves are kept for whoever asks for them."""
+        joined = "".join(values)
+        if not joined.isascii():
+            column = cls.of(encode(value) for value in values)
+            column._text = values
+            return column
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum([len(value) for value in values], out=offsets[1:])
+        return cls(joined.encode(), offsets, values)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -70,7 +83,14 @@ class Strings:
 
     def text(self) -> list[str]:
         """All of them, decoded."""
-        return [decode(item) for item in self]
+        if self._text is None:
+            block, ends = bytes(self.block), self.offsets.tolist()
+            if block.isascii():
+                joined = block.decode()
+                self._text = [joined[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+            else:
+                self._text = [decode(item) for item in self]
+        return self._text
 
 
 @dataclass(frozen=True)
