@@ -8,8 +8,9 @@ group); plain qrels that name a document twice are refused, because one of the t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +23,21 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Floats, Ints
 
-__all__ = ["Qrels"]
+__all__ = ["Extras", "Qrels"]
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What else is known of a collection. A measure names what it needs, and stops with a clear error without it."""
+
+    size: int | None = None  # documents in the whole collection
+    groups: Mapping[str, Mapping[str, float]] | None = None  # document → {group: share}
+    costs: Mapping[str, float] | None = None  # document → cost of reading it: seconds, or a length
+    probabilities: Mapping[tuple[str, str], tuple[float, str]] | None = (
+        None  # (topic, document) → sampled with, stratum
+    )
+    preferences: Any = None  # formats.preferences.Preferences
+    baseline: Any = None  # the Hits of the run that a risk is measured against
 
 
 class Qrels:
@@ -35,6 +50,7 @@ class Qrels:
 
     def __init__(self, source: Mapping[str, Mapping[str, float]] | Text | Table, name: str = "qrels") -> None:
         self.name = name
+        self.extras = Extras()
         self._where = source if isinstance(source, Text) else None
         table = self._read(source)
         order = np.argsort(table.topic, kind="stable")

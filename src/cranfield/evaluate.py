@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.collection import Qrels
+    from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats, Ints
@@ -51,6 +51,7 @@ def evaluate(
     conventions: Conventions | str | Mapping[str, Any] | None = None,
     threads: int | None = None,
     lenient: bool = False,
+    extras: Extras | None = None,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
@@ -73,6 +74,7 @@ def evaluate(
         conventions=conventions,
         threads=threads,
         lenient=lenient,
+        extras=extras,
         **changes,
     )
     return evaluator.evaluate(runs)
@@ -98,6 +100,7 @@ class Evaluator:
         lenient: bool = False,
         qrels_format: str | None = None,
         run_format: str | None = None,
+        extras: Extras | None = None,
         **changes: Any,
     ) -> None:
         self.measures = _measures(measures, rel)
@@ -108,14 +111,16 @@ class Evaluator:
         self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
-        self.judgments = Judgments(self.qrels, self.conventions.negative)
+        self.judgments = Judgments(self.qrels, self.conventions.negative, extras)
+        for name, measure in self.measures.items():
+            _provided(name, measure, self.judgments)
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
 
     def hits(self, run: Any) -> Hits:
         """One run seen through the judgments."""
         [only] = self._open(run)
         found = only.hits(self.qrels.index, self.conventions.order, self.threads)
-        return join(found, self.judgments, self.conventions)
+        return join(found, self.judgments, self.conventions, only)
 
     def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
         """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
@@ -146,7 +151,7 @@ class Evaluator:
 
     def _row(self, run: Run, threads: int) -> _Row:
         found = run.hits(self.qrels.index, self.conventions.order, threads)
-        hits = join(found, self.judgments, self.conventions)
+        hits = join(found, self.judgments, self.conventions, run)
         lacking = (found.retrieved == 0) & self.wanted
         if self.conventions.missing == "error" and lacking.any():
             topic = self.qrels.topics[int(np.argmax(lacking))]
@@ -155,6 +160,7 @@ class Evaluator:
         values = np.empty((len(self.measures), hits.size))
         for i, measure in enumerate(self.measures.values()):
             values[i] = measure(hits)
+        hits.let_go()
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped))
@@ -207,6 +213,34 @@ class Evaluator:
 
     def _named(self, mask: npt.NDArray[np.bool_]) -> list[str]:
         return [self.qrels.topics[i] for i in np.flatnonzero(mask).tolist()]
+
+
+def _provided(name: str, measure: Measure, judgments: Judgments) -> None:
+    """Stop if a measure needs to know more than is known."""
+    extras = judgments.extras
+    have = {
+        "labels": len(judgments.qrels.labels) > 0,
+        "size": extras.size is not None,
+        "groups": extras.groups is not None,
+        "costs": extras.costs is not None,
+        "probabilities": extras.probabilities is not None,
+        "preferences": extras.preferences is not None,
+        "baseline": extras.baseline is not None,
+    }
+    for need in measure.needs:
+        if not have[need]:
+            raise DataError(f"{name} needs {NEEDS[need]}")
+
+
+NEEDS = {
+    "labels": "judgments with subtopics in their second column",
+    "size": "the number of documents in the collection (--collection-size N, Extras(size=N))",
+    "groups": "the groups that documents belong to (--groups FILE, Extras(groups=…))",
+    "costs": "what each document costs to read (--costs FILE, Extras(costs=…))",
+    "probabilities": "the probabilities with which documents were sampled (qrels with five columns, --prels FILE)",
+    "preferences": "preference judgments (--preferences FILE, Extras(preferences=…))",
+    "baseline": "a run to compare with (--baseline RUN)",
+}
 
 
 class _Row:

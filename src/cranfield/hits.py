@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from cranfield.collection import Qrels
+    from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
-    from cranfield.kernels import Found
+    from cranfield.kernels import Found, Order
     from cranfield.kernels.table import Floats, Ints
+    from cranfield.run import Run
 
-__all__ = ["Hits", "Judgments", "join", "ratio"]
+__all__ = ["Hits", "Judgments", "Labelled", "Listing", "join", "ratio"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -37,7 +38,9 @@ class Judgments:
     A document judged under several labels counts once, with its highest grade.
     """
 
-    def __init__(self, qrels: Qrels, negative: str = "unjudged") -> None:
+    def __init__(self, qrels: Qrels, negative: str = "unjudged", extras: Extras | None = None) -> None:
+        self.qrels = qrels
+        self.extras = extras if extras is not None else qrels.extras
         self.size = len(qrels.topics)
         first = qrels.index.first
         once = first == np.arange(len(first))
@@ -48,6 +51,7 @@ class Judgments:
         if negative == "irrelevant":
             grade = np.maximum(grade, 0)
         self.of_row: Floats = grade  # the grade of each row of the index
+        self.row: Ints = np.flatnonzero(once).astype(np.int32)
         self.topic: Ints = qrels.topic[once]
         self.grade: Floats = grade[once]
         self._relevant: dict[float, Ints] = {}
@@ -70,12 +74,12 @@ class Judgments:
     def best(self, worth: Floats) -> Hits:
         """The hits of a perfect run where each judged document is worth this much: those above 0, best first."""
         kept = worth > 0
-        topic, grade = self.topic[kept], self.grade[kept]
+        topic, grade, row = self.topic[kept], self.grade[kept], self.row[kept]
         order = np.lexsort((-worth[kept], topic))
-        topic, grade = topic[order], grade[order]
+        topic, grade, row = topic[order], grade[order], row[order]
         counts = np.bincount(topic, minlength=self.size)
         rank = _within(counts, topic)
-        return Hits(self, topic, rank, grade, rank, rank, counts.astype(np.int32))
+        return Hits(self, topic, rank, grade, rank, rank, counts.astype(np.int32), row)
 
 
 def _within(counts: npt.NDArray[Any], topic: Ints) -> Ints:
@@ -99,13 +103,23 @@ class Hits:
     grade: Floats
     tied_from: Ints
     tied_to: Ints
+    row: Ints  # of the qrels, for what else is known of the document; -1 where there is none
     retrieved: Ints
     _relevant: dict[float, Hits]
     _wider: Hits
     _kept: Any
+    _source: tuple[Run, Order] | None
 
     def __init__(
-        self, judgments: Judgments, topic: Ints, rank: Ints, grade: Floats, first: Ints, last: Ints, retrieved: Ints
+        self,
+        judgments: Judgments,
+        topic: Ints,
+        rank: Ints,
+        grade: Floats,
+        first: Ints,
+        last: Ints,
+        retrieved: Ints,
+        row: Ints | None = None,
     ) -> None:
         self.judgments = judgments
         self.topic = topic
@@ -114,12 +128,14 @@ class Hits:
         self.tied_from = first
         self.tied_to = last
         self.retrieved = retrieved
-        self._relevant: dict[float, Hits] = {}
+        self.row = row if row is not None else np.full(len(topic), -1, np.int32)
+        self._relevant = {}
+        self._source = None
 
     def __getattr__(self, column: str) -> Any:
         """The columns of a narrowed view are cut out of the wider one when they are first asked for."""
         wider = self.__dict__.get("_wider")
-        if wider is None or column not in ("topic", "rank", "grade", "tied_from", "tied_to"):
+        if wider is None or column not in ("topic", "rank", "grade", "tied_from", "tied_to", "row"):
             raise AttributeError(f"'Hits' object has no attribute {column!r}")
         values = getattr(wider, column)[self._kept]
         setattr(self, column, values)
@@ -133,13 +149,20 @@ class Hits:
     def __len__(self) -> int:
         return len(self.topic)
 
+    def let_go(self) -> None:
+        """Forget the run and the views kept for later: they refer to one another, and would wait for the collector."""
+        for view in self._relevant.values():
+            view.let_go()
+        self._relevant.clear()
+        self._source = None
+
     # narrowing
 
     def where(self, mask: Mask) -> Hits:
         """The hits that `mask` marks; ranks and the number retrieved stay."""
         view = Hits.__new__(Hits)
         view.judgments, view.retrieved, view._relevant = self.judgments, self.retrieved, {}
-        view._wider, view._kept = self, np.flatnonzero(mask)
+        view._wider, view._kept, view._source = self, np.flatnonzero(mask), self._source
         return view
 
     def top(self, k: int | None) -> Hits:
@@ -179,7 +202,7 @@ class Hits:
         start = np.flatnonzero(group[: len(rank)])
         size = np.diff(np.r_[start, len(rank)])
         first, last = np.repeat(rank[start], size), np.repeat(rank[start] + size - 1, size)
-        return Hits(self.judgments, kept.topic, rank, kept.grade, first, last.astype(np.int32), counts)
+        return Hits(self.judgments, kept.topic, rank, kept.grade, first, last.astype(np.int32), counts, kept.row)
 
     # per topic
 
@@ -200,6 +223,50 @@ class Hits:
     def ideal(self) -> Hits:
         """The hits of a perfect run for the same topics: every document of a grade above 0, best first."""
         return self.judgments.ideal
+
+    # what a few measures want beyond hits
+
+    def grid(self, depth: int) -> Floats:
+        """The grade at every rank, topics × `depth`; NaN where the document is unjudged or nothing was returned."""
+        answer = np.full((self.size, depth), np.nan)
+        shown = self.rank <= depth
+        answer[self.topic[shown], self.rank[shown] - 1] = self.grade[shown]
+        return answer
+
+    @cached_property
+    def labelled(self) -> Labelled:
+        """The hits once for every label (qrels column 2: a subtopic, a judgment group) under which they were judged."""
+        qrels = self.judgments.qrels
+        rows_of = np.argsort(qrels.index.first, kind="stable")  # rows by the first row of their document
+        starts = np.searchsorted(qrels.index.first[rows_of], self.row)
+        times = np.searchsorted(qrels.index.first[rows_of], self.row, side="right") - starts
+        hit = np.repeat(np.arange(len(self.row)), times)
+        nth = np.arange(len(hit)) - np.repeat(np.cumsum(times) - times, times)
+        row = rows_of[starts[hit] + nth]
+        label = qrels.label[row] if len(qrels.label) else np.zeros(len(row), np.int32)
+        return Labelled(hit, self.topic[hit], self.rank[hit], label, qrels.grade[row])
+
+    @cached_property
+    def listing(self) -> Listing:
+        """Every document returned for a judged topic, judged or not. Costs as much as reading the run once more."""
+        if self._source is None:
+            raise TypeError("these hits do not come from a run")
+        run, order = self._source
+        numbers = {name: i for i, name in enumerate(self.judgments.qrels.topics)}
+        topic: list[int] = []
+        rank: list[int] = []
+        documents: list[str] = []
+        for name in run.topics:
+            if name not in numbers:
+                continue
+            ranked = [document for document, _ in run.ranking(name, order)]
+            topic += [numbers[name]] * len(ranked)
+            rank += range(1, len(ranked) + 1)
+            documents += ranked
+        by_topic = np.argsort(topic, kind="stable")
+        return Listing(
+            np.array(topic, np.int32)[by_topic], np.array(rank, np.int32)[by_topic], [documents[i] for i in by_topic]
+        )
 
     # down the ranks
 
@@ -241,8 +308,29 @@ class Hits:
         return (here - start).astype(np.int32)
 
 
-def join(found: Found, judgments: Judgments, conventions: Conventions) -> Hits:
-    """Hits from what a kernel found."""
+class Labelled:
+    """Hits by label, in the order of the hits: `hit` says which hit each row is about."""
+
+    def __init__(self, hit: npt.NDArray[Any], topic: Ints, rank: Ints, label: Ints, grade: Floats) -> None:
+        self.hit = hit
+        self.topic = topic
+        self.rank = rank
+        self.label = label
+        self.grade = grade
+
+
+class Listing:
+    """All that a run returned for the judged topics, by topic and then by rank."""
+
+    def __init__(self, topic: Ints, rank: Ints, documents: list[str]) -> None:
+        self.topic = topic
+        self.rank = rank
+        self.documents = documents
+
+
+def join(found: Found, judgments: Judgments, conventions: Conventions, run: Run | None = None) -> Hits:
+    """Hits from what a kernel found. With the run they can list unjudged documents too."""
     grade = judgments.of_row[found.row]
-    hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved)
+    hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved, found.row)
+    hits._source = None if run is None else (run, conventions.order)
     return hits.condensed() if conventions.unjudged == "drop" else hits

@@ -212,8 +212,7 @@ class Scores:
                 row = self.values[r, m, kept]
                 row = row[~np.isnan(row)]
                 if len(row):
-                    total = float(np.cumsum(row)[-1])  # one after the other; np.sum would add in pairs
-                    answer[r, m] = total if measure.aggregate == "sum" else total / len(row)
+                    answer[r, m] = measure.summarise(row)
         return answer
 
     def counts(self) -> npt.NDArray[np.int64]:

@@ -29,6 +29,7 @@ __all__ = [
     "Depth",
     "Flag",
     "Gain",
+    "Inner",
     "Measure",
     "Parameter",
     "Real",
@@ -261,6 +262,19 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
         return gain
 
 
+class Inner(Parameter["Measure"]):
+    """A measure that another one is made from: URisk(of=nDCG@20)."""
+
+    @property
+    def range(self) -> str:
+        """Its allowed values, in words."""
+        return "a measure"
+
+    def read(self, given: Any) -> Measure:
+        """A measure, or its name."""
+        return given if isinstance(given, Measure) else measure(str(given))
+
+
 class Measure(ABC):
     """One way to score one run on one topic. Subclass it, name the parameters, write `score`.
 
@@ -272,7 +286,8 @@ class Measure(ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     at: ClassVar[str | None] = "k"  # the parameter that stands behind the @; None if there is none
-    aggregate: ClassVar[str] = "mean"  # or "sum", for counts
+    aggregate: str = "mean"  # or "sum", for counts; gmean(AP) and the like change it for one measure
+    needs: ClassVar[tuple[str, ...]] = ()  # what it must know beyond hits: see evaluate.NEEDS
     # What the class promises, for grades from 0 to `max` and the first of each choice; tests hold it to that.
     low: ClassVar[float] = 0.0
     high: ClassVar[float] = 1.0
@@ -328,6 +343,11 @@ class Measure(ABC):
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
+
+    def summarise(self, values: Floats) -> float:
+        """One number for all topics, added up in their order as trec_eval does, so that the last digit agrees."""
+        total = float(np.cumsum(values)[-1]) if len(values) else 0.0
+        return total if self.aggregate == "sum" else total / len(values) if len(values) else math.nan
 
     def __str__(self) -> str:
         shown = [
