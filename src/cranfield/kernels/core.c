@@ -483,24 +483,6 @@ static void index_free(Index *x) {
     free(x);
 }
 
-/* Bring bytes that will be needed in any order into the cache. */
-static void prefetch(const void *start, size_t size) {
-#if defined(__GNUC__)
-    const char *p = start, *end = p + (size < 65536 ? size : 65536);
-    for (; p < end; p += 64) __builtin_prefetch(p);
-#else
-    (void)start, (void)size;
-#endif
-}
-
-/* A topic is about to be looked up: its table and its ids, last used a whole run ago, come from far away. */
-static void index_prefetch(const Index *x, int32_t topic) {
-    int64_t from = x->rows[topic], to = x->rows[topic + 1];
-    prefetch(x->slots + x->table[topic], (size_t)(x->mask[topic] + 1) * sizeof *x->slots);
-    prefetch(x->offsets + from, (size_t)(to - from + 1) * sizeof *x->offsets);
-    prefetch(x->text.data + x->offsets[from], (size_t)(x->offsets[to] - x->offsets[from]));
-}
-
 static inline int32_t index_find(const Index *x, int32_t topic, const char *p, size_t n, uint64_t h) {
     const uint64_t *slots = x->slots + x->table[topic];
     uint64_t mask = x->mask[topic];
@@ -755,7 +737,6 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
                 seg.topic = names_find((Names *)&s->index->topics, t, size, 0);
                 if (seg.topic < 0 && names_find(&s->others, t, size, 1) == -2) return 0;
                 if (!topic_start(&s->topic)) return 0;
-                if (seg.topic >= 0) index_prefetch(s->index, seg.topic);
             }
             seg.start = offset;
             name = t;
