@@ -26,12 +26,13 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 # Print a command, then run it among the examples.
 show = echo; echo '$$ $(1)'; cd examples && PATH="$(abspath $(BIN)):$$PATH" $(1)
 
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo test test-all lint sanitize bench docs clean
 
 help:
 	@echo "make demo      evaluate two small runs"
 	@echo "make test      style, types and tests; make test PYTEST='-k ties' chooses tests"
 	@echo "make test-all  the slow suites too (fuzzing, soak)"
+	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
 	@echo "make bench     time against other tools"
 	@echo "make docs      write the generated pages again"
 	@echo "make clean     remove what make made"
@@ -76,6 +77,18 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup --hypothesis-profile other $(PYTEST)
+
+# The C core under the address and undefined-behaviour sanitizers, through its own tests and the fuzzer.
+SANITIZED := build/sanitized
+sanitize: $(VENV)/.testable
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/cranfield $(SANITIZED)/
+	$(CC) -g -O1 -std=c11 -fsanitize=address,undefined -fno-sanitize-recover=undefined -shared -fPIC -DPy_LIMITED_API=0x030B0000 \
+		-I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+		src/cranfield/kernels/core.c -o $(SANITIZED)/cranfield/kernels/_core.abi3.so -lm
+	export PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
+		LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"; \
+	$(BIN)/python -m pytest -p no:xdist -m "not slow" -s tests/test_kernels.py && \
+	$(BIN)/python tests/fuzz_kernels.py --inputs 200000 --compare 5000
 
 bench: $(VENV)/.testable
 	$(BIN)/python -m benchmarks $(BENCH)

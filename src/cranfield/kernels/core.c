@@ -868,7 +868,8 @@ static int index_fill(
     x->mask = malloc(((size_t)topics + 1) * 8);
     x->rows = calloc((size_t)topics + 1, 8);
     x->again = calloc((size_t)rows + 1, 1);
-    if (!x->again || !x->offsets || !x->table || !x->mask || !x->rows || !push(&x->text, text, (size_t)offsets[rows])) return 0;
+    if (!x->again || !x->offsets || !x->table || !x->mask || !x->rows || !reserve(&x->text, 1)) return 0;
+    if (!push(&x->text, text, (size_t)offsets[rows])) return 0;
     memcpy(x->offsets, offsets, ((size_t)rows + 1) * 8);
     for (int64_t i = 0; i < rows; i++) x->rows[topic[i] + 1]++;
     int64_t slots = 0;
@@ -1279,7 +1280,7 @@ static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObj
         else if (!add_hit(&d->hits, t, answers[i].row, (size_t)higher + 1, (size_t)higher + 1, (size_t)higher + 1))
             return 0;
     }
-    qsort(answers, tied, sizeof *answers, compare_scores); /* so that each tie group is collected once */
+    if (tied > 1) qsort(answers, tied, sizeof *answers, compare_scores); /* so that each tie group is collected once */
     for (size_t i = 0; i < tied; i++) {
         Answer *a = answers + i;
         span(places, n, a->score, sorted, &higher, &equal);
