@@ -29,6 +29,8 @@ the case of letters where only one measure can be meant. `cranfield measures NAM
 - `rel` is the lowest grade that counts as relevant; `--rel 2` (or `rel=2` in Python) sets it for all measures whose
   name does not.
 - `judged_only=True` goes with every measure: the list is scored without its unjudged documents (the condensed list).
+- Topics are averaged alike (macro). Ratios of counts can be pooled instead: `SetP(average=micro)` adds up what stands
+  above and below the line over all topics, and then divides; a topic's own value stays.
 - Grades are real numbers. What ties, missing topics and negative grades do is no part of a measure: see
   [conventions.md](conventions.md).
 - Each promise named below is tested on random runs: *ideal is best* (no ranking of the same documents scores higher
@@ -89,8 +91,9 @@ def promises(name: str) -> str:
         "monotone": cls.monotone,
         "silence is 0": cls.empty_is_zero,
     }
-    held = [claim for claim, holds in claims.items() if holds]
-    return f"From {ends[0]} to {ends[1]}" + (f"; {', '.join(held)}." if held else ".")
+    held = ["lower is better"] * cls.lower_is_better + [claim for claim, holds in claims.items() if holds]
+    text = f"From {ends[0]} to {ends[1]}" + (f"; {', '.join(held)}." if held else ".")
+    return f"{text} Undefined where {cls.undefined}." if cls.undefined else text
 
 
 def oracles() -> dict[str, list[str]]:

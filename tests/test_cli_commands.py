@@ -122,7 +122,7 @@ def test_a_mistyped_command_is_guessed():
     answer = cranfield("evla")
     assert answer.code == 2
     assert "no command 'evla'; did you mean eval?" in answer.err
-    assert "there are eval, measures" in cranfield("xyzzy").err
+    assert "there are eval, " in cranfield("xyzzy").err
 
 
 # ends

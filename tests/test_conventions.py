@@ -14,6 +14,7 @@ import pytest
 from cranfield import PRESETS, Conventions, evaluate
 from cranfield.conventions import conventions
 from cranfield.errors import ConventionError, DuplicateError, TopicError
+from cranfield.peers import PEERS
 from oracles import per_topic
 
 if TYPE_CHECKING:
@@ -117,7 +118,10 @@ def test_conventions_come_from_a_preset_a_mapping_or_single_answers() -> None:
     ("asked", "message"),
     [
         ({"conventions": "trec-eval"}, "no preset 'trec-eval'; there are cranfield, trec_eval-10"),
-        ({"ties": "random"}, "ties must be one of document-descending, document-ascending, input-order, got 'random'"),
+        (
+            {"ties": "random"},
+            "ties must be one of document-descending, document-ascending, input-order, averaged, got 'random'",
+        ),
         ({"tie": "input-order"}, "no such convention in tie; there are ties, scores, missing"),
         ({"drop_self": "yes"}, "drop_self must be True or False, got 'yes'"),
         ({"collapse": True}, "collapse must be the text to cut document ids at, such as '#', got True"),
@@ -144,7 +148,8 @@ def test_scores_carry_their_conventions_into_json() -> None:
 
 
 def test_every_preset_the_issue_names_is_there() -> None:
-    assert set(PRESETS) == {"cranfield", "trec_eval-10", "trec_eval-9", "ir_measures", "ranx", "beir"}
+    assert set(PRESETS) == {"cranfield", *PEERS}
+    assert {"trec_eval-10", "trec_eval-9", "ir_measures", "ranx", "beir"} <= set(PEERS)
 
 
 def test_preset_ir_measures_against_ir_measures() -> None:

@@ -134,9 +134,18 @@ def test_blanks_quotes_and_case_are_forgiven(typed: str, meant: str) -> None:
         ("nDCG@0", "nDCG: k must be a whole number, 1 or more; the whole list if left out, got 0"),
         ("AP(rel=inf)", "AP: rel must be any number, got inf"),
         ("AP(divide=all)", "AP: divide must be relevant | cut | found, got all"),
-        ("nDCG(gain=cubic)@5", "nDCG: gain must be linear | exp2 | a table {grade:gain, …}, got cubic"),
-        ("nDCG(gain={1:2,1:3})", "nDCG: gain must be linear | exp2 | a table {grade:gain, …}, got {1:2,1:3}"),
-        ("nDCG(gain={1})", "nDCG: gain must be linear | exp2 | a table {grade:gain, …}, got {1}"),
+        (
+            "nDCG(gain=cubic)@5",
+            "nDCG: gain must be linear | exp2 | signed | signed-exp2 | a table {grade:gain, …}, got cubic",
+        ),
+        (
+            "nDCG(gain={1:2,1:3})",
+            "nDCG: gain must be linear | exp2 | signed | signed-exp2 | a table {grade:gain, …}, got {1:2,1:3}",
+        ),
+        (
+            "nDCG(gain={1})",
+            "nDCG: gain must be linear | exp2 | signed | signed-exp2 | a table {grade:gain, …}, got {1}",
+        ),
         ("AP(judged_only=perhaps)", "AP: judged_only must be True | False, got perhaps"),
         ("IPrec@1.5", "IPrec: recall must be between 0 and 1, got 1.5"),
         ("P", "P needs k: P@10"),

@@ -17,6 +17,7 @@ from cranfield import errors
 
 PUBLIC = [
     "Qrels",
+    "Extras",
     "Run",
     "read_qrels",
     "read_run",
@@ -29,6 +30,14 @@ PUBLIC = [
     "Evaluator",
     "evaluate",
     "Scores",
+    "bounds",
+    "curves",
+    "slices",
+    "explain",
+    "explain_as",
+    "correlate",
+    "rbo",
+    "reproduce",
     "CranfieldError",
 ]
 

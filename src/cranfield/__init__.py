@@ -13,20 +13,27 @@ TYPE_CHECKING = False  # a type checker takes it for True; importing typing woul
 if TYPE_CHECKING:
     from typing import Any
 
-    from cranfield.collection import Qrels
+    from cranfield.bounds import bounds
+    from cranfield.collection import Extras, Qrels
     from cranfield.conventions import PRESETS, Conventions
+    from cranfield.correlate import correlate, rbo
+    from cranfield.curves import curves
     from cranfield.errors import CranfieldError
     from cranfield.evaluate import Evaluator, evaluate
+    from cranfield.explain import explain, explain_as
     from cranfield.formats import read_qrels, read_run
     from cranfield.hits import Hits
     from cranfield.measures import Measure, measure, measures
+    from cranfield.reproduce import reproduce
     from cranfield.run import Run
     from cranfield.scores import Scores
+    from cranfield.slices import slices
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Qrels": "collection",
+    "Extras": "collection",
     "Run": "run",
     "read_qrels": "formats",
     "read_run": "formats",
@@ -39,6 +46,14 @@ _HOMES = {
     "Evaluator": "evaluate",
     "evaluate": "evaluate",
     "Scores": "scores",
+    "bounds": "bounds",
+    "curves": "curves",
+    "slices": "slices",
+    "explain": "explain",
+    "explain_as": "explain",
+    "correlate": "correlate",
+    "rbo": "correlate",
+    "reproduce": "reproduce",
     "CranfieldError": "errors",
 }
 
@@ -47,16 +62,25 @@ __all__ = [
     "Conventions",
     "CranfieldError",
     "Evaluator",
+    "Extras",
     "Hits",
     "Measure",
     "Qrels",
     "Run",
     "Scores",
+    "bounds",
+    "correlate",
+    "curves",
     "evaluate",
+    "explain",
+    "explain_as",
     "measure",
     "measures",
+    "rbo",
     "read_qrels",
     "read_run",
+    "reproduce",
+    "slices",
 ]
 
 

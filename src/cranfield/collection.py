@@ -32,12 +32,23 @@ class Extras:
 
     size: int | None = None  # documents in the whole collection
     groups: Mapping[str, Mapping[str, float]] | None = None  # document → {group: share}
+    aspect: Mapping[str, Mapping[str, float]] | None = None  # topic → {document: grade of a second aspect}
     costs: Mapping[str, float] | None = None  # document → cost of reading it: seconds, or a length
     probabilities: Mapping[tuple[str, str], tuple[float, str]] | None = (
         None  # (topic, document) → sampled with, stratum
     )
     preferences: Any = None  # formats.preferences.Preferences
     baseline: Any = None  # the Hits of the run that a risk is measured against
+
+    def over(self, other: Extras) -> Extras:
+        """These, and what the other knows where these say nothing.
+
+        >>> Extras(size=9).over(Extras(size=5, costs={"d1": 2.5})).costs
+        {'d1': 2.5}
+        """
+        return Extras(
+            **{name: value if value is not None else getattr(other, name) for name, value in vars(self).items()}
+        )
 
 
 class Qrels:

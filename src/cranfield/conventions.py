@@ -24,7 +24,7 @@ __all__ = ["PRESETS", "Conventions", "conventions"]
 class Conventions:
     """How ties, gaps and odd grades are treated. The defaults are those of trec_eval 10 with `-c`.
 
-    - `ties`: which of two documents with equal scores comes first
+    - `ties`: which of two documents with equal scores comes first; `averaged` is the mean over all their orders
     - `scores`: compared as doubles, or rounded to 32 bits before
     - `missing`: a judged topic that the run lacks scores 0, is left out of the mean, or stops the evaluation
     - `no_relevant`: a topic without relevant documents scores 0, or is left out
@@ -38,7 +38,7 @@ class Conventions:
     'skip'
     """
 
-    ties: Literal["document-descending", "document-ascending", "input-order"] = "document-descending"
+    ties: Literal["document-descending", "document-ascending", "input-order", "averaged"] = "document-descending"
     scores: Literal["double", "single"] = "double"
     missing: Literal["zero", "skip", "error"] = "zero"
     no_relevant: Literal["zero", "skip"] = "zero"
@@ -63,9 +63,9 @@ class Conventions:
     @property
     def order(self) -> Order:
         """What the kernels need to know of it."""
-        ties: Any = {"document-descending": "descending", "document-ascending": "ascending", "input-order": "input"}
+        ties: Any = {"document-descending": "descending", "document-ascending": "ascending"}.get(self.ties, "input")
         return Order(
-            ties=ties[self.ties],
+            ties=ties,
             single=self.scores == "single",
             duplicates=self.duplicates,
             collapse=self.collapse.encode(),
@@ -84,7 +84,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     return {name: get_args(kind) for name, kind in kinds.items() if get_args(kind)}
 
 
-# Each is what the peer does by default; docs/conventions.md says how each was found out.
+# Each is what the peer does by default; docs/conventions.md says how each was found out. What a peer does to single
+# measures (gains, ideals, denominators) stands in peers.py. Of equal ones the first lends its name to others like it.
 PRESETS: dict[str, Conventions] = {
     "cranfield": Conventions(),
     "trec_eval-10": Conventions(missing="error"),
@@ -92,6 +93,16 @@ PRESETS: dict[str, Conventions] = {
     "ir_measures": Conventions(scores="single", duplicates="last"),
     "ranx": Conventions(ties="input-order", missing="error", negative="irrelevant", duplicates="last"),
     "beir": Conventions(scores="single", missing="skip", duplicates="last", drop_self=True),
+    "trec_eval-ndcg": Conventions(missing="error"),
+    "gdeval": Conventions(missing="skip", no_relevant="skip"),
+    "scikit-learn": Conventions(ties="averaged", negative="irrelevant"),
+    "torchmetrics": Conventions(ties="averaged", negative="irrelevant"),
+    "insertion-order": Conventions(ties="input-order"),
+    "elasticsearch": Conventions(ties="input-order"),
+    "opensearch": Conventions(ties="input-order"),
+    "quepid": Conventions(ties="input-order"),
+    "quepid-cut": Conventions(ties="input-order"),
+    "ntcireval": Conventions(),
 }
 
 

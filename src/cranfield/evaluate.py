@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.streams import is_source
 from cranfield.hits import Judgments, join
-from cranfield.measures import measures
+from cranfield.measures import Measure, measures
+from cranfield.measures.measure import AGGREGATES, aggregated, takes_topics_alone
 from cranfield.run import Run
 from cranfield.scores import Scores
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from cranfield.conventions import Conventions
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats, Ints
-    from cranfield.measures import Measure
 
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
 
@@ -52,6 +53,8 @@ def evaluate(
     threads: int | None = None,
     lenient: bool = False,
     extras: Extras | None = None,
+    aggregate: str | None = None,
+    baseline: Any = None,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
@@ -60,7 +63,9 @@ def evaluate(
     DuckDB) or a `Qrels` / `Run`. Several runs are a list, a generator, or a mapping of names to any of these. `rel` is
     the lowest relevant grade of measures that do not say so themselves, `topics` a subset to evaluate. Single
     conventions can be given by name: `evaluate(qrels, run, "AP", missing="skip")`. `lenient` skips and counts
-    malformed lines.
+    malformed lines. `baseline` is the run that measures of risk compare with.
+    `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
+    mean; `gmean(AP)` as a measure does it for one.
 
     >>> scores = evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5, "d2": 0.9}}, "RR nDCG@10")
     >>> scores.mean("RR")
@@ -75,6 +80,8 @@ def evaluate(
         threads=threads,
         lenient=lenient,
         extras=extras,
+        aggregate=aggregate,
+        baseline=baseline,
         **changes,
     )
     return evaluator.evaluate(runs)
@@ -101,10 +108,13 @@ class Evaluator:
         qrels_format: str | None = None,
         run_format: str | None = None,
         extras: Extras | None = None,
+        aggregate: str | None = None,
+        baseline: Any = None,
         **changes: Any,
     ) -> None:
-        self.measures = _measures(measures, rel)
+        self.measures = _aggregated(_measures(measures, rel), aggregate)
         self.conventions = _conventions(conventions, **changes)
+        self.never_averaged: frozenset[Measure] = frozenset()
         self.threads = _threads(threads)
         self.lenient = lenient
         self.run_format = run_format
@@ -112,9 +122,23 @@ class Evaluator:
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.judgments = Judgments(self.qrels, self.conventions.negative, extras)
+        if isinstance(conventions, str):
+            from cranfield.peers import as_peer, in_order_given
+
+            self.measures = as_peer(conventions, self.measures, float(self.judgments.grade.max(initial=0)))
+            self.never_averaged = in_order_given(conventions, self.measures)
+        if baseline is not None:
+            self.judgments.extras = replace(self.judgments.extras, baseline=self._baseline(baseline))
         for name, measure in self.measures.items():
             _provided(name, measure, self.judgments)
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
+
+    def _baseline(self, given: Any) -> Hits:
+        """The run to compare with, seen through the judgments under the same conventions as the others."""
+        runs = self._open(given)
+        if len(runs) != 1:
+            raise DataError(f"expected one run as the baseline, found {len(runs)}")
+        return self.hits(runs[0])
 
     def hits(self, run: Any) -> Hits:
         """One run seen through the judgments."""
@@ -125,12 +149,24 @@ class Evaluator:
     def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
         """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
         rows: dict[int, list[_Row]] = {}
+        sources: dict[int, Any] = {}  # what to open again for an explanation
+        passing = isinstance(runs, Iterator) or hasattr(runs, "read")  # runs that come in a stream are let go
 
         def work(i: int, item: Any, threads: int) -> None:
             rows[i] = [self._row(run, threads) for run in self._open(item)]
+            named_once = isinstance(item, Mapping) and "-" in item.values()  # standard input
+            once = named_once or (passing and not isinstance(item, (str, os.PathLike)))
+            sources[i] = None if once else item
 
         _spread(work, self._items(runs), self.threads, progress)
-        return self._scores([row for i in sorted(rows) for row in rows[i]])
+        scores = self._scores([row for i in sorted(rows) for row in rows[i]])
+        places = [(i, j) for i in sorted(rows) for j in range(len(rows[i]))]
+        if isinstance(runs, (str, os.PathLike)):  # a file, or a pattern of files, is not kept open
+            found = [(runs, n) for n in range(len(places))]
+        else:
+            found = [(sources[i], j) for i, j in places]
+        scores.remember(self, found)
+        return scores
 
     def _items(self, runs: Any) -> list[Any] | Iterator[Any]:
         """The runs one by one, files among them still closed."""
@@ -146,6 +182,10 @@ class Evaluator:
             return rest if not (first and is_row(first[0])) else self._open(rest)
         return self._open(runs)
 
+    def open(self, given: Any) -> list[Run]:
+        """The runs that were given, files among them opened."""
+        return self._open(given)
+
     def _open(self, given: Any) -> list[Run]:
         return as_runs(given, self.run_format, self.lenient)
 
@@ -158,12 +198,31 @@ class Evaluator:
             hint = 'use missing="zero" to score it 0 or missing="skip" to leave it out'
             raise TopicError(f"topic {topic!r} is judged but missing from {run.name} ({hint})")
         values = np.empty((len(self.measures), hits.size))
-        for i, measure in enumerate(self.measures.values()):
-            values[i] = measure(hits)
+        pooled = {}
+        for i, (name, measure) in enumerate(self.measures.items()):
+            values[i] = self.values_of(measure, hits)
+            parts = measure.pooled(hits)
+            if parts is not None:
+                pooled[name] = np.stack(parts)
         hits.let_go()
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
-        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped))
+        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled)
+
+    def values_of(self, measure: Measure, hits: Hits) -> Floats:
+        """A measure's value for each topic; the mean over the orders of ties where the conventions ask for that."""
+        if self.conventions.ties != "averaged" or measure in self.never_averaged:
+            return measure(hits)
+        condensed = hits.condensed() if measure.judged_only else hits
+        expected = measure.expected(condensed)
+        if expected is not None:
+            return expected
+        if (condensed.tied_to == condensed.tied_from).all():
+            return measure(hits)
+        raise ConventionError(
+            f"ties=averaged: no formula is known for the mean of {measure} over the orders of ties (bounds over ties try "
+            "them out); choose another rule, such as ties=input-order"
+        )
 
     def _scores(self, rows: list[_Row]) -> Scores:
         if not rows:
@@ -190,6 +249,7 @@ class Evaluator:
             retrieved=retrieved[:, kept],
             absent=self._absent(names, rows, barren),
             conventions=self.conventions,
+            pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
         )
 
     def _barren(self) -> npt.NDArray[np.bool_]:
@@ -215,6 +275,22 @@ class Evaluator:
         return [self.qrels.topics[i] for i in np.flatnonzero(mask).tolist()]
 
 
+def _aggregated(measures: dict[str, Measure], aggregate: str | None) -> dict[str, Measure]:
+    """The measures that take a mean with another aggregate, named for it; the others as they are."""
+    if aggregate is None or aggregate == "mean":
+        return measures
+    if aggregate not in AGGREGATES:
+        choices = ", ".join(name for name in AGGREGATES if name != "sum")
+        raise ConventionError(f"aggregate must be one of {choices}, got {aggregate!r}")
+    answer: dict[str, Measure] = {}
+    for name, measure in measures.items():
+        takes_mean = measure.aggregate == "mean" and takes_topics_alone(measure)
+        answer[f"{aggregate}({name})" if takes_mean else name] = (
+            aggregated(measure, aggregate) if takes_mean else measure
+        )
+    return answer
+
+
 def _provided(name: str, measure: Measure, judgments: Judgments) -> None:
     """Stop if a measure needs to know more than is known."""
     extras = judgments.extras
@@ -222,6 +298,7 @@ def _provided(name: str, measure: Measure, judgments: Judgments) -> None:
         "labels": len(judgments.qrels.labels) > 0,
         "size": extras.size is not None,
         "groups": extras.groups is not None,
+        "aspect": extras.aspect is not None,
         "costs": extras.costs is not None,
         "probabilities": extras.probabilities is not None,
         "preferences": extras.preferences is not None,
@@ -230,26 +307,37 @@ def _provided(name: str, measure: Measure, judgments: Judgments) -> None:
     for need in measure.needs:
         if not have[need]:
             raise DataError(f"{name} needs {NEEDS[need]}")
+    for inner in measure.values.values():  # URisk(of=alpha_nDCG@10) needs what alpha_nDCG@10 does
+        if hasattr(inner, "needs"):
+            _provided(name, inner, judgments)
 
 
 NEEDS = {
     "labels": "judgments with subtopics in their second column",
     "size": "the number of documents in the collection (--collection-size N, Extras(size=N))",
     "groups": "the groups that documents belong to (--groups FILE, Extras(groups=…))",
+    "aspect": "judgments of a second aspect (--aspect QRELS, Extras(aspect=…))",
     "costs": "what each document costs to read (--costs FILE, Extras(costs=…))",
-    "probabilities": "the probabilities with which documents were sampled (qrels with five columns, --prels FILE)",
+    "probabilities": "the probabilities with which documents were sampled (qrels as prels or strata: cranfield formats)",
     "preferences": "preference judgments (--preferences FILE, Extras(preferences=…))",
-    "baseline": "a run to compare with (--baseline RUN)",
+    "baseline": "a run to compare with (--baseline RUN, baseline=…)",
 }
 
 
 class _Row:
     """What remains of a run once it is scored."""
 
-    __slots__ = ("name", "others", "retrieved", "skipped", "tag", "values")
+    __slots__ = ("name", "others", "pooled", "retrieved", "skipped", "tag", "values")
 
     def __init__(
-        self, name: str, tag: str | None, values: Floats, retrieved: Ints, others: list[str], skipped: int
+        self,
+        name: str,
+        tag: str | None,
+        values: Floats,
+        retrieved: Ints,
+        others: list[str],
+        skipped: int,
+        pooled: dict[str, Floats],
     ) -> None:
         self.name = name
         self.tag = tag
@@ -257,6 +345,7 @@ class _Row:
         self.retrieved = retrieved
         self.others = others
         self.skipped = skipped
+        self.pooled = pooled  # measure → 2 × topics: above and below the line of a micro average
 
 
 def _subset(qrels: Qrels, topics: Iterable[str] | None, lenient: bool) -> tuple[npt.NDArray[np.bool_], list[str]]:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cranfield.kernels import decode
+
 if TYPE_CHECKING:
     from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
-    from cranfield.kernels import Found, Order
+    from cranfield.kernels import Found, Index, Order
     from cranfield.kernels.table import Floats, Ints
     from cranfield.run import Run
 
@@ -40,7 +42,7 @@ class Judgments:
 
     def __init__(self, qrels: Qrels, negative: str = "unjudged", extras: Extras | None = None) -> None:
         self.qrels = qrels
-        self.extras = extras if extras is not None else qrels.extras
+        self.extras = qrels.extras if extras is None else extras.over(qrels.extras)
         self.size = len(qrels.topics)
         first = qrels.index.first
         once = first == np.arange(len(first))
@@ -55,6 +57,15 @@ class Judgments:
         self.topic: Ints = qrels.topic[once]
         self.grade: Floats = grade[once]
         self._relevant: dict[float, Ints] = {}
+        self.kept: dict[Any, Any] = {}  # what measures have worked out of the judgments, for the next run
+
+    def only(self, row: Ints, topic: Ints, grade: Floats) -> Judgments:
+        """The same topics judged by these judgments alone, by topic: those of one label, one judge."""
+        part = Judgments.__new__(Judgments)
+        part.qrels, part.extras, part.size, part.of_row = self.qrels, self.extras, self.size, self.of_row
+        part.row, part.topic, part.grade = row, topic, grade
+        part._relevant, part.kept = {}, {}
+        return part
 
     def count(self, mask: Mask) -> Ints:
         """How many of the judged documents that `mask` marks each topic has."""
@@ -71,9 +82,24 @@ class Judgments:
         """The hits of a perfect run: every document of a grade above 0, best first."""
         return self.best(self.grade)
 
-    def best(self, worth: Floats) -> Hits:
+    @cached_property
+    def sampled(self) -> tuple[Floats, Ints]:
+        """For each row of the index, the probability with which its document was sampled, and its stratum's number.
+
+        Strata are numbered in the order of their names. A document of which nothing is known was judged for certain.
+        """
+        known = self.extras.probabilities or {}
+        names, topics = self.qrels.documents, self.qrels.topics
+        each = [
+            known.get((topics[topic], decode(names[row])), (1.0, ""))
+            for row, topic in enumerate(self.qrels.topic.tolist())
+        ]
+        numbers = {name: i for i, name in enumerate(sorted({name for _, name in each}))}
+        return np.array([p for p, _ in each], np.float64), np.array([numbers[name] for _, name in each], np.int32)
+
+    def best(self, worth: Floats, above: float = 0.0) -> Hits:
         """The hits of a perfect run where each judged document is worth this much: those above 0, best first."""
-        kept = worth > 0
+        kept = worth > above
         topic, grade, row = self.topic[kept], self.grade[kept], self.row[kept]
         order = np.lexsort((-worth[kept], topic))
         topic, grade, row = topic[order], grade[order], row[order]
@@ -105,10 +131,12 @@ class Hits:
     tied_to: Ints
     row: Ints  # of the qrels, for what else is known of the document; -1 where there is none
     retrieved: Ints
+    _elsewhere: tuple[Index, Found] | None = None
     _relevant: dict[float, Hits]
     _wider: Hits
     _kept: Any
     _source: tuple[Run, Order] | None
+    _searched: tuple[Run, Order] | None  # the same, also of a condensed list
 
     def __init__(
         self,
@@ -131,6 +159,7 @@ class Hits:
         self.row = row if row is not None else np.full(len(topic), -1, np.int32)
         self._relevant = {}
         self._source = None
+        self._searched = None
 
     def __getattr__(self, column: str) -> Any:
         """The columns of a narrowed view are cut out of the wider one when they are first asked for."""
@@ -154,7 +183,7 @@ class Hits:
         for view in self._relevant.values():
             view.let_go()
         self._relevant.clear()
-        self._source = None
+        self._source = self._searched = None
 
     # narrowing
 
@@ -163,6 +192,7 @@ class Hits:
         view = Hits.__new__(Hits)
         view.judgments, view.retrieved, view._relevant = self.judgments, self.retrieved, {}
         view._wider, view._kept, view._source = self, np.flatnonzero(mask), self._source
+        view._searched = self._searched
         return view
 
     def top(self, k: int | None) -> Hits:
@@ -202,7 +232,9 @@ class Hits:
         start = np.flatnonzero(group[: len(rank)])
         size = np.diff(np.r_[start, len(rank)])
         first, last = np.repeat(rank[start], size), np.repeat(rank[start] + size - 1, size)
-        return Hits(self.judgments, kept.topic, rank, kept.grade, first, last.astype(np.int32), counts, kept.row)
+        view = Hits(self.judgments, kept.topic, rank, kept.grade, first, last.astype(np.int32), counts, kept.row)
+        view._searched = self._searched
+        return view
 
     # per topic
 
@@ -250,7 +282,7 @@ class Hits:
     def listing(self) -> Listing:
         """Every document returned for a judged topic, judged or not. Costs as much as reading the run once more."""
         if self._source is None:
-            raise TypeError("these hits do not come from a run")
+            return self._judged_listing()
         run, order = self._source
         numbers = {name: i for i, name in enumerate(self.judgments.qrels.topics)}
         topic: list[int] = []
@@ -268,7 +300,60 @@ class Hits:
             np.array(topic, np.int32)[by_topic], np.array(rank, np.int32)[by_topic], [documents[i] for i in by_topic]
         )
 
+    def search(self, index: Index) -> Found:
+        """Where the same run has other documents than the judged ones: those of a second index, such as preferences."""
+        if self._searched is None:
+            raise TypeError("these hits do not come from a run")
+        if self._elsewhere is None or self._elsewhere[0] is not index:
+            run, order = self._searched
+            self._elsewhere = index, run.hits(index, order)
+        return self._elsewhere[1]
+
+    def _judged_listing(self) -> Listing:
+        """The documents of a list that holds judged ones only: the ideal or the condensed list."""
+        if (self.row < 0).any():
+            raise TypeError("these hits do not come from a run")
+        names = self.judgments.qrels.documents
+        return Listing(self.topic, self.rank, [decode(names[row]) for row in self.row.tolist()])
+
+    def costs(self, unknown: float = 1.0) -> tuple[Ints, Ints, Floats]:
+        """The topic, rank and cost of every document returned; `unknown` where the collection gives it no cost.
+
+        Without any costs there is nothing to list: every document then costs `unknown`.
+        """
+        known = self.judgments.extras.costs
+        if known is None:
+            return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0)
+        listing = self.listing
+        cost = np.array([known.get(document, unknown) for document in listing.documents], np.float64)
+        return listing.topic, listing.rank, cost
+
+    # over the orders of ties
+
+    def chance_within(self, cut: npt.ArrayLike) -> Floats:
+        """For each hit, the share of the ranks of its tie group that are no deeper than `cut`."""
+        size = self.tied_to - self.tied_from + 1.0
+        chance: Floats = np.clip(np.asarray(cut) - self.tied_from + 1, 0, size) / size
+        return chance
+
+    @cached_property
+    def ties(self) -> Ties:
+        """The tie groups that these hits stand in, a document without a tie being a group of one."""
+        new = np.r_[True, (np.diff(self.topic) != 0) | (np.diff(self.tied_from) != 0)][: len(self.topic)]
+        start = np.flatnonzero(new)
+        number = np.diff(np.r_[start, len(self.topic)])
+        topic, first = self.topic[start], self.tied_from[start]
+        return Ties(topic, first, self.tied_to[start] - first + 1, number, self.nth[start] - 1)
+
     # down the ranks
+
+    def total_at(self, values: npt.ArrayLike, topic: Ints, rank: Ints) -> Floats:
+        """For each pair of a topic and a rank, the sum of the values of the hits at that rank and above."""
+        depth = 1 + int(self.rank.max(initial=0))
+        place = self.topic.astype(np.int64) * depth + self.rank
+        start = np.searchsorted(place, topic.astype(np.int64) * depth)
+        here = np.searchsorted(place, topic.astype(np.int64) * depth + np.minimum(rank, depth - 1), side="right")
+        return np.where(here > start, np.r_[0.0, self.running_sum(values)][here], 0.0)
 
     @cached_property
     def nth(self) -> Ints:
@@ -308,6 +393,39 @@ class Hits:
         return (here - start).astype(np.int32)
 
 
+class Ties:
+    """Tie groups: their topic, first rank and size, how many of the hits stand in each, and how many above it."""
+
+    def __init__(
+        self, topic: Ints, first: Ints, size: Ints, number: npt.NDArray[np.intp], above: npt.NDArray[Any]
+    ) -> None:
+        self.topic = topic
+        self.first = first
+        self.size = size
+        self.number = number
+        self.above = above
+
+    def places(self) -> tuple[npt.NDArray[np.intp], Ints]:
+        """Every place of every group: which group it is in, and which place of it, counted from 0."""
+        group = np.repeat(np.arange(len(self.size)), self.size)
+        place = np.arange(len(group)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
+        return group, place.astype(np.int32)
+
+    def none_before(self) -> Floats:
+        """For each place, the probability that none of the hits of its group stands before it."""
+        group, place = self.places()
+        above = place - 1
+        step = np.maximum(ratio((self.size - self.number)[group] - above, self.size[group] - above), 0.0)
+        grid = np.ones((len(self.size), int(self.size.max(initial=1))))
+        grid[group, place] = np.where(place > 0, step, 1.0)
+        return np.asarray(np.cumprod(grid, axis=1)[group, place], np.float64)
+
+    def topmost(self) -> Ties:
+        """The first group of each topic."""
+        kept = self.above == 0
+        return Ties(self.topic[kept], self.first[kept], self.size[kept], self.number[kept], self.above[kept])
+
+
 class Labelled:
     """Hits by label, in the order of the hits: `hit` says which hit each row is about."""
 
@@ -332,5 +450,5 @@ def join(found: Found, judgments: Judgments, conventions: Conventions, run: Run 
     """Hits from what a kernel found. With the run they can list unjudged documents too."""
     grade = judgments.of_row[found.row]
     hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved, found.row)
-    hits._source = None if run is None else (run, conventions.order)
+    hits._source = hits._searched = None if run is None else (run, conventions.order)
     return hits.condensed() if conventions.unjudged == "drop" else hits

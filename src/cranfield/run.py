@@ -122,8 +122,16 @@ class Run:
             raise DataError(f"{self.name}: no topic {topic!r}; it has {len(self.topics)} others")
         numbers = {name: i for i, name in enumerate(self.table.topics)}
         rows = np.flatnonzero(self.table.topic == numbers[encode(topic)])
-        documents = [self.table.documents[int(i)] for i in rows]
-        scores = self.table.value[rows]
+        kept: dict[bytes, float] = {}
+        for document, score in ((self.table.documents[int(i)], float(self.table.value[i])) for i in rows):
+            document = document.split(order.collapse, 1)[0] if order.collapse else document
+            if order.drop_self and document == encode(topic):
+                continue
+            if document not in kept or (order.duplicates == "last" and not order.collapse):
+                kept[document] = score
+            elif order.collapse or order.duplicates == "best":
+                kept[document] = max(score, kept[document])
+        documents, scores = list(kept), np.array(list(kept.values()))
         best, _, _ = rank(documents, scores, order)
         return [(decode(documents[i]), float(scores[i])) for i in best]
 

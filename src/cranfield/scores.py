@@ -19,7 +19,7 @@ from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -64,6 +64,7 @@ class Scores:
         retrieved: npt.NDArray[np.int32],
         absent: Absent,
         conventions: Conventions,
+        pooled: Mapping[str, Floats] | None = None,
     ) -> None:
         self.runs = runs
         self.tags = tags
@@ -74,7 +75,39 @@ class Scores:
         self.retrieved = retrieved  # runs × topics: documents returned
         self.absent = absent
         self.conventions = conventions
+        self.pooled = dict(pooled or {})  # measure → runs × 2 × topics: above and below the line of a micro average
+        self.bounds: Any = None  # what the scores could have been (cranfield.bounds), where that was asked for
         self._means: Floats | None = None
+        self._origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_origin": None}  # files and judgments do not travel
+
+    def remember(self, evaluator: Any, sources: Sequence[tuple[Any, int]]) -> None:
+        """Note where the runs came from, so that a score can be explained: what to open, and which run of it."""
+        kept = {run: source for run, source in zip(self.runs, sources, strict=True) if source[0] not in (None, "-")}
+        self._origin = evaluator, kept
+
+    def explain(self, topic: str, measure: str | Measure | None = None, run: str | None = None, **options: Any) -> Any:
+        """How a run came by its score on one topic, rank by rank: see `cranfield.explain`. Files are read again.
+
+        >>> from cranfield import evaluate
+        >>> scores = evaluate({"q": {"a": 1}}, {"q": {"b": 2, "a": 1}}, "RR P@1")
+        >>> scores.explain("q", "RR").value
+        0.5
+        """
+        import cranfield  # through the front door: `explain` lies above this room
+
+        name = self.runs[self._run(run)]
+        spelt = list(self.measures)[self._measure(measure)]
+        _position("topic", topic, self.topics)
+        if self._origin is None or name not in self._origin[1]:
+            raise DataError(
+                f"these scores do not hold the run {name!r} itself; use explain(qrels, run, measure, topic)"
+            )
+        evaluator, sources = self._origin
+        source, place = sources[name]
+        return cranfield.explain(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, **options)
 
     # as arrays
 
@@ -140,6 +173,9 @@ class Scores:
         except CranfieldError:
             return None
         found = [m for m, known in enumerate(self.measures.values()) if known == meant]
+        if not found and meant.aggregate == type(meant).aggregate:  # AP's topics are those of gmean(AP)
+            alike = [(type(known), known.values) for known in self.measures.values()]
+            found = [m for m, known in enumerate(alike) if known == (type(meant), meant.values)]
         return found[0] if found else None
 
     def select(
@@ -162,7 +198,7 @@ class Scores:
             no_relevant=[topic for topic in self.absent.no_relevant if topic in kept],
             skipped={run: self.absent.skipped[run] for run in names if run in self.absent.skipped},
         )
-        return Scores(
+        chosen = Scores(
             runs=names,
             tags=[self.tags[i] for i in r],
             measures=dict(spelt[i] for i in m),
@@ -172,13 +208,21 @@ class Scores:
             retrieved=self.retrieved[np.ix_(list(r), list(t))],
             absent=absent,
             conventions=self.conventions,
+            pooled={
+                name: self.pooled[name][np.ix_(list(r), [0, 1], list(t))]
+                for name in (spelt[i][0] for i in m)
+                if name in self.pooled
+            },
         )
+        if self._origin is not None:
+            chosen._origin = self._origin[0], {name: self._origin[1][name] for name in names if name in self._origin[1]}
+        return chosen
 
     def sort(self, by: str | Measure = "name") -> Scores:
         """The runs in another order: by a measure's mean, best first and undefined last, or by name."""
         if by == "name" and by not in self.measures:
             return self.select(runs=sorted(self.runs))
-        column = self.summary[:, self._measure(by)]
+        column = self.summary[:, self._measure(by)] * self._upwards[self._measure(by)]
         order = sorted(range(len(self.runs)), key=lambda r: (bool(np.isnan(column[r])), -column[r]))
         return self.select(runs=[self.runs[r] for r in order])
 
@@ -208,11 +252,19 @@ class Scores:
         answer = np.full(self.values.shape[:2], np.nan)
         for r in range(len(self.runs)):
             kept = [t for t in order if self.counted[r, t]]
-            for m, measure in enumerate(self.measures.values()):
+            for m, (name, measure) in enumerate(self.measures.items()):
+                if name in self.pooled and kept and measure.aggregate == "mean":
+                    above, below = self.pooled[name][r][:, kept].sum(axis=1)
+                    answer[r, m] = above / below if below else 0.0
+                    continue
                 row = self.values[r, m, kept]
                 row = row[~np.isnan(row)]
                 if len(row):
                     answer[r, m] = measure.summarise(row)
+        for m, measure in enumerate(self.measures.values()):
+            together = measure.summarise_runs(self.values[:, m, order])
+            if together is not None:
+                answer[:, m] = together
         return answer
 
     def counts(self) -> npt.NDArray[np.int64]:
@@ -239,7 +291,33 @@ class Scores:
 
     def notes(self, shell: bool = False) -> list[str]:
         """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
-        return self.absent.in_words(self.conventions, len(self.topics), shell)
+        notes = self.absent.in_words(self.conventions, len(self.topics), shell)
+        turned = self.turned()
+        for one, other in dict.fromkeys(turned.values()):
+            names = [name for name, pair in turned.items() if pair == (one, other)]
+            behind = f"{one} is ahead of {other} by the mean, behind by the geometric mean"
+            notes.append(f"{', '.join(names)}: {behind}, which moves with the hard topics")
+        return notes
+
+    def turned(self) -> dict[str, tuple[str, str]]:
+        """The measures by which mean and geometric mean rank two runs differently, and the first two such runs."""
+        from cranfield.measures.measure import takes_topics_alone
+
+        answer: dict[str, tuple[str, str]] = {}
+        for m, (name, measure) in enumerate(self.measures.items()):
+            per_topic = takes_topics_alone(measure) and name not in self.pooled
+            if len(self.runs) > 1 and measure.aggregate in ("mean", "gmean") and per_topic and measure.low >= 0:
+                pair = _turned_pair(self._aggregate(m, "mean"), self._aggregate(m, "gmean"))
+                if pair is not None:
+                    answer[name] = self.runs[pair[0]], self.runs[pair[1]]
+        return answer
+
+    def _aggregate(self, m: int, how: str) -> Floats:
+        """One number a run, whatever the measure's own way is; NaN where there is no topic."""
+        from cranfield.measures.measure import AGGREGATES
+
+        rows = [row[kept & ~np.isnan(row)] for row, kept in zip(self.values[:, m], self.counted, strict=True)]
+        return np.array([AGGREGATES[how](row) if len(row) else np.nan for row in rows])
 
     # going out
 
@@ -273,7 +351,8 @@ class Scores:
     def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
         """Plain values: measures, runs with their means (and topics), conventions. An undefined value is None.
 
-        What `absent` holds is added when there is any.
+        What `absent` holds is added when there is any, and under `mean_and_gmean_differ` the measures by which mean and
+        geometric mean rank two runs differently, with those runs: ahead by the mean, ahead by the geometric mean.
         """
         names = list(self.measures)
         runs = []
@@ -287,6 +366,9 @@ class Scores:
                 }
             runs.append(row)
         answer = {"measures": names, "runs": runs, "conventions": self.conventions.to_dict()}
+        turned = {name: list(pair) for name, pair in self.turned().items()}
+        if turned:
+            answer["mean_and_gmean_differ"] = turned
         absent = self.absent.to_dict()
         return {**answer, "absent": absent} if absent else answer
 
@@ -354,9 +436,15 @@ class Scores:
         if len(self.runs) < 2:
             return set()
         pairs = ((r, m) for r in range(len(self.runs)) for m in range(len(self.measures)))
-        best = np.fmax.reduce(self.summary, axis=0)
-        means = [measure.aggregate == "mean" for measure in self.measures.values()]
-        return {(r, m) for r, m in pairs if means[m] and self.summary[r, m] == best[m] > 0}
+        upwards = self.summary * self._upwards
+        best = np.fmax.reduce(upwards, axis=0)
+        means = [measure.aggregate != "sum" for measure in self.measures.values()]
+        return {(r, m) for r, m in pairs if means[m] and upwards[r, m] == best[m] != 0}
+
+    @property
+    def _upwards(self) -> Floats:
+        """One a measure: 1 where higher is better, -1 where lower is."""
+        return np.array([-1.0 if measure.lower_is_better else 1.0 for measure in self.measures.values()])
 
     def _cells(
         self, per_topic: bool, show: Callable[[float, Measure], str], undefined: str, total: bool
@@ -432,6 +520,15 @@ def nearest_preset(given: Conventions) -> str:
     }
     name = min(changes, key=lambda name: len(changes[name]))
     return f"{name} with {', '.join(changes[name])}" if changes[name] else name
+
+
+def _turned_pair(one: Floats, other: Floats) -> tuple[int, int] | None:
+    """The first two positions, the higher by `one` first, that `other` orders the other way round; ties are no order."""
+    order = np.argsort(-one, kind="stable")
+    apart = 1e-12 * max(np.nanmax(np.abs(one), initial=0), np.nanmax(np.abs(other), initial=0))  # no last bit of a sum
+    ahead = one[order, None] - one[None, order] > apart
+    pairs = np.argwhere(ahead & (other[None, order] - other[order, None] > apart))
+    return (int(order[pairs[0][0]]), int(order[pairs[0][1]])) if len(pairs) else None
 
 
 def _position(what: str, name: Any, names: list[str]) -> int:

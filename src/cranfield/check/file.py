@@ -179,7 +179,8 @@ def byte_counts(data: npt.NDArray[np.uint8]) -> Array:
     for at in range(0, len(even), CHUNK):
         pairs += np.bincount(even[at : at + CHUNK], minlength=65536)
     grid = pairs.reshape(256, 256)
-    return grid.sum(0) + grid.sum(1) + np.bincount(data[len(data) & ~1 :], minlength=256)  # type: ignore[no-any-return]
+    counts: Array = grid.sum(0) + grid.sum(1) + np.bincount(data[len(data) & ~1 :], minlength=256)
+    return counts
 
 
 IS_WHITE = bytes_among(b" \t\n\r\x0b\x0c")

@@ -23,6 +23,10 @@ __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
     "eval": "Score runs against judgments.",
+    "explain": "Show how a score came about, rank by rank, or what it is under other programs' conventions.",
+    "correlate": "Compare runs by their result lists, or measures by how they rank systems.",
+    "reproduce": "Say how close a reproduction comes to the original experiment.",
+    "curve": "Draw precision-recall and other curves of runs, or print their points.",
     "measures": "List the measures, or explain one.",
     "presets": "List the presets of conventions and their answers.",
     "formats": "List the file formats that are read and written.",

@@ -20,8 +20,8 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 CONVENTIONS = {
     "ties": (
-        "document-descending|document-ascending|input-order",
-        "Which of two documents with equal scores comes first.",
+        "document-descending|document-ascending|input-order|averaged",
+        "Which of two documents with equal scores comes first; averaged: the mean over all orders.",
     ),
     "scores": ("double|single", "Compare scores as doubles, or as 32-bit floats as trec_eval 9 does."),
     "missing": ("zero|skip|error", "What a judged topic that a run lacks is: 0, left out, or an error."),

@@ -73,8 +73,10 @@ def read_qrels(given: Any, format: str | None = None, lenient: bool = False, nam
     if not is_source(given):
         return Qrels(_table(given, "qrels"), name or "qrels")
     file = opened(given)
-    source = _chosen(file, "qrels", format).read(file.buffer, "qrels", file.where, lenient)
+    chosen = _chosen(file, "qrels", format)
+    source = chosen.read(file.buffer, "qrels", file.where, lenient)
     qrels = Qrels(source, name or (file.name if file.where != "<bytes>" else "qrels"))
+    qrels.extras = chosen.known(file.buffer, file.where, lenient)
     if not len(qrels):
         raise DataError(f"{file.where}: no judgments{'' if len(file.buffer) else ' (the file is empty)'}")
     return qrels
@@ -217,19 +219,20 @@ def write_run(run: Any, path: str | os.PathLike[str], format: str | None = None)
     """
     [one] = as_runs(run)
     tag = one.tag or "_".join(one.name.split()) or "run"
-    _write(one.table, "run", path, format, one.name, tag)
+    from cranfield.formats.registry import format_for, format_named
+    from cranfield.formats.streams import write_bytes
+
+    chosen = format_named(format, "run") if format else format_for(path, "run")
+    chosen.refuse(one.table, "run", one.name)
+    write_bytes(path, chosen.write(one.table, "run", tag))
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str], format: str | None = None) -> None:
     """Write judgments: the format and the compression by the ending, or as `format` says; `-` is standard output."""
-    one = as_qrels(qrels)
-    _write(one.table, "qrels", path, format, one.name, "")
-
-
-def _write(table: Table, kind: Kind, path: str | os.PathLike[str], name: str | None, where: str, tag: str) -> None:
     from cranfield.formats.registry import format_for, format_named
     from cranfield.formats.streams import write_bytes
 
-    chosen = format_named(name, kind) if name else format_for(path, kind)
-    chosen.refuse(table, kind, where)
-    write_bytes(path, chosen.write(table, kind, tag))
+    one = as_qrels(qrels)
+    chosen = format_named(format, "qrels") if format else format_for(path, "qrels")
+    chosen.refuse(one.table, "qrels", one.name)
+    write_bytes(path, chosen.write_known(one.table, one.extras))

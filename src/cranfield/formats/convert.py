@@ -123,10 +123,19 @@ def _convert_qrels(
     answer = Converted("qrels", chosen.name, len(qrels), len(qrels.topics), skipped + notes)
     if "qrels" not in chosen.labels and not set(qrels.labels) <= PLAIN:
         answer.notes.append(f"labels (column 2) are not kept: {chosen.name} has no place for them")
+    if any(_sampled(one) for one in read) and (len(read) > 1 or chosen.name not in KEEPING):
+        answer.notes.append("how documents were sampled is not kept: only prels and strata say it, of one file")
     if not chosen.twice:
         _refuse_twice(qrels.table, qrels.name, chosen)
     write_qrels(qrels, target, to_format)
     return answer
+
+
+KEEPING = ("prels", "strata")
+
+
+def _sampled(qrels: Qrels) -> bool:
+    return any(chance < 1 for chance, _ in (qrels.extras.probabilities or {}).values())
 
 
 def _skipped(table: Table) -> list[str]:

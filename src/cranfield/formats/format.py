@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from cranfield.collection import Extras
 from cranfield.errors import FormatError
 from cranfield.kernels import Strings, Table, decode
 
@@ -62,6 +63,14 @@ class Format(ABC):
     @abstractmethod
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """The bytes of a file. Rows come ordered; `tag` stands in where a run's rows carry none."""
+
+    def known(self, buffer: Buffer, where: str, lenient: bool = False) -> Extras:
+        """What a file of qrels says beyond judgments: nothing, in most formats."""
+        return Extras()
+
+    def write_known(self, table: Table, extras: Extras) -> Iterator[bytes]:
+        """The bytes of a file of qrels, with what else is known where the format has a place for it."""
+        return self.write(table, "qrels", "")
 
     def refuse(self, table: Table, kind: Kind, where: str) -> None:
         """Raise FormatError for rows that this format cannot hold, before anything is written."""

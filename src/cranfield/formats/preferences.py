@@ -21,7 +21,7 @@ from cranfield.run import Text, bad_line
 if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer, Floats, Ints
 
-__all__ = ["Preferences", "read_preferences", "read_qrels_preferences"]
+__all__ = ["Preferences", "as_preferences", "read_preferences", "read_qrels_preferences"]
 
 LINES = Layout(
     "topic group subgroup document level", topic=0, document=3, value=4, label=1, most=5, finite=True, blanks=False
@@ -93,6 +93,18 @@ def read_qrels_preferences(source: Any, comments: bool = True) -> Preferences:
     <Preferences: 1 topics, 2 levels>
     """
     return Preferences(_read(open_buffer(source), replace(QRELS_LINES, comments=comments), _where(source)))
+
+
+def as_preferences(source: Any) -> Preferences:
+    """Preferences from either kind of file: lines of five columns (`prefs`), or of four (qrels by judgment group).
+
+    >>> as_preferences(b"q1 0 d1 2\\nq1 0 d2 0\\n"), as_preferences(b"q1 judge1 1 d1 2.0\\n")
+    (<Preferences: 1 topics, 2 levels>, <Preferences: 1 topics, 1 levels>)
+    """
+    buffer = open_buffer(source)
+    lines = (line.split() for line in bytes(buffer[:65536]).splitlines())
+    first = next((words for words in lines if words and not words[0].startswith(b"#")), [])
+    return read_qrels_preferences(source) if len(first) == 4 else read_preferences(source)
 
 
 def _where(source: Any) -> str:

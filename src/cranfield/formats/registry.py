@@ -15,6 +15,7 @@ from cranfield.formats.format import NEITHER, Format, Kind, Kinds
 from cranfield.formats.json_text import JSON, JSONL
 from cranfield.formats.msmarco import MSMARCO
 from cranfield.formats.parquet import PARQUET
+from cranfield.formats.prels import PRELS, STRATA
 from cranfield.formats.streams import plain_ending
 from cranfield.formats.trec import PREFS, QRELS_JG, QRELS_PREFS, TREC, first_lines
 from cranfield.kernels import decode
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "format_for", "format_named", "kinds_in", "recognise"]
 
 FORMATS: dict[str, Format] = {
-    one.name: one for one in (PARQUET, JSON, JSONL, BEIR, CSV, TSV, TREC, MSMARCO, PREFS, QRELS_JG, QRELS_PREFS)
+    one.name: one
+    for one in (PARQUET, JSON, JSONL, BEIR, CSV, TSV, TREC, MSMARCO, PRELS, STRATA, PREFS, QRELS_JG, QRELS_PREFS)
 }
 HEAD = 65536  # bytes that decide
 NOUNS: dict[Kind, str] = {"run": "a run", "qrels": "qrels", "prefs": "preferences"}

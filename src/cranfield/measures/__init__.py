@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
-from cranfield.measures import average, counts, first, gain, incomplete, precision, user
-from cranfield.measures.measure import REGISTRY, Measure, measure, measures
+from cranfield.measures import (
+    average,
+    compatible,
+    confusion,
+    counts,
+    diversity,
+    fairness,
+    first,
+    gain,
+    incomplete,
+    ntcir,
+    precision,
+    preferences,
+    risk,
+    sampled,
+    user,
+)
+from cranfield.measures.measure import (
+    REGISTRY,
+    Choice,
+    Depth,
+    Flag,
+    Gain,
+    Inner,
+    Measure,
+    Real,
+    Whole,
+    measure,
+    measures,
+)
 
 __all__ = [
     "REGISTRY",
+    "Choice",
+    "Depth",
+    "Flag",
+    "Gain",
+    "Inner",
     "Measure",
+    "Real",
+    "Whole",
     "average",
+    "compatible",
+    "confusion",
     "counts",
+    "diversity",
+    "fairness",
     "first",
     "gain",
     "incomplete",
     "measure",
     "measures",
+    "ntcir",
     "precision",
+    "preferences",
+    "risk",
+    "sampled",
     "user",
 ]

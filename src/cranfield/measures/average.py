@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real
+from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -20,6 +20,11 @@ class AP(Measure):
     Relevant documents that were not returned count as precision 0. `divide` says over how many to average when the
     list is cut: all relevant documents (trec_eval), no more than k of them (Vespa, Kaggle), or only those found.
 
+    Use it to compare rankings as a whole with binary judgments: lecture 000 calls it the standard measure, as it moves
+    with the place of every relevant document. Not where grades differ (nDCG, GAP), where users look at the first page
+    only (P@k, RR), or where many documents are unjudged. Dividing by the documents found instead of all relevant ones
+    is the common mistake that the lecture warns of. Its geometric mean, gmean(AP), moves with the hard topics.
+
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
     >>> round(evaluate({"q": {"a": 1, "c": 1, "x": 1}}, run, "AP").mean(), 4)
@@ -30,8 +35,9 @@ class AP(Measure):
     formula = "Σ over relevant documents found (relevant documents down to here / rank) / relevant documents"
     reference = "Buckley & Voorhees (2000), Evaluating evaluation measure stability, SIGIR"
     peers = {
-        "trec_eval": ("map", "map_cut_{k}"),
+        "trec_eval": ("map", "map_cut_{k}", "gm_map = gmean(AP)"),
         "ir_measures": ("MAP",),
+        "lectures": ("gMAP = gmean(AP)", "GMAP = gmean(AP)"),
         "ranx": ("map",),
     }
     normalised = True
@@ -42,12 +48,40 @@ class AP(Measure):
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
         found = hits.top(self.k).relevant(self.rel)
+        return ratio(found.sum(found.nth / found.rank), self._whole(hits))
+
+    def _whole(self, hits: Hits) -> Floats | Ints:
         whole: Floats | Ints = hits.n_relevant(self.rel)
         if self.divide == "found":
-            whole = found.count()
-        elif self.divide == "cut" and self.k is not None:
-            whole = np.minimum(whole, self.k)
-        return ratio(found.sum(found.nth / found.rank), whole)
+            return hits.top(self.k).relevant(self.rel).count()
+        return np.minimum(whole, self.k) if self.divide == "cut" and self.k is not None else whole
+
+    def expected(self, hits: Hits) -> Floats | None:
+        """The mean over the orders of ties: McSherry & Najork (2008), with a cut-off; none known for `divide=found`."""
+        if self.divide == "found":
+            return None
+        ties = hits.relevant(self.rel).ties
+        group, place = ties.places()
+        size, number, rank = ties.size[group], ties.number[group], ties.first[group] + place
+        others = ratio(place * (number - 1.0), size - 1)  # relevant documents of the group expected above this place
+        step = number / size * (ties.above[group] + 1 + others) / rank
+        shown = rank <= (self.k or np.inf)
+        total = np.bincount(ties.topic[group][shown], weights=step[shown], minlength=hits.size)
+        return ratio(total, self._whole(hits))
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """How many relevant documents stand down to here, and the precision that makes."""
+        seen = (hits.grade >= self.rel) & (hits.rank <= (self.k or np.inf))
+        nth = hits.running_sum(seen)
+        return {"relevant": np.where(seen, nth, np.nan), "precision": np.where(seen, nth / hits.rank, np.nan)}
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """The precisions over the number of documents."""
+        found = hits.top(self.k).relevant(self.rel)
+        whole = {"relevant": "relevant documents", "cut": "at most k of them", "found": "relevant documents found"}
+        name = whole[self.divide]
+        total = found.sum(found.nth / found.rank)
+        return f"{{sum of precisions}} / {{{name}}}", {"sum of precisions": total, name: self._whole(hits)}
 
 
 def recall_rank(recall: float, relevant: Ints, level: str) -> Floats:
@@ -76,6 +110,10 @@ class IPrec(Measure):
     A level is reached when that share of the relevant documents has been found; trec_eval 9 and 10 round the number
     of documents differently, which `level` repeats.
 
+    Use it to draw curves that can be averaged over topics, as lecture 002 explains: raw precision jumps up and down,
+    the interpolated one never rises. Not as a single figure, and not to claim a precision that the list has at that
+    rank.
+
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
     >>> evaluate({"q": {"a": 1, "c": 1}}, run, "IPrec@0.5 IPrec@1.0").means()
@@ -99,6 +137,9 @@ class IPrec(Measure):
 
 class ElevenPoint(Measure):
     """Eleven-point average precision: interpolated precision averaged over recall 0, 0.1, … 1.
+
+    Use it to compare with papers of the time before AP; not in new work, where AP says the same without interpolation.
+    Lecture 002 gives the standard recall levels.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
@@ -129,6 +170,9 @@ class YAAP(Measure):
 
     A topic on which one system finds nearly everything, or nearly nothing, counts as much as one in the middle.
 
+    Use it for statistical tests that want values without a ceiling; not to report to readers, as it has no bounds.
+    Lecture 000 raises the question how best to average AP over topics.
+
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4}}
     >>> round(evaluate({"q": {"a": 1, "b": 1, "x": 1}}, run, "YAAP").mean(), 4)
@@ -151,3 +195,40 @@ class YAAP(Measure):
         found = hits.relevant(self.rel)
         total = found.sum(found.nth / found.rank)
         return np.log((1 + total) / (1 + hits.n_relevant(self.rel) - total))
+
+
+class GAP(Measure):
+    """Graded average precision: average precision over users who differ in the grade from which they call a document relevant.
+
+    Each grade is some user's threshold; the measure adds up average precision's numerator over the thresholds, weighted
+    by how many users have them, and divides by the most it could be. `gain` gives the share of users for whom a grade is
+    relevant: `linear` means equally many for each threshold, a table such as {1:0.3,2:1} that 30 % take grade 1 and the
+    others only grade 2 (only proportions count). On binary grades it is AP. Use it where grades matter and the whole
+    ranking does; not for the top of the list alone, where nDCG@k is read more easily. The lectures (000, 003) give nDCG
+    for several levels of judgment, and AP for two.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 0, "c": 2}}, run, "GAP GAP(gain={1:0.5,2:1})").means()
+    {'GAP': 0.6666666666666666, 'GAP(gain={1:0.5,2:1})': 0.6666666666666666}
+    """
+
+    family = "average precision"
+    formula = "Σ over ranks n of 1/n · Σ over m ≤ n of min(gain(m), gain(n)) / Σ over all documents of gain"
+    reference = "Robertson, Kanoulas & Yilmaz (2010), Extending average precision to graded relevance judgments, SIGIR"
+    normalised = True
+    gain = Gain()
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found = hits.top(self.k)
+        share = np.maximum(Gain.of(self.gain, found.grade), 0)
+        total, below = np.zeros(hits.size), np.zeros(hits.size)
+        for level in np.unique(share[share > 0]):  # a topic's own thresholds only: its value depends on no other topic
+            there = np.bincount(found.topic[share == level], minlength=hits.size) > 0
+            reached = found.where(share >= level)
+            total += np.where(there, (level - below) * reached.sum(reached.nth / reached.rank), 0)
+            below[there] = level
+        all_shares = np.maximum(Gain.of(self.gain, hits.judgments.grade), 0)
+        return ratio(total, np.bincount(hits.judgments.topic, weights=all_shares, minlength=hits.size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,24 +29,43 @@ def discount(rank: Ints, kind: str, base: float) -> Floats:
 
 def ideal(hits: Hits, gain: Gains) -> tuple[Hits, Floats]:
     """The hits of the best possible run for these gains, and the gain of each."""
-    best = hits.ideal if isinstance(gain, str) else hits.judgments.best(Gain.of(gain, hits.judgments.grade))
+    if gain in ("linear", "exp2"):
+        best = hits.ideal
+    else:
+        lowest = -np.inf if Gain.signed(gain) else 0.0  # a document that costs something stands at the end
+        best = hits.judgments.best(Gain.of(gain, hits.judgments.grade), lowest)
     return best, Gain.of(gain, best.grade)
 
 
-def total_at(hits: Hits, values: Floats, topic: Ints, rank: Ints) -> Floats:
-    """For each pair of a topic and a rank, the sum of the values of the hits at that rank and above."""
-    depth = 1 + int(hits.rank.max(initial=0))
-    place = hits.topic.astype(np.int64) * depth + hits.rank
-    start = np.searchsorted(place, topic.astype(np.int64) * depth)
-    here = np.searchsorted(place, topic.astype(np.int64) * depth + np.minimum(rank, depth - 1), side="right")
-    return np.where(here > start, np.r_[0.0, hits.running_sum(values)][here], 0.0)
+def averaged(hits: Hits, weight: Floats) -> Floats:
+    """For each hit, the mean weight of the ranks that its tie group covers; `weight[r]` is that of rank r, 0 of rank 0."""
+    upto = np.cumsum(weight)
+    end = len(weight) - 1
+    first, last = np.minimum(hits.tied_from - 1, end), np.minimum(hits.tied_to, end)
+    mean: Floats = (upto[last] - upto[first]) / (hits.tied_to - hits.tied_from + 1)
+    return mean
+
+
+def weights(hits: Hits, k: int | None, kind: str | None, base: float = 2) -> Floats:
+    """What a gain counts at rank 0 (nothing), 1, 2 … down to the deepest rank or the cut-off."""
+    depth = int(hits.retrieved.max(initial=0))
+    rank = np.arange(1, min(depth, k or depth) + 1, dtype=np.int32)
+    each: Floats = np.ones(len(rank)) if kind is None else 1 / discount(rank, kind, base)
+    return np.concatenate([np.zeros(1), each])
+
+
+def gain_trace(hits: Hits, k: int | None, gain: Gains, kind: str, base: float) -> dict[str, Floats]:
+    """Gain, discount and their quotient, within the first k ranks."""
+    seen, worth, divisor = hits.rank <= (k or np.inf), Gain.of(gain, hits.grade), discount(hits.rank, kind, base)
+    columns = {"gain": worth, "discount": divisor, "gain / discount": worth / divisor}
+    return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
 
 
 def ndcg_rel(hits: Hits, gain: Floats, best: Hits, worth: Floats) -> Floats:
     """nDCG at each document of a gain above 0, at the list's end for those not found; the mean of them."""
     step, ideal_step = gain / np.log2(hits.rank + 1.0), worth / np.log2(best.rank + 1.0)
     found, wanted = hits.where(gain > 0), best.count()
-    seen = found.sum(hits.running_sum(step)[gain > 0] / total_at(best, ideal_step, found.topic, found.rank))
+    seen = found.sum(hits.running_sum(step)[gain > 0] / best.total_at(ideal_step, found.topic, found.rank))
     unseen = ratio((wanted - found.count()) * hits.sum(step), best.sum(ideal_step))
     return ratio(seen + unseen, wanted)
 
@@ -56,7 +75,7 @@ def r_ndcg(hits: Hits, gain: Floats, best: Hits, worth: Floats, slack: int = 0) 
     step, ideal_step = gain / np.log2(hits.rank + 1.0), worth / np.log2(best.rank + 1.0)
     ends = best.where(np.r_[(np.diff(best.topic) != 0) | (np.diff(worth) != 0), True][: len(best)])
     total = ends.sum(
-        total_at(hits, step, ends.topic, ends.rank) / total_at(best, ideal_step, ends.topic, ends.rank),
+        hits.total_at(step, ends.topic, ends.rank) / best.total_at(ideal_step, ends.topic, ends.rank),
     )
     longer = (hits.retrieved > best.count() + slack) & (best.count() > 0)
     total = total + np.where(longer, ratio(hits.sum(step), best.sum(ideal_step)), 0.0)
@@ -66,13 +85,16 @@ def r_ndcg(hits: Hits, gain: Floats, best: Hits, worth: Floats, slack: int = 0) 
 def normalised_gain(hits: Hits, gain: Floats, best: Hits, worth: Floats) -> Floats:
     """Each gain over the logarithm of how far the run lags behind, over the total ideal gain."""
     beyond = np.maximum(hits.rank - best.count()[hits.topic], 0)
-    lag = total_at(best, np.maximum(worth, 1.0), hits.topic, hits.rank) + beyond - hits.running_sum(gain)
+    lag = best.total_at(np.maximum(worth, 1.0), hits.topic, hits.rank) + beyond - hits.running_sum(gain)
     scored = hits.where(gain != 0)
     return ratio(scored.sum(gain[gain != 0] / np.log2(2.0 + lag[gain != 0])), best.sum(worth))
 
 
 class CG(Measure):
     """Cumulated gain: what the returned documents are worth, whatever their order.
+
+    Use it for how much a user has gained who reads k documents to the end (lecture 001); not to compare rankings, for it
+    does not see which came first, nor to average over topics with more and with less to find.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 3, "b": 2}}, "CG@10").mean()
@@ -92,11 +114,21 @@ class CG(Measure):
         found = hits.top(self.k)
         return found.sum(Gain.of(self.gain, found.grade))
 
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties."""
+        return hits.sum(Gain.of(self.gain, hits.grade) * averaged(hits, weights(hits, self.k, None)))
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """The gain is all there is."""
+        return {"contribution": np.where(hits.rank <= (self.k or np.inf), Gain.of(self.gain, hits.grade), np.nan)}
+
 
 class DCG(Measure):
     """Discounted cumulated gain: what the returned documents are worth, less the further down they stand.
 
-    `discount=jk` is the original of Järvelin and Kekäläinen: ranks below `base` undiscounted, then log_base(rank).
+    `discount=jk` is the original of Järvelin and Kekäläinen: ranks below `base` undiscounted, then log_base(rank). Use it
+    on one topic, or to look into nDCG: a gain further down counts for less, since users may not get there (lecture 001).
+    Not to average over topics: those with many good documents would dominate (lecture 001), so normalise (nDCG).
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 3, "b": 1}}, {"q": {"a": 3, "b": 2}}, "DCG").mean(), 2)
@@ -119,12 +151,27 @@ class DCG(Measure):
         found = hits.top(self.k)
         return found.sum(Gain.of(self.gain, found.grade) / discount(found.rank, self.discount, self.base))
 
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: each document at the mean discount of its tie group's ranks."""
+        counts = averaged(hits, weights(hits, self.k, self.discount, self.base))
+        return hits.sum(Gain.of(self.gain, hits.grade) * counts)
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """Gain, discount and contribution."""
+        columns = gain_trace(hits, self.k, self.gain, self.discount, self.base)
+        columns["contribution"] = columns.pop("gain / discount")
+        return columns
+
 
 class nDCG(Measure):
     """Normalised discounted cumulated gain: DCG over the DCG of the best possible ranking.
 
     The best ranking is made from all judged documents. It is cut at k (`ideal=cut`), left whole (`ideal=all`), or cut at
-    the number of documents returned if that is smaller (`ideal=hits`, Elasticsearch's way).
+    the number of documents returned if that is smaller (`ideal=hits`, Elasticsearch's way). A negative grade gains
+    nothing, or with `gain=signed` and `gain=signed-exp2` costs something, in the ideal ranking as well.
+    NTCIREVAL prints this as MSnDCG; what it prints as nDCG is `discount=jk`. Use it for graded judgments and the top of
+    the list: at 10 it is the usual choice for web search (lecture 003), and every topic counts alike (lecture 001). Not
+    where judgments are so few that the ideal ranking is unknown, nor across tools without a look at gain and ideal.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "nDCG@10").mean(), 4)
@@ -139,6 +186,7 @@ class nDCG(Measure):
         "ir_measures": ("NDCG",),
         "ranx": ("ndcg", "ndcg_burges = nDCG(gain=exp2)"),
         "gdeval": ("gdeval_ndcg = nDCG(gain=exp2)",),
+        "NTCIREVAL": ("MSnDCG",),
     }
     normalised = True
     synonyms = SYNONYMS
@@ -154,9 +202,7 @@ class nDCG(Measure):
         return ratio(self._dcg(found), self._dcg(best))
 
     def _best(self, hits: Hits) -> Hits:
-        best = hits.ideal
-        if not isinstance(self.gain, str):
-            best = hits.judgments.best(Gain.of(self.gain, hits.judgments.grade))
+        best, _ = ideal(hits, self.gain)
         if self.ideal == "hits":
             limit = hits.top(self.k).retrieved
             return best.where(best.rank <= limit[best.topic])
@@ -165,9 +211,28 @@ class nDCG(Measure):
     def _dcg(self, hits: Hits) -> Floats:
         return hits.sum(Gain.of(self.gain, hits.grade) / discount(hits.rank, self.discount, self.base))
 
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties, as scikit-learn has it; the ideal ranking has none."""
+        counts = averaged(hits, weights(hits, self.k, self.discount, self.base))
+        return ratio(hits.sum(Gain.of(self.gain, hits.grade) * counts), self._dcg(self._best(hits)))
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """Gain, discount, and what the document adds to DCG."""
+        return gain_trace(hits, self.k, self.gain, self.discount, self.base)
+
+    def ideal_hits(self, hits: Hits) -> Hits:
+        """The best possible ranking."""
+        return self._best(hits)
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """What was gained over what could have been."""
+        return "{DCG} / {ideal DCG}", {"DCG": self._dcg(hits.top(self.k)), "ideal DCG": self._dcg(self._best(hits))}
+
 
 class IdealDCG(Measure):
     """The discounted cumulated gain of the best possible ranking: what nDCG divides by. It is the same for every run.
+
+    Use it to see how much there was to find, topic by topic (lecture 001 works one out by hand); not to compare systems.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3}}, "IdealDCG").mean(), 2)
@@ -195,7 +260,8 @@ class IdealDCG(Measure):
 class nDCGrel(Measure):
     """nDCG averaged over the relevant documents: nDCG at the rank of each, and at the list's end for those not found.
 
-    nDCG rises and falls with the cut-off, at other cut-offs for every topic; this asks where it matters.
+    nDCG rises and falls with the cut-off, at other cut-offs for every topic; this asks where it matters. Use it where
+    topics have very different numbers of relevant documents; not for the first page alone, nor beside published nDCG.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 1}}, {"q": {"x": 3, "a": 2}}, "nDCGrel").mean(), 4)
@@ -208,6 +274,7 @@ class nDCGrel(Measure):
     peers = {"trec_eval": ("ndcg_rel",)}
     at = None
     normalised = True
+    monotone = False  # a document that moves up is looked at earlier, when others have not been found yet
     gain = Gain()
 
     def score(self, hits: Hits) -> Floats:
@@ -219,7 +286,8 @@ class Rndcg(Measure):
     """nDCG averaged over the ends of the gain levels: what R-precision is to precision, for graded judgments.
 
     With 5 documents of grade 2 and 10 of grade 1 it is the mean of nDCG@5, nDCG@15 and, if more than 15 documents were
-    returned, nDCG of the whole list.
+    returned, nDCG of the whole list. Use it where no one cut-off suits all topics; not where users read a fixed number of
+    results.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 1}}, {"q": {"b": 2, "a": 1}}, "Rndcg").mean(), 4)
@@ -244,7 +312,8 @@ class Rndcg(Measure):
 class G(Measure):
     """Normalised gain: each document's gain, discounted by how far the run lags behind the ideal one at its rank.
 
-    Between average precision and nDCG: a document that comes late because better ones came first loses nothing.
+    Between average precision and nDCG: a document that comes late because better ones came first loses nothing. Use it to
+    repeat trec_eval's output; not as a headline, for it was an experiment that few have taken up.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 1}}, {"q": {"b": 2, "a": 1}}, "G").mean(), 4)
@@ -269,6 +338,9 @@ class G(Measure):
 class binG(Measure):
     """Binary normalised gain: each relevant document counts less the more nonrelevant ones stand above it.
 
+    Use it to repeat trec_eval's output, or for a user who is put off by what is useless rather than by depth; not as a
+    headline, for it was an experiment that few have taken up.
+
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "x": 2, "b": 1}}, "binG").mean(), 4)
     0.8155
@@ -286,3 +358,37 @@ class binG(Measure):
         """One value a topic."""
         found = hits.relevant(self.rel)
         return ratio(found.sum(1 / np.log2(2.0 + found.rank - found.nth)), hits.n_relevant(self.rel))
+
+
+PREL = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 0.07, 0.14, 0.41, 0.61))  # Yandex's five grades, as ROMIP took them over
+
+
+class pFound(Measure):
+    """pFound: the probability that a user finds what was wanted before it is found, or patience runs out.
+
+    At each rank the user is satisfied with the probability of the grade, or else breaks off with probability `stop`.
+    `gain=yandex` is the table of its authors, 0.07, 0.14, 0.41, 0.61 for grades 1 to 4 (in proportion between, 0.61
+    above); `gain=grade` takes the grade itself as a probability over `max`, as CatBoost does with `max=1`. Use it for
+    web search where one good answer is enough: ERR's cascade (lecture 002), walked by a user who can also give up. Not
+    for topics where all answers are wanted.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "pFound(gain=grade)").mean()
+    0.85
+    """
+
+    family = "gain"
+    formula = "Σ over ranks r of p(r) · Π over j < r of (1 − stop) · (1 − p(j)),  p the probability of the grade"
+    reference = "Gulin, Karpovich, Raskovalov & Segalovich (2009), Yandex at ROMIP'2009"
+    peers = {"CatBoost": ("PFound = pFound(gain=grade)",)}
+    stop = Real(0.15, "the probability of giving up at a rank", low=0, high=1)
+    gain = Choice("yandex", "how likely a grade satisfies", "grade")
+    max = Real(1, "the grade that satisfies everyone (gain=grade)", low=0, open=True)
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found = hits.top(self.k).relevant(0)
+        enough = np.interp(found.grade, *PREL) if self.gain == "yandex" else np.minimum(found.grade / self.max, 1.0)
+        looking = found.product_above(1 - enough) * (1 - self.stop) ** (found.rank - 1.0)
+        return found.sum(enough * looking)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Bpref(Measure):
     family = "incomplete judgments"
     formula = "1/R · Σ over relevant documents found of (1 − min(n, R) / min(N, R)), n of N judged nonrelevant above"
     reference = "Buckley & Voorhees (2004), Retrieval evaluation with incomplete information, SIGIR"
-    peers = {"trec_eval": ("bpref",), "ir_measures": ("BPref",), "ranx": ("bpref",)}
+    peers = {"trec_eval": ("bpref", "gm_bpref = gmean(Bpref)"), "ir_measures": ("BPref",), "ranx": ("bpref",)}
     at = None
     normalised = True
     rel = Real(1, "the lowest relevant grade")
@@ -43,6 +43,18 @@ class Bpref(Measure):
         bound = np.minimum(hits.judgments.count((grade >= 0) & (grade < self.rel)), relevant)[found.topic]
         above = np.minimum(found.above(wrong), relevant[found.topic])
         return ratio(found.sum(1 - ratio(above, bound)), relevant)
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """How many judged nonrelevant documents stand above each relevant one."""
+        above = hits.above(hits.nonrelevant(self.rel)).astype(np.float64)
+        return {"nonrelevant above": np.where(hits.grade >= self.rel, above, np.nan)}
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """What is counted, and the two bounds."""
+        grade, relevant = hits.judgments.grade, hits.n_relevant(self.rel)
+        others = hits.judgments.count((grade >= 0) & (grade < self.rel))
+        template = "Σ over relevant documents found of (1 − min(n, {R}) / {min(N, R)}) / {R}"
+        return template, {"R": relevant, "min(N, R)": np.minimum(others, relevant)}
 
 
 class infAP(Measure):
@@ -69,6 +81,18 @@ class infAP(Measure):
         relevant, wrong = found.nth - 1, found.above(hits.nonrelevant(self.rel))
         share = (relevant + EPSILON) / (relevant + wrong + 2 * EPSILON)
         return ratio(found.sum(1 / found.rank + pooled / found.rank * share), hits.n_relevant(self.rel))
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """What stands above each relevant document, and the precision expected there."""
+        seen = hits.grade >= self.rel
+        pooled, wrong = hits.nth - 1, hits.above(hits.nonrelevant(self.rel))
+        relevant = hits.running_sum(seen) - 1
+        share = (relevant + EPSILON) / (relevant + wrong + 2 * EPSILON)
+        columns: dict[str, Any] = {
+            "pooled above": pooled,
+            "expected precision": 1 / hits.rank + pooled / hits.rank * share,
+        }
+        return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
 
 
 class Judged(Measure):
@@ -118,3 +142,41 @@ class Unjudged(Measure):
         """One value a topic."""
         seen = hits.top(self.k)
         return (seen.retrieved - seen.judged().count()) / self.k
+
+
+class Hole(Measure):
+    """Hole at k: the share of the first k ranks that hold a document judged for no topic at all.
+
+    Unjudged asks whether a document was judged for this topic, Hole whether anybody ever looked at it: a document
+    judged for another topic is none. It divides by k even where fewer documents were returned, as BEIR does.
+
+    Use it to see whether a new kind of system brings documents that the pool never knew, and its score is a lower bound
+    (000 warns that calling unjudged documents nonrelevant is safe only with a large pool); not as a measure of quality.
+
+    >>> from cranfield import evaluate
+    >>> qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> evaluate(qrels, {"q1": {"a": 3, "b": 2, "c": 1}}, "Hole@3 Unjudged@3", missing="skip").means()
+    {'Hole@3': 0.3333333333333333, 'Unjudged@3': 0.6666666666666666}
+    """
+
+    family = "incomplete judgments"
+    formula = "documents at ranks 1…k that are judged for no topic / k"
+    reference = "Thakur, Reimers, Rücklé, Srivastava & Gurevych (2021), BEIR, NeurIPS Datasets and Benchmarks"
+    peers = {"beir": ("Hole",)}
+    ideal_is_best = False
+    monotone = False
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        seen = hits.top(self.k)
+        if not (seen.retrieved > seen.count()).any():
+            return np.zeros(hits.size)
+        listing, kept = hits.listing, hits.judgments.kept
+        known = kept["documents"] = kept.get("documents") or set(hits.judgments.qrels.documents.text())
+        holes = [
+            topic
+            for topic, rank, document in zip(listing.topic, listing.rank, listing.documents, strict=True)
+            if rank <= self.k and document not in known
+        ]
+        return np.bincount(np.array(holes, np.int64), minlength=hits.size) / self.k

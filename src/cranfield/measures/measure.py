@@ -3,6 +3,7 @@
 Everything said about a measure (help, docs, name parsing, promise tests) comes from its class. The
 grammar is the one the field already types: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; the names of
 trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back to the same measure.
+`gmean(AP)` is AP with its topics made one number by the geometric mean.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 
 from cranfield.errors import MeasureError, UnknownMeasureError
+from cranfield.hits import ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
 
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
 __all__ = [
+    "AGGREGATES",
     "REGISTRY",
     "Choice",
     "Depth",
@@ -32,11 +37,15 @@ __all__ = [
     "Inner",
     "Measure",
     "Parameter",
+    "Ratio",
     "Real",
     "Whole",
+    "aggregated",
+    "load_installed",
     "measure",
     "measures",
     "split",
+    "takes_topics_alone",
 ]
 
 T = TypeVar("T")
@@ -201,10 +210,10 @@ class Choice(Parameter[str]):
 
 
 class Flag(Parameter[bool]):
-    """Yes or no."""
+    """Yes or no; no unless told otherwise."""
 
-    def __init__(self, meaning: str) -> None:
-        super().__init__(False, meaning)
+    def __init__(self, meaning: str, default: bool = False) -> None:
+        super().__init__(default, meaning)
 
     @property
     def range(self) -> str:
@@ -220,7 +229,12 @@ class Flag(Parameter[bool]):
 
 
 class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
-    """What a grade is worth: the grade itself, 2^grade - 1, or a table such as {1:3, 2:9} (other grades: themselves)."""
+    """What a grade is worth: the grade itself, 2^grade - 1, or a table such as {1:3, 2:9} (other grades: themselves).
+
+    A negative grade is worth 0, or with `signed` and `signed-exp2` less than that, as in Elasticsearch and Quepid.
+    """
+
+    NAMES = ("linear", "exp2", "signed", "signed-exp2")
 
     def __init__(self) -> None:
         super().__init__("linear", "what a grade is worth")
@@ -228,7 +242,7 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
     @property
     def range(self) -> str:
         """Its allowed values, in words."""
-        return "linear | exp2 | a table {grade:gain, …}"
+        return f"{' | '.join(self.NAMES)} | a table {{grade:gain, …}}"
 
     def read(self, given: Any) -> str | tuple[tuple[float, float], ...]:
         """A name or a table."""
@@ -241,7 +255,7 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
             if len(table) != len(given) or not all(map(math.isfinite, [*table, *table.values()])):
                 raise ValueError
             return tuple(sorted(table.items()))
-        if given not in ("linear", "exp2"):
+        if given not in self.NAMES:
             raise ValueError
         return str(given)
 
@@ -254,25 +268,75 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
     @staticmethod
     def of(value: str | tuple[tuple[float, float], ...], grade: Floats) -> Floats:
         """The gain of each grade."""
-        gain = np.maximum(grade, 0).astype(np.float64)
+        gain = (grade if Gain.signed(value) else np.maximum(grade, 0)).astype(np.float64)
         if isinstance(value, str):
-            return gain if value == "linear" else np.exp2(gain) - 1
+            return np.exp2(gain) - 1 if value.endswith("exp2") else gain
         for level, worth in value:
             gain[grade == level] = worth
         return gain
 
+    @staticmethod
+    def signed(value: str | tuple[tuple[float, float], ...]) -> bool:
+        """Whether a negative grade is a loss."""
+        return isinstance(value, str) and value.startswith("signed")
+
 
 class Inner(Parameter["Measure"]):
     """A measure that another one is made from: URisk(of=nDCG@20)."""
+
+    def __init__(self, default: Any, meaning: str) -> None:
+        super().__init__(default, meaning)
+
+    @property
+    def default(self) -> Any:
+        """The measure, read when it is first asked for: its class may be registered after this one."""
+        return self._default if self._default is ... else measure(str(self._default))
+
+    @default.setter
+    def default(self, given: Any) -> None:
+        self._default = given
 
     @property
     def range(self) -> str:
         """Its allowed values, in words."""
         return "a measure"
 
+    @property
+    def example(self) -> str:
+        """A value that is allowed."""
+        return "nDCG@10"
+
     def read(self, given: Any) -> Measure:
         """A measure, or its name."""
         return given if isinstance(given, Measure) else measure(str(given))
+
+
+def _total(values: Floats) -> float:
+    """Add up in the order given, as trec_eval does, so that the last digit of a mean agrees."""
+    return float(np.cumsum(values)[-1])
+
+
+def _geometric(values: Floats) -> float:
+    return math.exp(_total(np.log(np.maximum(values, 1e-5))) / len(values))  # the floor is trec_eval's
+
+
+def _harmonic(values: Floats) -> float:
+    """0 if any value is; undefined below 0."""
+    if (values <= 0).any():
+        return 0.0 if (values >= 0).all() else math.nan
+    return len(values) / _total(1 / values)
+
+
+AGGREGATES: dict[str, Callable[[Floats], float]] = {
+    "mean": lambda values: _total(values) / len(values),
+    "gmean": _geometric,
+    "median": lambda values: float(np.median(values)),
+    "min": lambda values: float(values.min()),
+    "max": lambda values: float(values.max()),
+    "hmean": _harmonic,
+    "sum": _total,
+}
+"""How the values of all topics become one number. `gmean` lifts values below 0.00001 to that, as trec_eval does."""
 
 
 class Measure(ABC):
@@ -289,12 +353,14 @@ class Measure(ABC):
     aggregate: str = "mean"  # or "sum", for counts; gmean(AP) and the like change it for one measure
     needs: ClassVar[tuple[str, ...]] = ()  # what it must know beyond hits: see evaluate.NEEDS
     # What the class promises, for grades from 0 to `max` and the first of each choice; tests hold it to that.
-    low: ClassVar[float] = 0.0
-    high: ClassVar[float] = 1.0
+    low: float = 0.0  # a measure may widen these three where its parameters ask for something else
+    high: float = 1.0
     ideal_is_best: ClassVar[bool] = True  # no ranking of the same documents beats the ideal one
     normalised: ClassVar[bool] = False  # a run of all relevant documents and no others, best first, scores 1
     monotone: ClassVar[bool] = True  # moving a better document up never lowers the score
-    empty_is_zero: ClassVar[bool] = True  # a topic without an answer scores 0
+    empty_is_zero: bool = True  # a topic without an answer scores 0
+    lower_is_better: ClassVar[bool] = False  # a rank or a rate of error
+    undefined: ClassVar[str] = ""  # when a topic has no value (NaN, left out of the mean), in words; "" if never
 
     peers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Peers' spellings. `{k}` stands for a parameter; a fixed one follows `=`: "ndcg_burges = nDCG(gain=exp2)"."""
@@ -316,6 +382,9 @@ class Measure(ABC):
         if "name" not in vars(cls):
             cls.name = cls.__name__
         if hasattr(cls, "family"):
+            known = REGISTRY.get(cls.name)
+            if known is not None and known.__module__ != cls.__module__:
+                raise MeasureError(f"{cls.__module__}: a measure {cls.name} exists already, in {known.__module__}")
             REGISTRY[cls.name] = cls
             _aliases.cache_clear()
 
@@ -344,10 +413,40 @@ class Measure(ABC):
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
 
+    def pooled(self, hits: Hits) -> tuple[Floats, Floats] | None:
+        """What each topic adds above and below the line of a micro average; None where topics are averaged (macro)."""
+        return None
+
+    def expected(self, hits: Hits) -> Floats | None:
+        """One value a topic: the mean of the score over all orders of tied documents; None if no formula is known."""
+        return None
+
+    # how `explain` shows it
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """What the calculation does with each hit: named columns, NaN where a hit plays no part.
+
+        A column called `contribution` adds up to the score.
+        """
+        return {}
+
+    def ideal_hits(self, hits: Hits) -> Hits | None:
+        """The ideal ranking that the score is compared with, if it is."""
+        return None
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """The last line of the calculation, such as "{DCG} / {ideal DCG}", and its numbers: one each, or one a topic."""
+        return "", {}
+
     def summarise(self, values: Floats) -> float:
-        """One number for all topics, added up in their order as trec_eval does, so that the last digit agrees."""
-        total = float(np.cumsum(values)[-1]) if len(values) else 0.0
-        return total if self.aggregate == "sum" else total / len(values) if len(values) else math.nan
+        """One number for all topics; NaN where there are none, 0 for a sum."""
+        if not len(values):
+            return 0.0 if self.aggregate == "sum" else math.nan
+        return AGGREGATES[self.aggregate](values)
+
+    def summarise_runs(self, values: Floats) -> Floats | None:
+        """One number a run where that depends on the other runs: `values` are runs × topics. None: `summarise` each."""
+        return None
 
     def __str__(self) -> str:
         shown = [
@@ -357,16 +456,67 @@ class Measure(ABC):
         ]
         text = self.name + (f"({', '.join(shown)})" if shown else "")
         at = self.values.get(self.at) if self.at else None
-        return text if at is None else f"{text}@{self.parameters[str(self.at)].show(at)}"
+        if at is not None:
+            text = f"{text}@{self.parameters[str(self.at)].show(at)}"
+        return text if self.aggregate == type(self).aggregate else f"{self.aggregate}({text})"
 
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Measure) and type(other) is type(self) and other.values == self.values
+        same = isinstance(other, Measure) and type(other) is type(self) and other.values == self.values
+        return same and isinstance(other, Measure) and other.aggregate == self.aggregate
 
     def __hash__(self) -> int:
-        return hash((type(self), tuple(self.values.items())))
+        return hash((type(self), self.aggregate, tuple(self.values.items())))
+
+
+class Ratio(Measure):
+    """A measure that is one number over another, so that topics can be averaged in two ways.
+
+    The macro average is the mean of the topics' ratios: each topic counts alike. The micro average adds up what stands
+    above the line and what stands below it over all topics, and then divides: a topic counts by what it has below.
+    """
+
+    average = Choice("macro", "the mean of the topics' ratios, or the ratio of the topics' sums", "micro")
+
+    @abstractmethod
+    def parts(self, hits: Hits) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """What stands above and below the line, one value a topic each."""
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return ratio(*self.parts(hits))
+
+    def pooled(self, hits: Hits) -> tuple[Floats, Floats] | None:
+        """What each topic adds above and below the line of a micro average; None where topics are averaged (macro)."""
+        if self.average != "micro":
+            return None
+        above, below = self.parts(hits.condensed() if self.judged_only else hits)
+        return np.asarray(above, np.float64), np.asarray(below, np.float64)
+
+
+def takes_topics_alone(measure: Measure) -> bool:
+    """Whether its number for all topics is made in the usual way: of each topic's value, and of one run."""
+    own = type(measure)
+    return own.summarise is Measure.summarise and own.summarise_runs is Measure.summarise_runs
+
+
+def aggregated(measure: Measure, aggregate: str) -> Measure:
+    """The same measure with another way to make one number of all topics.
+
+    >>> str(aggregated(measure("AP(rel=2)"), "gmean"))
+    'gmean(AP(rel=2))'
+    """
+    if aggregate not in AGGREGATES:
+        raise MeasureError(f"aggregate must be one of {', '.join(AGGREGATES)}, got {aggregate!r}")
+    if not takes_topics_alone(measure):
+        raise MeasureError(f"{aggregate}({measure}): {measure.name} makes one number of all topics in its own way")
+    if measure.aggregate != type(measure).aggregate:
+        raise MeasureError(f"{aggregate}({measure}): {measure} is one number for all topics already")
+    answer = type(measure)(**measure.values)
+    answer.aggregate = aggregate
+    return answer
 
 
 def split(text: str, at: str = ", \t\r\n") -> list[str]:
@@ -413,14 +563,35 @@ def measure(text: str, rel: float | None = None) -> Measure:
 
     >>> measure("ndcg_cut_10"), measure("mrr@5"), measure("AP( rel=2 )@100")
     (measure('nDCG@10'), measure('RR@5'), measure('AP(rel=2)@100'))
+    >>> measure("gmean(AP)") == measure("gm_map")
+    True
     """
+    match = GRAMMAR.fullmatch(text)
+    if match and match[1] in AGGREGATES and match[2] is not None:
+        if match[3] is not None:
+            raise MeasureError(f"{text}: a cut-off stands behind the measure: {match[1]}({match[2]}@{match[3]})")
+        return aggregated(measure(match[2], rel), match[1])
     cls, given = _read(text)
+    aggregate = given.pop("aggregate", None)
     if rel is not None and "rel" in cls.parameters:
         given.setdefault("rel", rel)
-    return cls(**given)
+    if rel is not None:
+        for key, parameter in cls.parameters.items():
+            if isinstance(parameter, Inner) and not (parameter.required and key not in given):
+                given[key] = measure(str(given.get(key, parameter.default)), rel)
+    return cls(**given) if aggregate is None else aggregated(cls(**given), aggregate)
 
 
 def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
+    found = _known(text)
+    if found is None and load_installed():
+        found = _known(text)
+    if found is None:
+        raise UnknownMeasureError(_unknown(text, [*REGISTRY, *_aliases()[0]]))
+    return found
+
+
+def _known(text: str) -> tuple[type[Measure], dict[str, Any]] | None:
     match = GRAMMAR.fullmatch(text)
     if match and match[1] in REGISTRY and match[2] is None:  # nDCG@10: no need to compile the other tools' names
         return REGISTRY[match[1]], _arguments(REGISTRY[match[1]], text, None, match[3])
@@ -428,7 +599,7 @@ def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
     for pattern, owner, means in templates:
         found = pattern.fullmatch(text.strip())
         if found:
-            return owner, {**means, **found.groupdict()}
+            return owner, _filled(means, found.groupdict())
     if match:
         name, inside, at = match.groups()
         fixed: dict[str, Any] = {}
@@ -440,7 +611,45 @@ def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
             cls = REGISTRY[folded[0]] if len(folded) == 1 else None
         if cls is not None:
             return cls, {**fixed, **_arguments(cls, text, inside, at)}
-    raise UnknownMeasureError(_unknown(text, [*REGISTRY, *names]))
+    return None
+
+
+def _filled(means: dict[str, Any], typed: dict[str, str]) -> dict[str, Any]:
+    """The parameters that a peer's name means; what was typed may also stand inside one: GroupMean(of=P@{k})."""
+    answer: dict[str, Any] = dict(typed)
+    for key, value in means.items():
+        for name, text in typed.items():
+            if isinstance(value, str) and f"{{{name}}}" in value:
+                value = value.replace(f"{{{name}}}", text)
+                answer.pop(name, None)
+        answer[key] = value
+    return answer
+
+
+GROUP = "cranfield.measures"
+_installed: list[str] = []
+
+
+def load_installed() -> bool:
+    """Import the measures of installed packages, once; True if there were any. Listing packages takes time: never at start.
+
+    A package announces them as entry points of the group `cranfield.measures`, each a module or a class. One that
+    cannot be imported is left out with a warning: it must not keep anybody from the other measures.
+    """
+    if _installed:
+        return False
+    import warnings
+    from importlib.metadata import entry_points
+
+    before = len(REGISTRY)
+    _installed.append(GROUP)
+    for entry in entry_points(group=GROUP):
+        try:
+            entry.load()
+        except Exception as error:
+            where = f"{entry.dist.name}: " if entry.dist is not None else ""
+            warnings.warn(f"{where}no measures from {entry.value} ({type(error).__name__}: {error})", stacklevel=2)
+    return len(REGISTRY) > before
 
 
 def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None) -> dict[str, Any]:
@@ -496,6 +705,8 @@ _aliases = _Aliases()
 
 def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:
     match = GRAMMAR.fullmatch(re.sub(r"@\{.*\}$", "", means)) if means else None
+    if match and match[1] in AGGREGATES and match[2] is not None:
+        return {"aggregate": match[1], **_fixed(cls, match[2])}
     return _arguments(cls, means, match[2], match[3]) if match else {}
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Flag, Measure, Real, Whole
+from cranfield.measures.measure import Choice, Depth, Flag, Measure, Ratio, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Ints
 
 
 def f_measure(precision: Floats, recall: Floats, beta: float) -> Floats:
@@ -24,6 +24,10 @@ class P(Measure):
 
     It divides by k even where fewer documents were returned; `divide=returned` divides by what was returned
     instead, as OpenSearch and Quepid do.
+
+    Use it to say what a user sees on the first page: the lecture (000) calls precision at ten the easiest figure to
+    interpret. Not to compare rankings finely, as it ignores where within the k ranks the relevant documents stand, and
+    not where topics have fewer than k of them.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -48,9 +52,31 @@ class P(Measure):
         seen = hits.top(self.k)
         return ratio(seen.relevant(self.rel).count(), self.k if self.divide == "k" else seen.retrieved)
 
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: the chance of each relevant document to stand within the first k."""
+        found = hits.relevant(self.rel)
+        whole = self.k if self.divide == "k" else hits.top(self.k).retrieved
+        return ratio(found.sum(found.chance_within(self.k)), whole)
 
-class R(Measure):
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """Which documents count."""
+        return {"relevant": np.where((hits.grade >= self.rel) & (hits.rank <= self.k), 1.0, np.nan)}
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """How many of how many."""
+        seen = hits.top(self.k)
+        whole, name = (self.k, "k") if self.divide == "k" else (seen.retrieved, "documents at ranks 1…k")
+        return f"{{relevant}} / {{{name}}}", {"relevant": seen.relevant(self.rel).count(), name: whole}
+
+
+class R(Ratio):
     """Recall at k: the share of the topic's relevant documents that stand within the first k ranks.
+
+    `average=micro` pools the topics: all relevant documents found over all there are.
+
+    Use it where what is missed matters, and for a first stage whose k documents are reranked; not where users need one
+    good answer, and not with k far below the number of relevant documents, where RelativeP is fairer. Lecture 004 works
+    it out rank by rank.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -69,15 +95,32 @@ class R(Measure):
     rel = Real(1, "the lowest relevant grade")
     k = Whole(..., "how many ranks are looked at")
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return ratio(hits.top(self.k).relevant(self.rel).count(), hits.n_relevant(self.rel))
+    def parts(self, hits: Hits) -> tuple[Ints, Ints]:
+        """What stands above and below the line, one value a topic each."""
+        return hits.top(self.k).relevant(self.rel).count(), hits.n_relevant(self.rel)
+
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties."""
+        found = hits.relevant(self.rel)
+        return ratio(found.sum(found.chance_within(self.k)), hits.n_relevant(self.rel))
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """Which documents count."""
+        return {"relevant": np.where((hits.grade >= self.rel) & (hits.rank <= self.k), 1.0, np.nan)}
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """How many of how many."""
+        found = hits.top(self.k).relevant(self.rel).count()
+        return "{relevant found} / {relevant}", {"relevant found": found, "relevant": hits.n_relevant(self.rel)}
 
 
 class F(Measure):
     """F at k: the weighted harmonic mean of precision and recall at k. A beta above 1 favours recall.
 
     Unlike the arithmetic mean it gives no credit for returning everything.
+
+    Use it as one number for both where k is fixed; not where one of the two clearly matters more, unless beta says so.
+    Lecture 000 shows why the harmonic mean and not the arithmetic one.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2}}
@@ -99,11 +142,15 @@ class F(Measure):
         return f_measure(found / self.k, ratio(found, hits.n_relevant(self.rel)), self.beta)
 
 
-class SetP(Measure):
+class SetP(Ratio):
     """Set precision: the share of all that was returned that is relevant.
 
-    `relative` divides by the best that a list of this length could reach: it need not be longer than there are relevant
-    documents.
+    `average=micro` pools the topics before dividing, as the lecture (004) shows: a topic then counts by how much was
+    returned for it. `relative` divides by the best that a list of this length could reach: it need not be longer than
+    there are relevant documents.
+
+    Use it for results without an order (Boolean search, filters); not for rankings, nor alone: one sure document scores
+    1, the "miraculous" system of lecture 004.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "c": 2}}, "SetP").mean()
@@ -122,14 +169,17 @@ class SetP(Measure):
     rel = Real(1, "the lowest relevant grade")
     relative = Flag("divide by no more than the number of relevant documents")
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
+    def parts(self, hits: Hits) -> tuple[Ints, Ints]:
+        """What stands above and below the line, one value a topic each."""
         returned = np.minimum(hits.retrieved, hits.n_relevant(self.rel)) if self.relative else hits.retrieved
-        return ratio(hits.relevant(self.rel).count(), returned)
+        return hits.relevant(self.rel).count(), returned
 
 
 class SetAP(Measure):
     """Set average precision: set precision times set recall, average precision for a list without an order.
+
+    Use it for sets where both errors count, as a stricter F; not where F's scale is what readers expect, and not for
+    rankings: that is AP.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "c": 2}}, "SetAP").mean()
@@ -150,8 +200,13 @@ class SetAP(Measure):
         return ratio(found * found, hits.retrieved * hits.n_relevant(self.rel).astype(np.float64))
 
 
-class SetR(Measure):
+class SetR(Ratio):
     """Set recall: the share of the relevant documents that was returned at all.
+
+    `average=micro` pools the topics before dividing: a topic then counts by how many relevant documents it has.
+
+    Use it where everything relevant must be found; not alone, as returning everything scores 1, the "naive" system of
+    lecture 004.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "c": 2}}, "SetR").mean()
@@ -166,15 +221,19 @@ class SetR(Measure):
     normalised = True
     rel = Real(1, "the lowest relevant grade")
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return ratio(hits.relevant(self.rel).count(), hits.n_relevant(self.rel))
+    def parts(self, hits: Hits) -> tuple[Ints, Ints]:
+        """What stands above and below the line, one value a topic each."""
+        return hits.relevant(self.rel).count(), hits.n_relevant(self.rel)
 
 
-class SetF(Measure):
+class SetF(Ratio):
     """Set F: the weighted harmonic mean of set precision and set recall. A beta above 1 favours recall.
 
-    trec_eval's `set_F_x` takes x = beta², and ir_measures hands its beta over as that x.
+    `average=micro` is F of the micro-averaged precision and recall. trec_eval's `set_F_x` takes x = beta², and
+    ir_measures hands its beta over as that x.
+
+    Use it to compare sets by one number; not for rankings. Lecture 000 contrasts it with the arithmetic mean, which
+    gives 0.5 to returning everything.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "c": 2}}, "SetF").mean()
@@ -190,14 +249,26 @@ class SetF(Measure):
     rel = Real(1, "the lowest relevant grade")
     beta = Real(1, "how many times recall matters as much as precision", low=0, open=True)
 
+    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
+        """What stands above and below the line, one value a topic each."""
+        found = hits.relevant(self.rel).count().astype(np.float64)
+        relevant = hits.n_relevant(self.rel).astype(np.float64)
+        return (1 + self.beta**2) * found, self.beta**2 * relevant + hits.retrieved
+
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
-        found = hits.relevant(self.rel).count()
+        if self.average == "micro":
+            return super().score(hits)
+        found = hits.relevant(self.rel).count()  # trec_eval's order of operations, to the last digit
         return f_measure(ratio(found, hits.retrieved), ratio(found, hits.n_relevant(self.rel)), self.beta)
 
 
 class Rprec(Measure):
     """R-precision: precision at rank R, where R is the number of relevant documents of the topic.
+
+    Use it where topics have very different numbers of relevant documents, as its cut-off moves with them and 1 is
+    always within reach; not to say what users see, as they do not know R. On the precision-recall curve of lecture 000
+    it is where the two are equal.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -219,9 +290,29 @@ class Rprec(Measure):
         found = hits.relevant(self.rel)
         return ratio(found.sum(found.rank <= relevant[found.topic]), relevant)
 
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """Which documents count: the relevant ones down to rank R."""
+        seen = (hits.grade >= self.rel) & (hits.rank <= hits.n_relevant(self.rel)[hits.topic])
+        return {"relevant": np.where(seen, 1.0, np.nan)}
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """How many of how many."""
+        relevant, found = hits.n_relevant(self.rel), hits.relevant(self.rel)
+        within = found.sum(found.rank <= relevant[found.topic])
+        return "{relevant down to rank R} / {R}", {"relevant down to rank R": within, "R": relevant}
+
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties."""
+        relevant = hits.n_relevant(self.rel)
+        found = hits.relevant(self.rel)
+        return ratio(found.sum(found.chance_within(relevant[found.topic])), relevant)
+
 
 class Success(Measure):
     """Success at k, or hit rate: 1 if a relevant document stands within the first k ranks, else 0.
+
+    Use it where one answer is enough (known items, question answering, suggestions); not where users want several, nor
+    to tell good systems apart, as it soon reaches 1. Lecture 000 describes such searches for a known item.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "Success@1 Success@2").means()
@@ -240,11 +331,22 @@ class Success(Measure):
         """One value a topic."""
         return np.minimum(hits.top(self.k).relevant(self.rel).count(), 1).astype(np.float64)
 
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: the chance that a relevant document stands within the first k."""
+        ties = hits.relevant(self.rel).ties.topmost()
+        group, place = ties.places()
+        chance = ties.number[group] / (ties.size[group] - place) * ties.none_before()  # that the first one stands here
+        shown = ties.first[group] + place <= self.k
+        total = np.bincount(ties.topic[group][shown], weights=chance[shown], minlength=hits.size)
+        return np.asarray(total, np.float64)
+
 
 class RelativeP(Measure):
     """Relative precision at k: the relevant documents within the first k ranks, over the most that could stand there.
 
-    Precision as long as k is no more than the number of relevant documents, recall beyond.
+    Precision as long as k is no more than the number of relevant documents, recall beyond. BEIR calls it capped recall,
+    R_cap. Use it where topics have more relevant documents than k, so that recall at k could never reach 1; not where
+    what counts is how much of everything was found.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -255,7 +357,7 @@ class RelativeP(Measure):
     family = "precision and recall"
     formula = "relevant documents at ranks 1…k / min(k, relevant documents)"
     reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
-    peers = {"trec_eval": ("relative_P_{k}",)}
+    peers = {"trec_eval": ("relative_P_{k}",), "beir": ("R_cap", "Recall_cap")}
     normalised = True
     rel = Real(1, "the lowest relevant grade")
     k = Whole(..., "how many ranks are looked at")
@@ -265,10 +367,44 @@ class RelativeP(Measure):
         return ratio(hits.top(self.k).relevant(self.rel).count(), np.minimum(hits.n_relevant(self.rel), self.k))
 
 
+class RecallAtP(Measure):
+    """Recall at fixed precision: the highest recall that any cut of the list reaches with at least this precision.
+
+    Use it where a share of wrong answers is the budget and one asks how far down one may read within it; not where
+    users look at a fixed number of results. torchmetrics averages the topics' curves first and reads recall off the
+    mean curve; here every topic has its own cut.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 4, "b": 3, "c": 2, "d": 1}}
+    >>> evaluate({"q": {"a": 1, "d": 1, "x": 1, "y": 1}}, run, "RecallAtP(precision=0.5) RecallAtP(precision=0.8)").means()
+    {'RecallAtP(precision=0.5)': 0.5, 'RecallAtP(precision=0.8)': 0.25}
+    """
+
+    family = "precision and recall"
+    formula = "max over ranks r with P@r ≥ precision of R@r; 0 if there is none"
+    reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
+    peers = {"torchmetrics": ("RetrievalRecallAtFixedPrecision",)}
+    synonyms = {"min_precision": "precision", "max_k": "k"}
+    normalised = True
+    rel = Real(1, "the lowest relevant grade")
+    precision = Real(0.5, "the precision that must be held", low=0, high=1)
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found = hits.top(self.k).relevant(self.rel)
+        most = np.zeros(hits.size)
+        np.maximum.at(most, found.topic, np.where(found.nth / found.rank >= self.precision, found.nth, 0))
+        return ratio(most, hits.n_relevant(self.rel))
+
+
 class RprecMult(Measure):
     """Precision at a multiple of R, the number of relevant documents of the topic.
 
     A system that leads at small multiples and falls behind at large ones favours precision over recall.
+
+    Use it to see whether a system's lead lies at the top or further down; not as the one number of a report. Lecture
+    000 makes the same point with precision-recall curves that cross.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 4, "b": 3, "c": 2, "d": 1}}
@@ -294,7 +430,11 @@ class RprecMult(Measure):
 class Utility(Measure):
     """Utility: what the returned set is worth, as a weighted sum of the four cells of the contingency table.
 
-    The last weight needs to know how many documents the collection holds.
+    The last weight needs to know how many documents the collection holds: `documents`, or else the collection's size.
+
+    Use it where what each right and wrong answer earns or costs is known (filtering, alerts); not to average over
+    topics of very different size, as it has no bounds: the largest topics decide. Lecture 000 asks for measures that
+    follow the users' actual utility.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "c": 2, "d": 1}}
@@ -321,4 +461,5 @@ class Utility(Measure):
         found = hits.relevant(self.rel).count().astype(np.float64)
         returned, relevant = hits.retrieved.astype(np.float64), hits.n_relevant(self.rel).astype(np.float64)
         gained = self.found * found + self.noise * (returned - found)
-        return gained + self.missed * (relevant - found) + self.rest * (self.documents + found - returned - relevant)
+        documents = self.documents or hits.judgments.extras.size or 0
+        return gained + self.missed * (relevant - found) + self.rest * (documents + found - returned - relevant)

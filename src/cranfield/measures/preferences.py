@@ -1,32 +1,55 @@
 """Preferences fulfilled: how often a run puts the preferred of two documents first.
 
 A preference is fulfilled when the preferred document ranks higher, or when it alone was returned. Where
-judges disagree every one of them is counted. Preferences are pairs, so they are not seen through
-`Hits`: a topic's are tallied into `Tally` values, one for each judgment group, and the measures are
-ratios of these. Buckley (2008), trec_eval 9.
+judges disagree every one of them is counted. Preferences are pairs: a topic's are tallied into `Tally`
+values, one for each judgment group, and the measures are ratios of these. Buckley (2008), trec_eval 9.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import ContradictionError, DataError
+from cranfield.hits import Hits, ratio
+from cranfield.measures.measure import Choice, Inner, Measure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.formats.preferences import Preferences
+    from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
 
-__all__ = ["Group", "Tally", "mean_over_groups", "pair", "prefer", "simple", "tally", "times"]
+__all__ = [
+    "Compared",
+    "Group",
+    "GroupMean",
+    "Lines",
+    "NumPref",
+    "NumPrefFul",
+    "PrefBalanced",
+    "PrefGroups",
+    "PrefPair",
+    "PrefSimple",
+    "Tally",
+    "mean_over_groups",
+    "pair",
+    "prefer",
+    "searched",
+    "simple",
+    "tally",
+    "times",
+]
 
 Matrix = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.integer]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """One judgment group's preferences: `prefers[i, j]` says that document i is preferred to document j.
 
     Documents are numbered by rank: 0 for the first returned, those not returned last. `copies` holds them once for
@@ -38,8 +61,7 @@ class Group:
     copies: tuple[Ints, Floats] | None
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """How many preferences a group has and how many a run fulfils, by how many of the two documents were returned."""
 
     fulfilled_both: int
@@ -174,3 +196,385 @@ def pair(groups: list[Group], returned: int, only: str = "") -> float:
         some = stated[area] > 0
         total = float(np.cumsum(np.r_[total, right[area][some] / stated[area][some]])[-1])
     return total / pairs if pairs else 0.0
+
+
+def as_many_nonrelevant(group: Group, counted: Tally, returned: int, only: str = "") -> float:
+    """Preferences fulfilled over those possible when as many nonrelevant documents are looked at as there are relevant.
+
+    The first of them by rank are kept. Where there are too few, the missing ones count as nonrelevant documents that
+    were not returned, so that every relevant document returned is rightly above them.
+    """
+    relevant = counted.relevant_returned if only == "ret" else counted.relevant
+    spare = relevant - (counted.nonrelevant_returned if only == "ret" else counted.nonrelevant)
+    if spare >= 0:
+        fulfilled = counted.fulfilled(only) + counted.relevant_returned * spare
+        possible = counted.possible(only) + counted.relevant * spare
+    else:
+        size = min(returned, len(group.level)) if only == "ret" else len(group.level)
+        level = group.level[:size]
+        kept = np.flatnonzero(~(level <= 0) | (np.cumsum(level <= 0) <= relevant))
+        above, below = np.nonzero(group.prefers[np.ix_(kept, kept)])
+        fulfilled = int(((above < below) & (kept[above] < returned)).sum())
+        possible = len(above)
+    return fulfilled / possible if possible else 0.0
+
+
+class Compared:
+    """One topic's preferences against the run: its groups, their tallies, and how many judged documents came back."""
+
+    def __init__(self, groups: list[Group], returned: int) -> None:
+        self.groups = groups
+        self.returned = returned
+        self.tallies = [tally(group, returned) for group in groups]
+
+
+class Lines:
+    """Lines of preferences and what a run returned of their documents. Topics are compared one by one: each takes room.
+
+    `first` is, for each line, the first line about its document; `nth` says in which order a topic's documents came back, by
+    that first line, and is -1 for the others.
+    """
+
+    def __init__(
+        self, topic: Ints, group: Ints, subgroup: Ints, level: Floats, first: Ints, nth: Ints, returned: Ints
+    ) -> None:
+        self.group, self.subgroup, self.level = group, subgroup, level
+        self.first, self.nth, self.returned = first, nth, returned
+        self.bounds = np.searchsorted(topic, np.arange(len(returned) + 1))
+
+    def compared(self, topic: int) -> Compared | None:
+        """One topic's preferences against the run; None if it has none."""
+        rows = slice(int(self.bounds[topic]), int(self.bounds[topic + 1]))
+        if rows.start == rows.stop:
+            return None
+        returned, first = int(self.returned[topic]), self.first[rows]
+        place = self.nth[first]
+        absent = place < 0
+        unseen = self.unseen(first[absent])
+        order = np.argsort(unseen)
+        place[absent] = returned + order[np.searchsorted(unseen[order], first[absent])]
+        ends = np.flatnonzero(np.diff(self.group[rows])) + 1  # rows are ordered by group
+        places, levels = np.split(place, ends), np.split(self.level[rows], ends)
+        inner = np.split(self.subgroup[rows], ends)
+        size = int(place.max()) + 1
+        parts = zip(places, levels, inner, strict=True)
+        return Compared([prefer(*part, size) for part in parts], returned)
+
+    def unseen(self, first: Ints) -> Ints:
+        """The documents that did not come back, each by its first line, in the order in which they are numbered."""
+        return np.unique(first)
+
+
+def searched(preferences: Preferences, found: Found, deepest: int | None = None) -> Lines:
+    """Preferences against what a kernel found of their documents in a run, down to rank `deepest`."""
+    kept = np.ones(len(found.rank), bool) if deepest is None else found.rank <= deepest
+    topic, row = found.topic[kept], found.row[kept]
+    returned = np.bincount(topic, minlength=len(preferences.topics))
+    nth = np.full(len(preferences), -1, np.int32)
+    nth[row] = np.arange(len(row)) - (np.cumsum(returned) - returned)[topic]
+    return Lines(
+        preferences.topic,
+        preferences.group,
+        preferences.subgroup,
+        preferences.level,
+        preferences.index.first,
+        nth,
+        returned.astype(np.int32),
+    )
+
+
+def derived(hits: Hits) -> Lines:
+    """Preferences that follow from the judgments: of two documents in a group (qrels column 2) the higher grade."""
+    qrels, judged = hits.judgments.qrels, hits.judged()
+    label = qrels.label if len(qrels.label) else np.zeros(len(qrels.grade), np.int32)
+    kept = np.flatnonzero(hits.judgments.of_row >= 0)
+    order = kept[np.lexsort((label[kept], qrels.topic[kept]))]
+    nth = np.full(len(qrels.grade), -1, np.int32)
+    nth[judged.row] = judged.nth - 1
+    nothing = np.zeros(len(order), np.int32)
+    level = np.maximum(qrels.grade[order], 0)
+    return Lines(qrels.topic[order], label[order], nothing, level, qrels.index.first[order], nth, judged.count())
+
+
+def _of_topics(hits: Hits) -> Iterator[tuple[int, Compared]]:
+    """Each topic that has preferences, and what became of them: those given, or those that follow from the judgments."""
+    preferences: Preferences | None = hits.judgments.extras.preferences
+    if preferences is None:
+        lines, number = derived(hits), list(range(hits.size))
+    else:
+        lines = searched(preferences, hits.search(preferences.index))
+        known = {name: i for i, name in enumerate(preferences.topics)}
+        number = [known.get(name, -1) for name in hits.judgments.qrels.topics]
+    for topic, at in enumerate(number):
+        found = lines.compared(at) if at >= 0 else None
+        if found is not None:
+            yield topic, found
+
+
+ONLY = {"all": "", "returned": "ret", "implied": "imp"}
+
+
+class _Fulfilled(Measure):
+    """What the measures of preferences share. They look at no document that is in no preference, so `judged_only` is idle."""
+
+    at = None
+    monotone = False  # a document that passes an unjudged one may pass a better one on the way
+    pairs = Choice(
+        "all", "all preferences, or those of which both documents were returned, or at least one", *list(ONLY)[1:]
+    )
+
+    @abstractmethod
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic; NaN where there are no preferences."""
+        answer = np.full(hits.size, np.nan)
+        for topic, found in _of_topics(hits):
+            answer[topic] = self.value(found, ONLY[self.pairs])
+        return answer
+
+
+class PrefSimple(_Fulfilled):
+    """Preferences fulfilled: the share of all preferences of a topic that the ranking follows.
+
+    A preference is fulfilled if the preferred document ranks higher or alone was returned. Preferences are those of
+    `--preferences FILE`; without one they follow from the grades within each judgment group (qrels column 2).
+
+    Use it when judges compared documents rather than graded them; not to learn how good the top of the list is: a pair
+    at its end counts as much as one at its top.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 2, "c": 0, "d": 0}}, run, "PrefSimple").mean()  # all but b before a
+    0.8
+    """
+
+    family = "preferences"
+    formula = "preferences fulfilled / preferences"
+    reference = (
+        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
+    )
+    peers = {
+        "trec_eval": (
+            "prefs_simp",
+            "prefs_simp_ret = PrefSimple(pairs=returned)",
+            "prefs_simp_imp = PrefSimple(pairs=implied)",
+        )
+    }
+
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+        return simple(topic.tallies, only)
+
+
+class PrefPair(_Fulfilled):
+    """Preferences fulfilled by document pairs: for each pair the share of its judges that the ranking follows, averaged.
+
+    Every pair counts once, however many judges compared it.
+
+    Use it when popular pairs were compared by many judges and should not outweigh the others; not with one judge, where
+    it is PrefSimple.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 2, "c": 0, "d": 0}}, run, "PrefPair").mean()
+    0.8
+    """
+
+    family = "preferences"
+    formula = "mean over pairs of documents of (judges whose preference is fulfilled / judges with a preference)"
+    reference = (
+        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
+    )
+    peers = {
+        "trec_eval": (
+            "prefs_pair",
+            "prefs_pair_ret = PrefPair(pairs=returned)",
+            "prefs_pair_imp = PrefPair(pairs=implied)",
+        )
+    }
+
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+        return pair(topic.groups, topic.returned, only)
+
+
+class PrefGroups(_Fulfilled):
+    """Preferences fulfilled by judges: for each judgment group the share that the ranking follows, averaged over groups.
+
+    Every judge (or every reading of the query) counts once, however many pairs each compared.
+
+    Use it when judges disagree about what is wanted and each deserves the same weight; not where one of the groups
+    holds a handful of pairs: they move the mean as much as hundreds elsewhere.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 2, "c": 0, "d": 0}}, run, "PrefGroups").mean()
+    0.8
+    """
+
+    family = "preferences"
+    formula = "mean over judgment groups of (preferences fulfilled / preferences)"
+    reference = (
+        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
+    )
+    peers = {
+        "trec_eval": (
+            "prefs_avgjg",
+            "prefs_avgjg_ret = PrefGroups(pairs=returned)",
+            "prefs_avgjg_imp = PrefGroups(pairs=implied)",
+        )
+    }
+
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+        return mean_over_groups(topic.tallies, only)
+
+
+class PrefBalanced(_Fulfilled):
+    """PrefGroups with as many nonrelevant documents in each group as there are relevant ones: the first of them by rank.
+
+    Where there are too few, documents that were not returned stand in for the missing ones. trec_eval's
+    prefs_avgjg_Rnonrel also pairs every nonrelevant document with those kept, which its own description does not
+    want, and its `_ret` changes when the same preferences are written as several subgroups; the command `cranfield
+    trec_eval` repeats that, this measure does not.
+
+    Use it when groups hold hundreds of nonrelevant documents that are easy to beat; not to compare with trec_eval's
+    published values.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"x": 4, "a": 3, "y": 2, "z": 1}}
+    >>> evaluate({"q": {"a": 1, "x": 0, "y": 0, "z": 0}}, run, "PrefBalanced PrefGroups").means()
+    {'PrefBalanced': 0.0, 'PrefGroups': 0.6666666666666666}
+    """
+
+    family = "preferences"
+    formula = "mean over judgment groups of (preferences fulfilled / preferences), R of the nonrelevant documents kept"
+    reference = "Buckley (2009), trec_eval 9, m_prefs_avgjg_Rnonrel"
+    peers = {
+        "trec_eval": ("prefs_avgjg_Rnonrel", "prefs_avgjg_Rnonrel_ret = PrefBalanced(pairs=returned)"),
+    }
+    pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
+
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+        both = zip(topic.groups, topic.tallies, strict=True)
+        shares = [as_many_nonrelevant(group, counted, topic.returned, only) for group, counted in both]
+        return sum(shares) / len(shares)
+
+
+class NumPref(_Fulfilled):
+    """The number of preferences that a topic has; `pairs` narrows them to those the run could follow.
+
+    Use it to see how much evidence a share of preferences rests on; it says nothing of how good the run is.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 2, "c": 0, "d": 0}}, run, "NumPref NumPref(pairs=returned)").means()
+    {'NumPref': 5.0, 'NumPref(pairs=returned)': 3.0}
+    """
+
+    family = "preferences"
+    formula = "preferences, all judgment groups together"
+    reference = "Buckley (2009), trec_eval 9, m_prefs_num_prefs_poss"
+    peers = {"trec_eval": ("prefs_num_prefs_poss",)}
+    aggregate = "sum"
+    high = np.inf
+    ideal_is_best = False
+    monotone = False
+    empty_is_zero = False
+
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+        return float(sum(one.possible(only) for one in topic.tallies))
+
+
+class NumPrefFul(_Fulfilled):
+    """The number of preferences that the ranking follows; with `pairs=returned` those between two documents returned.
+
+    Use it beside NumPref to add up shares over topics by hand; not to compare topics, which differ in how many
+    preferences they have.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 2, "c": 0, "d": 0}}, run, "NumPrefFul NumPrefFul(pairs=returned)").means()
+    {'NumPrefFul': 4.0, 'NumPrefFul(pairs=returned)': 2.0}
+    """
+
+    family = "preferences"
+    formula = "preferences fulfilled, all judgment groups together"
+    reference = "Buckley (2009), trec_eval 9, m_prefs_num_prefs_ful"
+    peers = {
+        "trec_eval": ("prefs_num_prefs_ful", "prefs_num_prefs_ful_ret = NumPrefFul(pairs=returned)"),
+    }
+    aggregate = "sum"
+    high = np.inf
+    pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
+
+    def value(self, topic: Compared, only: str) -> float:
+        """One topic's value."""
+        return float(sum(one.fulfilled(only) for one in topic.tallies))
+
+
+class GroupMean(Measure):
+    """A measure's mean over judgment groups: scored by each judge's grades alone (qrels column 2), then averaged.
+
+    Where no document was judged twice it is the measure itself, unless column 2 says otherwise.
+
+    Use it when several judges graded the same topics and disagree, to please most of them on average; not where
+    column 2 holds subtopics: a document that answers one of them is no failure for the others (use AP_IA or ERR_IA).
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q judge1 a 1\\nq judge1 b 0\\nq judge2 a 0\\nq judge2 b 1\\n"
+    >>> evaluate(qrels, {"q": {"a": 2, "b": 1}}, "RR GroupMean(of=RR)").means()
+    {'RR': 1.0, 'GroupMean(of=RR)': 0.75}
+    """
+
+    family = "preferences"
+    formula = "mean over judgment groups of the measure under the group's judgments"
+    reference = "Buckley (2009), trec_eval 9, m_map_avgjg"
+    peers = {
+        "trec_eval": (
+            "map_avgjg = GroupMean(of=AP)",
+            "P_avgjg_{k} = GroupMean(of=P@{k})",
+            "Rprec_mult_avgjg_{multiple} = GroupMean(of=RprecMult@{multiple})",
+        )
+    }
+    at = None
+    low, high = -np.inf, np.inf
+    empty_is_zero = False  # all of this as far as the measure inside promises it
+    monotone = False
+    of = Inner("AP", "the measure that each group's judgments are scored with")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        total, groups = np.zeros(hits.size), np.zeros(hits.size)
+        for group in range(max(len(hits.judgments.qrels.labels), 1)):
+            seen = _by_group(hits, group)
+            judged = seen.judgments.count(seen.judgments.grade >= 0) > 0
+            total += np.where(judged, self.of(seen), 0.0)
+            groups += judged
+        return ratio(total, groups)
+
+
+def _by_group(hits: Hits, group: int) -> Hits:
+    """The run seen through the judgments of one group."""
+    whole, labelled = hits.judgments, hits.labelled
+    qrels = whole.qrels
+    rows = np.flatnonzero(qrels.label == group if len(qrels.label) else np.ones(len(qrels.topic), bool))
+    lowest = 0.0 if whole.of_row.min(initial=0) >= 0 else -np.inf  # negative grades may count as 0
+    judgments = whole.only(qrels.index.first[rows], qrels.topic[rows], np.maximum(qrels.grade[rows], lowest))
+    mine = np.flatnonzero(labelled.label == group)
+    of = labelled.hit[mine]
+    grade = np.maximum(labelled.grade[mine], lowest)
+    return Hits(
+        judgments,
+        hits.topic[of],
+        hits.rank[of],
+        grade,
+        hits.tied_from[of],
+        hits.tied_to[of],
+        hits.retrieved,
+        hits.row[of],
+    )

@@ -1,28 +1,58 @@
-"""User models: a user who walks down the list and stops with some probability."""
+"""User models: a user who walks down the list, goes on with some probability, and gains and pays on the way.
+
+All follow the C/W/L framework. A model says how likely its user is to see each rank, as a rule from the probability C of
+going on to the next one. What is seen adds up to five outputs: gain in all (ETU), cost in all (ETC), ranks seen (ED), and
+the first two per rank seen (EU, the score unless told otherwise, and EC). Ranks below the end of a list are seen too:
+they hold nothing, and the residual says what they could hold.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real
+from cranfield.measures.measure import Choice, Depth, Flag, Measure, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Ints
+
+CELLS = 1 << 18  # of a grid of topics × ranks worked on at a time: 2 MB for each array of it
+SCALE = {"max_rel": "max", "min_rel": "min"}  # ir_measures' spellings
+NOT_ERR = "Azzopardi, Mackenzie & Moffat (2021), ERR is not C/W/L, ICTIR"
 
 
-class RBP(Measure):
+class UserModel(Measure):
+    """A measure that is a user model: it has five outputs, and a residual for each."""
+
+    output = Choice("EU", "expected utility, total utility, cost, total cost, or depth", "ETU", "EC", "ETC", "ED")
+    residual = Flag("what the output would gain if all that is unjudged were worth 1")
+    cost = Real(1, "what a rank costs where no cost is known", low=0, open=True)
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        if self.output != "EU" or self.residual:
+            self.low, self.high, self.empty_is_zero = -np.inf, np.inf, False
+
+
+class RBP(UserModel):
     """Rank-biased precision: the expected rate of gain of a user who goes on to the next rank with probability p.
 
     `gain=binary` counts grades of `rel` or more as 1; `gain=grade` takes grade / `max`; `gain=topic` takes grade /
-    the topic's highest grade, as trec_eval 10 does.
+    the topic's highest grade, as trec_eval 10 does. There is no last rank: all five outputs are those of the
+    endless list, whose ranks past the end (or past k) are worth nothing, and everything in the residual. Use it
+    where the user reads from the top and may leave at any rank (lecture 003 tells reciprocal rank and AP as such
+    users, too), and where judgments are few: the residual says how much they leave open. Not with a p that no user
+    of the system has: 0.5 sees 2 ranks, 0.8 sees 5, 0.95 sees 20 on average.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "c": 1}}, {"q": {"a": 3, "b": 2, "c": 1}}, "RBP(p=0.5)").mean(), 4)
     0.625
+    >>> round(evaluate({"q": {"a": 1, "c": 1}}, {"q": {"a": 3, "b": 2, "c": 1}}, "RBP(p=0.5, output=ETU)").mean(), 4)
+    1.25
     """
 
     family = "user models"
@@ -37,22 +67,66 @@ class RBP(Measure):
 
     def score(self, hits: Hits) -> Floats:
         """One value a topic."""
-        found = hits.top(self.k).relevant(self.rel if self.gain == "binary" else 0)
-        if self.gain == "binary":
-            worth = np.ones(len(found))
-        elif self.gain == "grade":
-            worth = found.grade / self.max
+        seen = 1 / (1 - self.p)
+        if self.output == "ED":
+            return np.full(hits.size, 0.0 if self.residual else seen)
+        if self.output in ("EC", "ETC"):
+            rate = np.zeros(hits.size) if self.residual else self._cost(hits)
         else:
-            highest = np.zeros(hits.size)
-            np.maximum.at(highest, hits.judgments.topic, hits.judgments.grade)
-            worth = ratio(found.grade, highest[found.topic])
-        return (1 - self.p) * found.sum(worth * self.p ** (found.rank - 1.0))
+            rate = self._unjudged(hits) if self.residual else self._utility(hits)
+        return rate * seen if self.output in ("ETU", "ETC") else rate
+
+    def expected(self, hits: Hits) -> Floats | None:
+        """The mean over the orders of ties: each document at the mean weight of its tie group's ranks."""
+        if self.output != "EU" or self.residual or self.gain == "topic":
+            return None
+        found = hits.relevant(self.rel if self.gain == "binary" else 0)
+        end = np.minimum(found.tied_to, self.k or np.inf)
+        weight = np.maximum(self.p ** (found.tied_from - 1.0) - self.p**end, 0) / (found.tied_to - found.tied_from + 1)
+        return found.sum(weight if self.gain == "binary" else weight * found.grade / self.max)
+
+    def _utility(self, hits: Hits) -> Floats:
+        found = hits.top(self.k).relevant(self.rel if self.gain == "binary" else 0)
+        return (1 - self.p) * found.sum(self._worth(found) * self.p ** (found.rank - 1.0))
+
+    def _worth(self, hits: Hits) -> Floats:
+        if self.gain == "binary":
+            return np.ones(len(hits))
+        if self.gain == "grade":
+            return ratio(hits.grade, self.max)
+        highest = np.zeros(hits.size)
+        np.maximum.at(highest, hits.judgments.topic, hits.judgments.grade)
+        return ratio(hits.grade, highest[hits.topic])
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """What the document is worth, and how many users look at it."""
+        if self.output != "EU" or self.residual:
+            return {}
+        least = self.rel if self.gain == "binary" else 0
+        seen = (hits.grade >= least) & (hits.rank <= (self.k or np.inf))
+        worth, weight = self._worth(hits), (1 - self.p) * self.p ** (hits.rank - 1.0)
+        columns = {"gain": worth, "weight": weight, "contribution": worth * weight}
+        return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+
+    def _unjudged(self, hits: Hits) -> Floats:
+        seen = hits.top(self.k).judged()
+        return 1 - (1 - self.p) * seen.sum(self.p ** (seen.rank - 1.0))
+
+    def _cost(self, hits: Hits) -> Floats:
+        """The cost of a rank where it is known, `cost` below the end."""
+        topic, rank, cost = hits.costs(self.cost)
+        known = rank <= (self.k or np.inf)
+        more = (cost - self.cost)[known] * self.p ** (rank[known] - 1.0)
+        total: Floats = np.bincount(topic[known], weights=more, minlength=hits.size).astype(np.float64)
+        return self.cost + (1 - self.p) * total
 
 
 class RBPresidual(Measure):
     """The residual of rank-biased precision: how much RBP could still grow if all that was not judged were relevant.
 
-    That is the weight of the unjudged documents returned and of all ranks below the end of the list.
+    That is the weight of the unjudged documents returned and of all ranks below the end of the list. Use it beside
+    every RBP: two systems closer to one another than their residuals have not been told apart by these judgments.
+    It is no measure of quality.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "c": 0}}, {"q": {"a": 3, "b": 2, "c": 1}}, "RBPresidual(p=0.5)").mean()
@@ -73,3 +147,439 @@ class RBPresidual(Measure):
         """One value a topic."""
         seen = hits.judged()
         return 1 - (1 - self.p) * seen.sum(self.p ** (seen.rank - 1.0))
+
+
+def views(going_on: Floats) -> Floats:
+    """How likely each rank is seen, from how likely the user goes on from each: the product of those above."""
+    seen = np.ones_like(going_on)
+    np.cumprod(going_on[:, :-1], axis=1, out=seen[:, 1:])
+    return seen
+
+
+def grid(topic: Ints, rank: Ints, values: Floats, rows: slice, depth: int, rest: float) -> Floats:
+    """The values of some topics at ranks 1…depth, `rest` where there is none. Topics ascend."""
+    answer = np.full((rows.stop - rows.start, depth), rest)
+    part = slice(*np.searchsorted(topic, (rows.start, rows.stop)))
+    shown = rank[part] <= depth
+    answer[topic[part][shown] - rows.start, rank[part][shown] - 1] = values[part][shown]
+    return answer
+
+
+class Walk(UserModel):
+    """A user model worked out rank by rank on a grid of topics × ranks, a block of topics at a time."""
+
+    at: ClassVar[str | None] = None
+    synonyms = SCALE
+    minds_cost: ClassVar[bool] = False  # whether costs move the user; else they only make the sums of EC and ETC
+    min = Real(0, "grades of this or less are worth 0")
+    max = Real(1, "grades of this or more are worth 1, those between in proportion", low=0, open=True)
+
+    @abstractmethod
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+
+    @abstractmethod
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+
+    def calibrate(self, gain: Floats, cost: Floats) -> tuple[Floats, Floats]:
+        """Gains and costs as the model wants them."""
+        return gain, cost
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        value = self._walk(hits, unjudged=0.0)
+        return self._walk(hits, unjudged=1.0) - value if self.residual else value
+
+    def _walk(self, hits: Hits, unjudged: float) -> Floats:
+        judged, depth = hits.judged(), self.reach(hits)
+        paid = self.minds_cost or self.output in ("EC", "ETC")
+        costs = hits.costs(self.cost) if paid else (judged.topic[:0], judged.rank[:0], np.zeros(0))
+        worth, step = self._worth(judged.grade), max(1, CELLS // depth)
+        answer = np.empty(hits.size)
+        for start in range(0, hits.size, step):
+            rows = slice(start, min(start + step, hits.size))
+            gain = grid(judged.topic, judged.rank, worth, rows, depth, unjudged)
+            gain, cost = self.calibrate(gain, grid(*costs, rows, depth, self.cost))
+            answer[rows] = self._output(self.seen(gain, cost), gain, cost)
+        return answer
+
+    def _worth(self, grade: Floats) -> Floats:
+        between = ratio(grade - self.min, self.max - self.min)
+        return np.where(grade >= self.max, 1.0, np.where(grade <= self.min, 0.0, between))
+
+    def _output(self, seen: Floats, gain: Floats, cost: Floats) -> Floats:
+        depth: Floats = seen.sum(axis=1)
+        if self.output == "ED":
+            return depth
+        total: Floats = (seen * (cost if self.output in ("EC", "ETC") else gain)).sum(axis=1)
+        return total if self.output in ("ETU", "ETC") else ratio(total, depth)
+
+
+class INSQ(Walk):
+    """INSQ: a user who wants T relevant documents and grows the more patient the further down the list is read.
+
+    The chance of going on is ((r + 2T − 1) / (r + 2T))², whatever has been found. Use it where people look for more
+    than one thing and read on for long, for its tail is heavier than RBP's; not to model people who stop when they
+    have enough (INST).
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "INSQ(depth=2)").mean()  # 1 / (1 + (2/3)²)
+    0.6923076923076923
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C(r) = ((r + 2T − 1) / (r + 2T))²"
+    reference = "Moffat, Scholer & Thomas (2012), Models and metrics: IR evaluation as a user process, ADCS"
+    peers = {"cwl_eval": ("INSQ-T={T}",)}
+    T = Real(1, "how much gain the user wants", low=0, open=True)
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        rank = np.arange(1.0, gain.shape[1] + 1)
+        going_on = ((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2
+        return np.broadcast_to(views(going_on[None]), gain.shape)
+
+
+class INST(Walk):
+    """INST: a user who wants T relevant documents, and goes on the less likely the more of them have been found.
+
+    The chance of going on is ((r + T + T(r) − 1) / (r + T + T(r)))², T(r) being what is still wanted at rank r. Use
+    it where topics differ in how much is wanted: T can be one for a known item, and ten for a survey. Not to
+    compare scores of different T, which stand for different users.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "INST(depth=2)").mean()  # 1 / (1 + (1/2)²)
+    0.8
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C(r) = ((r + 2T − G(r) − 1) / (r + 2T − G(r)))²,  G(r) the gain down to rank r"
+    reference = "Bailey, Moffat, Scholer & Thomas (2015), User variability and IR system evaluation, SIGIR"
+    peers = {"cwl_eval": ("INST-T={T}",)}
+    T = Real(1, "how much gain the user wants", low=0.5)
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        effort = np.arange(1.0, gain.shape[1] + 1) + 2 * self.T - np.cumsum(gain, axis=1)
+        return views(((effort - 1) / effort) ** 2)
+
+
+class BPM(Walk):
+    """Bejewelled player model: a user who stops as soon as a gain of T is reached or a cost of k is spent.
+
+    Without costs a rank costs 1, and k is a number of ranks. With T above what can be found it is precision at k, with
+    T = 1 and binary gains the reciprocal rank within k. This is the static model of cwl_eval, whose wants stay as they
+    are while the user reads. Use it where both patience and need are known; not where a single document more should
+    never lower a score.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"b": 1, "c": 1}}, {"q": {"a": 3, "b": 2, "c": 1}}, "BPM@10").mean()
+    0.5
+    """
+
+    family = "user models"
+    formula = "gain / ranks, both down to the first rank where the gain is T or the cost is k"
+    reference = "Zhang, Liu, Li, Zhang, Xu & Ma (2017), Evaluating web search with a bejeweled player model, SIGIR"
+    peers = {"cwl_eval": ("BPM-Static-T={T}-K={k}",)}
+    minds_cost = True
+    at = "k"
+    monotone = False
+    T = Real(1, "how much gain the user wants", low=0, open=True)
+    k = Whole(..., "how much the user spends: ranks, or what they cost")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see: k, or with costs a thousand if that is more."""
+        free = hits.judgments.extras.costs is None and self.cost >= 1
+        return self.k if free else max(self.k, 1000)
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        wanting = (np.cumsum(gain, axis=1) < self.T) & (np.cumsum(cost, axis=1) < self.k)
+        return views(wanting.astype(np.float64))
+
+
+class NERR8(Walk):
+    """Nearly expected reciprocal rank, equation 8: a user who stops at a document with its gain as the probability.
+
+    ERR itself is no weighted precision; its authors' critics give four that come near. This one is cut at k. Use it, or
+    its three siblings, to set an ERR-like user beside others in the same unit, the rate of gain; not in place of
+    published ERR.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR8@10").mean()
+    0.5
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C(r) = 1 − gain(r) above rank k, else 0"
+    reference = NOT_ERR
+    peers = {"cwl_eval": ("NERR-EQ8@k={k}",)}
+    at = "k"
+    k = Whole(..., "how many ranks are looked at")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.k
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        return views(1 - gain)
+
+
+class NERR9(Walk):
+    """Nearly expected reciprocal rank, equation 9: like NERR8, but the user also tires as the reciprocal rank falls.
+
+    Use it as NERR8, where deep ranks should count for less; not in place of published ERR.
+
+    >>> from cranfield import evaluate
+    >>> round(evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR9@10").mean(), 4)  # (1/2) / (1 + 1/2)
+    0.3333
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C(r) = r / (r + 1) · (1 − gain(r)) above rank k, else 0"
+    reference = NOT_ERR
+    peers = {"cwl_eval": ("NERR-EQ9@k={k}",)}
+    at = "k"
+    k = Whole(..., "how many ranks are looked at")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.k
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        rank = np.arange(1.0, gain.shape[1] + 1)
+        return views(rank / (rank + 1) * (1 - gain))
+
+
+class NERR10(Walk):
+    """Nearly expected reciprocal rank, equation 10: RBP's user, who in addition stops at what is relevant.
+
+    Use it as NERR8, where lists have no natural end; not in place of published ERR.
+
+    >>> from cranfield import evaluate
+    >>> round(evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR10(p=0.5)").mean(), 4)  # (1/2) / (1 + 1/2)
+    0.3333
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C(r) = p · (1 − gain(r))"
+    reference = NOT_ERR
+    peers = {"cwl_eval": ("NERR-EQ10@phi={p}",)}
+    p = Real(0.9, "the probability of going on where nothing was found", low=0, high=1, open=True)
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        return views(self.p * (1 - gain))
+
+
+class NERR11(Walk):
+    """Nearly expected reciprocal rank, equation 11: INSQ's user, who in addition stops at what is relevant.
+
+    Use it as NERR8, where the user's wants are known; not in place of published ERR.
+
+    >>> from cranfield import evaluate
+    >>> round(evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR11").mean(), 4)  # (4/9) / (1 + 4/9)
+    0.3077
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C(r) = ((r + 2T − 1) / (r + 2T))² · (1 − gain(r))"
+    reference = NOT_ERR
+    peers = {"cwl_eval": ("NERR-EQ11@T={T}",)}
+    T = Real(1, "how much gain the user wants", low=0, open=True)
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        rank = np.arange(1.0, gain.shape[1] + 1)
+        return views(((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2 * (1 - gain))
+
+
+class SDCG(Walk):
+    """Scaled discounted cumulated gain: DCG@k over the DCG@k of k documents of the highest gain.
+
+    nDCG asks for the best that the topic allows (lecture 001), this for the best there could be: a topic with one
+    relevant document cannot reach 1. Use it where scores of topics should mean the same amount of gain, and where
+    it is not known how many relevant documents there are; not where hard topics should weigh as much as easy ones
+    (nDCG).
+
+    >>> from cranfield import evaluate
+    >>> round(evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "SDCG@2").mean(), 4)  # 1 / (1 + 1/log2(3))
+    0.6131
+    """
+
+    family = "gain"
+    formula = "Σ gain / log2(rank + 1) over Σ 1 / log2(rank + 1), both over ranks 1…k"
+    reference = "Moffat, Bailey, Scholer & Thomas (2017), Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS"  # noqa: E501
+    peers = {"cwl_eval": ("NDCG-k@{k}",)}
+    at = "k"
+    k = Whole(..., "how many ranks are looked at")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.k
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        return np.broadcast_to(1 / np.log2(np.arange(2.0, gain.shape[1] + 2)), gain.shape)
+
+
+SKIM, READ, PER_WORD = 4.4, 7.8, 0.018  # seconds for a snippet, for a document at least, and for each of its words
+CLICK_RELEVANT, CLICK_OTHER, SAVE = 0.64, 0.39, 0.77  # Smucker & Clarke (2012)
+
+
+class TBG(Walk):
+    """Time-biased gain: gains count for less the later they come, half as much after each half-life.
+
+    Time is what was spent on the documents above: their costs, in seconds. `time=words` takes costs as lengths in
+    words and calibrates as the authors did: 4.4 s for a snippet, 7.8 s and 0.018 s a word for a document that is
+    opened (64% of the relevant, 39% of the others), a gain of 0.64 · 0.77 for a relevant document. The authors' own
+    score is `output=ETU`, the gain in all; EU is the same per document seen, comparable with other user models. Use
+    it where documents differ in length, or reading speed matters; not without costs that somebody measured. All
+    lists are taken to go on to rank `depth` with documents of `cost`, as cwl_eval does, which EU and ED notice.
+
+    >>> from cranfield import Extras, evaluate
+    >>> paid = Extras(costs={"a": 224, "b": 10})
+    >>> evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "TBG(output=ETU)", extras=paid).mean()
+    0.5
+    """
+
+    family = "user models"
+    formula = "Σ gain(r) · 2^(−t(r) / halflife),  t(r) the time spent above rank r  (EU: over Σ 2^(−t(r) / halflife))"
+    reference = "Smucker & Clarke (2012), Time-based calibration of effectiveness measures, SIGIR"
+    peers = {"cwl_eval": ("TBG-H@{halflife}",)}
+    needs = ("costs",)
+    minds_cost = True
+    ideal_is_best = False
+    monotone = False
+    halflife = Real(224, "the time after which half of the users have left", low=0, open=True)
+    time = Choice("cost", "what a cost is: a time, or a length to work it out from", "words")
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def calibrate(self, gain: Floats, cost: Floats) -> tuple[Floats, Floats]:
+        """Gains and costs as the model wants them."""
+        if self.time == "cost":
+            return gain, cost
+        opened = np.where(gain > 0, CLICK_RELEVANT, CLICK_OTHER)
+        return gain * (CLICK_RELEVANT * SAVE), SKIM + (READ + PER_WORD * cost) * opened
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        return np.exp2(-(np.cumsum(cost, axis=1) - cost) / self.halflife)
+
+
+class Umeasure(Walk):
+    """U-measure: gains count for less the more text was read before, down to nothing after L characters.
+
+    Costs are lengths. `position=end` is the original: a document's gain counts where its text ends; `position=start`,
+    as in cwl_eval, where it begins. The authors' own score is `output=ETU`, the gain in all; EU is the same per
+    document seen. Use it where lists, summaries and sessions of different lengths are to be compared by the text that
+    was read; not without lengths. All lists are taken to go on to rank `depth` with documents of `cost`.
+
+    >>> from cranfield import Extras, evaluate
+    >>> paid = Extras(costs={"a": 600, "b": 200})
+    >>> evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "Umeasure(L=1000, output=ETU)", extras=paid).mean()
+    0.4
+    """
+
+    family = "user models"
+    formula = "Σ gain(r) · max(0, 1 − t(r) / L),  t(r) the text read above rank r  (EU: over Σ max(0, 1 − t(r) / L))"
+    reference = "Sakai & Dou (2013), Summaries, ranked retrieval and sessions, SIGIR"
+    peers = {"cwl_eval": ("U-L@{L}",), "NTCIR": ("U-measure", "UMeasure")}
+    needs = ("costs",)
+    minds_cost = True
+    ideal_is_best = False
+    monotone = False
+    L = Real(132000, "how much text it takes to lose everyone", low=0, open=True)
+    position = Choice("start", "where in its text a document's gain counts", "end")
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        read = np.cumsum(cost, axis=1)
+        return np.maximum(0.0, 1 - (read if self.position == "end" else read - cost) / self.L)
+
+
+class IFT(Walk):
+    """Information foraging: a user who leaves as the goal T comes near, or as the rate of gain falls below A.
+
+    `b1` and `b2` are how likely the user goes on regardless, `R1` and `R2` how strictly goal and rate are minded: 0 is
+    not at all. `stop=goal` and `stop=rate` mind one of the two. Use it where behaviour was logged and can set these
+    parameters; not with the defaults, which are an example and no finding.
+
+    >>> from cranfield import evaluate
+    >>> round(evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "IFT(stop=goal, R1=0, b1=1, depth=2)").mean(), 4)  # 1/(1 + 1/2)
+    0.6667
+    """
+
+    family = "user models"
+    formula = "Σ W(r) · gain(r),  C = (1 − 1 / (1 + b1 · e^((T − G) R1))) · 1 / (1 + b2 · e^((A − G/K) R2)),  G gain, K cost down to r"  # noqa: E501
+    reference = "Azzopardi, Thomas & Craswell (2018), Measuring the utility of search engine result pages, SIGIR"
+    peers = {
+        "cwl_eval": (
+            "IFT-C1-C2-T={T}-b1={b1}-R1={R1}-A={A}-b2={b2}-R2={R2}",
+            "IFT-C1-T={T}-b1={b1}-R1={R1} = IFT(stop=goal)",
+            "IFT-C2-A={A}-b2={b2}-R2={R2} = IFT(stop=rate)",
+        )
+    }
+    minds_cost = True
+    ideal_is_best = False
+    monotone = False
+    T = Real(2, "how much gain the user wants", low=0)
+    b1 = Real(0.9, "how likely the user goes on whatever was gained", low=0)
+    R1 = Real(1, "how strictly the goal is minded", low=0)
+    A = Real(0.2, "the rate of gain that the user expects", low=0)
+    b2 = Real(0.9, "how likely the user stops whatever the rate", low=0)
+    R2 = Real(1, "how strictly the rate is minded", low=0)
+    stop = Choice("both", "what makes the user leave", "goal", "rate")
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        """The last rank that anyone can see."""
+        return self.depth
+
+    def seen(self, gain: Floats, cost: Floats) -> Floats:
+        """How likely each rank is seen, topics × ranks."""
+        gained = np.cumsum(gain, axis=1)
+        going_on = np.ones_like(gain)
+        if self.stop != "rate":
+            going_on *= 1 - 1 / (1 + self.b1 * growth((self.T - gained) * self.R1))
+        if self.stop != "goal":
+            rate = ratio(gained, np.cumsum(cost, axis=1))
+            going_on *= 1 / (1 + self.b2 * growth((self.A - rate) * self.R2))
+        return views(going_on)
+
+
+def growth(exponent: Floats) -> Floats:
+    """e to the exponent, which is cut where it would pass the largest number."""
+    return np.exp(np.minimum(exponent, 700.0))

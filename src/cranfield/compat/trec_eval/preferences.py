@@ -12,26 +12,17 @@ import numpy as np
 
 from cranfield.compat.trec_eval.options import StopError
 from cranfield.errors import ContradictionError, DataError
-from cranfield.measures.preferences import mean_over_groups, pair, prefer, simple, tally
+from cranfield.measures.preferences import Lines, mean_over_groups, pair, searched, simple
 
 if TYPE_CHECKING:
     from cranfield.formats.preferences import Preferences
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
-    from cranfield.measures.preferences import Group, Tally
+    from cranfield.measures.preferences import Compared, Group
 
-__all__ = ["Compared", "Comparison", "value"]
+__all__ = ["Comparison", "value"]
 
 ABORTED = 134
-
-
-class Compared:
-    """One topic's preferences against the run: its groups, their tallies, and how many judged documents came back."""
-
-    def __init__(self, groups: list[Group], returned: int) -> None:
-        self.groups = groups
-        self.returned = returned
-        self.tallies: list[Tally] = [tally(group, returned) for group in groups]
 
 
 class Comparison:
@@ -39,43 +30,31 @@ class Comparison:
 
     def __init__(self, preferences: Preferences, found: Found, deepest: int | None, version: int) -> None:
         self.preferences = preferences
-        self.level = preferences.level
+        self.lines = _ById(preferences, searched(preferences, found, deepest))
         if version == 9:
-            self.level = self.level.astype(np.float32).astype(np.float64)
-        kept = np.ones(len(found.rank), bool) if deepest is None else found.rank <= deepest
-        topic, row = found.topic[kept], found.row[kept]
-        self.returned = np.bincount(topic, minlength=len(preferences.topics))
-        starts = np.cumsum(self.returned) - self.returned
-        self.nth = np.full(len(preferences), -1, np.int32)  # in which order a topic's judged documents came back
-        self.nth[row] = np.arange(len(row)) - starts[topic]
-        self.bounds = np.searchsorted(preferences.topic, np.arange(len(self.returned) + 1))
+            self.lines.level = self.lines.level.astype(np.float32).astype(np.float64)
 
     def topic(self, topic: int) -> Compared:
         """One topic's preferences against the run; StopError if they make no sense."""
-        rows, returned = slice(int(self.bounds[topic]), int(self.bounds[topic + 1])), int(self.returned[topic])
-        place = self._places(rows, returned)
-        group, subgroup = self.preferences.group[rows], self.preferences.subgroup[rows]
         try:
-            return Compared(_groups(place, self.level[rows], group, subgroup), returned)
+            found = self.lines.compared(topic)
         except DataError as error:
             code = ABORTED if isinstance(error, ContradictionError) else 4
             raise StopError(code, f"topic {self.preferences.topics[topic]!r}: {error}") from error
-
-    def _places(self, rows: slice, returned: int) -> Ints:
-        """The number of each row's document: returned ones by rank, then the others by id."""
-        place: Ints = self.nth[self.preferences.index.first[rows]].copy()
-        documents = {i: self.preferences.documents[rows.start + i] for i in np.flatnonzero(place < 0).tolist()}
-        number = {name: returned + i for i, name in enumerate(sorted(set(documents.values())))}
-        for i, name in documents.items():
-            place[i] = number[name]
-        return place
+        assert found is not None  # a topic is there because it has a line
+        return found
 
 
-def _groups(place: Ints, level: Floats, group: Ints, subgroup: Ints) -> list[Group]:
-    size = int(place.max()) + 1
-    ends = np.flatnonzero(np.diff(group)) + 1  # rows are ordered by group
-    parts = zip(np.split(place, ends), np.split(level, ends), np.split(subgroup, ends), strict=True)
-    return [prefer(*part, size=size) for part in parts]
+class _ById(Lines):
+    """Lines whose documents that did not come back are numbered by id, as trec_eval does."""
+
+    def __init__(self, preferences: Preferences, lines: Lines) -> None:
+        self.__dict__.update(vars(lines))
+        self.documents = preferences.documents
+
+    def unseen(self, first: Ints) -> Ints:
+        """The documents that did not come back, by id."""
+        return np.array(sorted(set(first.tolist()), key=self.documents.__getitem__), first.dtype)
 
 
 def value(name: str, topic: Compared) -> float:

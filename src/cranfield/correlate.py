@@ -1,0 +1,478 @@
+"""Two runs, or two ways to rank systems: how alike are they?
+
+Two questions share the arithmetic. Of two runs: do they return the same documents in the same order,
+topic by topic? Of two measures (or two sets of judgments): do they put the same systems into the same
+order? A coefficient that does not exist for a topic is left out of the mean and said to be; it is
+never replaced by a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from cranfield.collection import Qrels
+from cranfield.columns import aligned, listed
+from cranfield.conventions import conventions as _conventions
+from cranfield.errors import ConventionError, DataError, DuplicateError
+from cranfield.evaluate import distinct
+from cranfield.formats import as_runs
+from cranfield.kernels import decode
+from cranfield.kernels.twin import rank
+from cranfield.scores import Scores
+from cranfield.stats import correlation as coefficients
+from cranfield.stats import overlap as overlaps
+from cranfield.stats.overlap import Ranking, rbo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from cranfield.conventions import Conventions
+    from cranfield.kernels.table import Floats
+    from cranfield.run import Order, Run
+
+    Progress = Callable[[int, int | None], None]  # (pairs done, pairs in all)
+
+__all__ = ["KINDS", "Correlations", "Pair", "correlate", "rbo"]
+
+UNIONS = ("union", "both")
+UNION_TAUS = ("ktu", "ktu-by-name")
+TIED = ("a", "b", "w", "order")
+
+KINDS: dict[str, str] = {
+    "rbo": "Rank-biased overlap, extrapolated beyond what is seen",
+    "rbo-min": "Its lowest value, whatever lies beyond",
+    "rbo-max": "Its highest value",
+    "rbo-res": "The gap between the two",
+    "rbo-cut": "Rank-biased overlap down to the depth only, as in Compatibility and repro_eval",
+    "overlap": "The share of the top k that is in both",
+    "average-overlap": "The mean of the overlaps at depths 1 to k",
+    "jaccard": "Documents in both top k over documents in either",
+    "ktu": "Kendall's tau union: positions in the union of both lists, correlated place by place",
+    "ktu-by-name": "The same with the union numbered by document id, as in repro_eval",
+    **{name: one.about for name, one in coefficients.COEFFICIENTS.items()},
+}
+"""What can be asked of two result lists, by name; of two rankings of systems, the correlations among them."""
+
+
+@dataclass
+class Pair:
+    """Two runs (or two rankings of systems) and their likeness: a value a kind, why one is missing, and each topic's."""
+
+    first: str
+    second: str
+    over: int  # how many topics, or systems, the values rest on
+    values: dict[str, float]
+    why: dict[str, str] = field(default_factory=dict)  # kind → why it is undefined
+    topics: dict[str, dict[str, float]] = field(default_factory=dict)
+    reasons: dict[str, dict[str, str]] = field(default_factory=dict)  # topic → kind → why it is undefined there
+
+
+@dataclass
+class Correlations:
+    """What `correlate` returns: pairs with their values, how they were computed, and what was left out.
+
+    >>> found = correlate({"q": {"a": 2, "b": 1}}, {"q": {"a": 1, "b": 2}}, "tau overlap@1")
+    >>> found.value("tau"), found.value("overlap@1")
+    (-1.0, 0.0)
+    """
+
+    of: Literal["lists", "systems"]
+    kinds: list[str]
+    pairs: list[Pair]
+    parameters: dict[str, Any]
+    remarks: list[str] = field(default_factory=list)
+
+    def value(self, kind: str | None = None, first: str | None = None, second: str | None = None) -> float:
+        """The value of one kind for one pair; each may be left out where there is only one. NaN if undefined."""
+        if kind is None and len(self.kinds) > 1:
+            raise DataError(f"which kind? there are {', '.join(self.kinds)}")
+        pairs = [pair for pair in self.pairs if first in (None, pair.first) and second in (None, pair.second)]
+        if len(pairs) != 1 or (kind is not None and kind not in self.kinds):
+            known = "; ".join(f"{pair.first}, {pair.second}" for pair in self.pairs[:10])
+            raise DataError(f"no single value: kinds are {', '.join(self.kinds)}; pairs are {known}")
+        return pairs[0].values[self.kinds[0] if kind is None else kind]
+
+    def __float__(self) -> float:
+        return self.value()
+
+    def notes(self) -> list[str]:
+        """What was left out or is not defined, a sentence each."""
+        missing = [
+            f"{kind} of {pair.first} and {pair.second} is undefined: {why}"
+            for pair in self.pairs
+            for kind, why in pair.why.items()
+        ]
+        return self.left_out() + missing
+
+    def left_out(self) -> list[str]:
+        """Which topics or systems a value does not rest on, and why."""
+        answer = list(self.remarks)
+        for pair in self.pairs:
+            for kind in (kind for kind in self.kinds if kind not in pair.why):
+                topics = {topic: why[kind] for topic, why in pair.reasons.items() if kind in why}
+                if topics:
+                    topic, why = next(iter(topics.items()))
+                    answer.append(
+                        f"{kind} of {pair.first} and {pair.second} is undefined for {len(topics)} of {pair.over} topics, "
+                        f"which the mean leaves out (topic {topic!r}: {why})"
+                    )
+        return answer
+
+    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
+        """Plain values; an undefined one is None and `undefined` says why."""
+        pairs = []
+        for pair in self.pairs:
+            row: dict[str, Any] = {"first": pair.first, "second": pair.second, self._counted: pair.over}
+            row["values"] = _plain(pair.values, digits)
+            if pair.why:
+                row["undefined"] = pair.why
+            if per_topic and self.of == "lists":
+                row["per_topic"] = {topic: _plain(values, digits) for topic, values in pair.topics.items()}
+                row["undefined_topics"] = pair.reasons
+            pairs.append(row)
+        answer = {"of": self.of, "kinds": self.kinds, "parameters": self.parameters, "pairs": pairs}
+        return {**answer, "notes": self.notes()} if self.notes() else answer
+
+    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_dict` as JSON."""
+        import json
+
+        return json.dumps(self.to_dict(per_topic, digits), indent=2)
+
+    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
+        """A header and a row a pair, or a row a pair and topic; an undefined value is empty."""
+        import csv
+        import io
+
+        file = io.StringIO()
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(self._cells(per_topic, digits, "", False))
+        return file.getvalue()
+
+    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_csv` with tabs."""
+        return self.to_csv(per_topic, digits, delimiter="\t")
+
+    def to_text(self, per_topic: bool = False, digits: int = 4, limit: int | None = None) -> str:
+        """A table for people."""
+        rows = list(self._cells(per_topic, digits, "-", True))
+        return "\n".join(aligned(rows, 2 + (per_topic and self.of == "lists"), limit=limit))
+
+    @property
+    def _counted(self) -> str:
+        return "topics" if self.of == "lists" else "systems"
+
+    def _cells(self, per_topic: bool, digits: int | None, undefined: str, total: bool) -> Iterator[list[str]]:
+        def texts(values: Mapping[str, float]) -> list[str]:
+            shown = (values[kind] for kind in self.kinds)
+            return [undefined if v != v else repr(v) if digits is None else f"{v:.{digits}f}" for v in shown]
+
+        if not per_topic or self.of == "systems":
+            yield ["first", "second", *self.kinds, self._counted]
+            for pair in self.pairs:
+                yield [pair.first, pair.second, *texts(pair.values), str(pair.over)]
+            return
+        yield ["first", "second", "topic", *self.kinds]
+        for pair in self.pairs:
+            for topic, values in pair.topics.items():
+                yield [pair.first, pair.second, topic, *texts(values)]
+            if total:
+                yield [pair.first, pair.second, "all", *texts(pair.values)]
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def correlate(
+    first: Any,
+    second: Any = None,
+    kinds: str | Iterable[str] | None = None,
+    *,
+    p: float = 0.9,
+    depth: int | None = None,
+    tied: Literal["a", "b", "w", "order"] = "a",
+    documents: Literal["union", "both"] = "union",
+    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    names: tuple[str, str] = ("first", "second"),
+    progress: Progress | None = None,
+) -> Correlations:
+    """How alike two runs are, topic by topic, or two rankings of systems.
+
+    Of runs: two of them, or several in a list or a mapping (then every pair). `kinds` are names of `KINDS`, with a
+    depth of their own if wanted (`overlap@10`); `depth` cuts all lists. `tied` says how documents of equal score are
+    treated where a kind can tell (see `rbo`); `order` breaks them by the conventions. Correlations need the same
+    documents on both sides: `union` puts those that a list lacks behind its end, tied, `both` leaves them out.
+
+    Of Scores: `correlate(scores)` compares the rankings of systems by each two measures, `correlate(scores, others)`
+    the rankings by the same measure in both, `names` telling the two apart.
+
+    >>> run, other = {"q": {"a": 3, "b": 2, "c": 1}}, {"q": {"a": 3, "c": 2, "b": 1}}
+    >>> correlate(run, other, "tau", tied="order").value()
+    0.33333333333333337
+    """
+    if isinstance(first, Scores) or isinstance(second, Scores):
+        return _systems(first, second, _parsed(kinds, "tau tau-ap"), names)
+    asked = _parsed(kinds, "rbo")
+    _refuse_options(p, depth, tied, documents)
+    runs = as_runs(first) if second is None else [*as_runs(first), *as_runs(second)]
+    if len(runs) < 2:
+        raise DataError(f"expected two runs or more to compare, found {len(runs)}")
+    order = _conventions(conventions).order
+    measured = {
+        text: partial(_likeness, kind, p=p, k=k or depth, tied=tied, documents=documents)
+        for text, (kind, k) in asked.items()
+    }
+    lists = [ranked(run, order) for run in runs]
+    labels = distinct([run.name for run in runs])
+    remarks: list[str] = []
+    pairs: list[Pair] = []
+    asking = list(combinations(range(len(runs)), 2))
+    for i, j in asking:
+        pairs.append(_pair(labels[i], labels[j], lists[i], lists[j], measured, remarks))
+        if progress is not None:
+            progress(len(pairs), len(asking))
+    parameters = {"p": p, "depth": depth, "tied": tied, "documents": documents}
+    return Correlations("lists", list(asked), pairs, parameters, remarks)
+
+
+def _parsed(given: str | Iterable[str] | None, usual: str) -> dict[str, tuple[str, int | None]]:
+    """Kinds as typed → the kind and its own depth."""
+    asked: dict[str, tuple[str, int | None]] = {}
+    texts = usual.split() if given is None else given.split() if isinstance(given, str) else list(given)
+    for text in (part for each in texts for part in each.replace(",", " ").split()):
+        kind, at, k = text.partition("@")
+        if kind not in KINDS:
+            raise ConventionError(f"no kind {kind!r} of likeness; there are {', '.join(KINDS)}")
+        if at and not (k.isdecimal() and int(k) > 0):
+            raise ConventionError(f"{text}: the depth behind @ must be a whole number of 1 or more")
+        asked[text] = (kind, int(k) if at else None)
+    if not asked:
+        raise ConventionError(f"no kind of likeness given; there are {', '.join(KINDS)}")
+    return asked
+
+
+def _refuse_options(p: float, depth: int | None, tied: str, documents: str) -> None:
+    if not 0 < p < 1:
+        raise ConventionError(f"p must be between 0 and 1, ends excluded, got {p}")
+    if depth is not None and depth < 1:
+        raise ConventionError(f"the depth must be 1 or more, got {depth}")
+    if tied not in TIED:
+        raise ConventionError(f"tied must be one of {', '.join(TIED)}, got {tied!r}")
+    if documents not in UNIONS:
+        raise ConventionError(f"documents must be one of {', '.join(UNIONS)}, got {documents!r}")
+
+
+# result lists
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One topic's documents, best first, and their scores as the order compares them."""
+
+    documents: list[bytes]
+    scores: Floats
+
+    def head(self, k: int | None) -> Ranked:
+        """The first k of them."""
+        return self if k is None or k >= len(self.documents) else Ranked(self.documents[:k], self.scores[:k])
+
+    def ranking(self, tied: str) -> Ranking:
+        """As a ranking, tied documents in groups unless the order decides."""
+        keys = np.arange(len(self.documents)) if tied == "order" else self.scores
+        return Ranking.of_sorted(self.documents, keys)
+
+
+def ranked(run: Run, order: Order) -> dict[str, Ranked]:
+    """Each topic's result list in order; a topic without documents is as good as missing."""
+    table = run.table
+    names = table.topics.text()
+    kept: dict[int, dict[bytes, float]] = {}
+    for row, (t, document, score) in enumerate(
+        zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True)
+    ):
+        if order.collapse:
+            document = document.split(order.collapse, 1)[0]
+        if order.drop_self and document == table.topics[t]:
+            continue
+        scores = kept.setdefault(t, {})
+        if document not in scores:
+            scores[document] = score
+        elif order.duplicates == "error" and not order.collapse:
+            _stop_at_duplicate(run, row, order, decode(document), names[t])
+        elif order.collapse or order.duplicates == "best":
+            scores[document] = max(score, scores[document])
+        elif order.duplicates == "last":
+            scores[document] = score
+    return {names[t]: _in_order(scores, order) for t, scores in kept.items()}
+
+
+def _stop_at_duplicate(run: Run, row: int, order: Order, document: str, topic: str) -> NoReturn:
+    run.hits(Qrels({topic: {document: 1.0}}).index, order)  # stops at the line of the file, where there is one
+    raise DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}")
+
+
+def _in_order(scores: dict[bytes, float], order: Order) -> Ranked:
+    documents, values = list(scores), np.array(list(scores.values()))
+    best, _, _ = rank(documents, values, order)
+    if order.single:
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32).astype(np.float64)
+    return Ranked([documents[i] for i in best], values[best])
+
+
+def _pair(
+    first: str,
+    second: str,
+    one: dict[str, Ranked],
+    other: dict[str, Ranked],
+    measured: Mapping[str, Callable[[Ranked, Ranked], tuple[float, str]]],
+    remarks: list[str],
+) -> Pair:
+    common = [topic for topic in one if topic in other]
+    if not common:
+        raise DataError(f"{first} and {second} share no topic; are the topics numbered alike?")
+    for name, has, lacks in ((first, one, other), (second, other, one)):
+        alone = [topic for topic in has if topic not in lacks]
+        if alone:
+            elsewhere = second if name == first else first
+            subject = f"topic {alone[0]!r} of {name} is" if len(alone) == 1 else f"topics {listed(alone)} of {name} are"
+            remarks.append(f"{subject} missing from {elsewhere} and left out")
+    topics: dict[str, dict[str, float]] = {topic: {} for topic in common}
+    reasons: dict[str, dict[str, str]] = {}
+    for topic in common:
+        for kind, likeness in measured.items():
+            topics[topic][kind], why = likeness(one[topic], other[topic])
+            if why:
+                reasons.setdefault(topic, {})[kind] = why
+    pair = Pair(first, second, len(common), {}, {}, topics, reasons)
+    share = float(np.mean([_in_both(one[topic], other[topic]) for topic in common]))
+    if share < 0.9 and any(kind.partition("@")[0] in UNION_TAUS for kind in measured):
+        remarks.append(
+            f"{first} and {second} share {share:.0%} of their documents, of which tau union knows nothing; read rbo beside it"
+        )
+    for kind in measured:
+        defined = [values[kind] for values in topics.values() if values[kind] == values[kind]]
+        pair.values[kind] = float(np.mean(defined)) if defined else np.nan
+        if not defined:
+            topic = common[0]
+            pair.why[kind] = f"it is for every topic (topic {topic!r}: {reasons[topic][kind]})"
+    return pair
+
+
+def _likeness(
+    kind: str, one: Ranked, other: Ranked, *, p: float, k: int | None, tied: str, documents: str
+) -> tuple[float, str]:
+    """One kind for one topic, and why it is undefined where it is."""
+    if kind in ("overlap", "average-overlap", "rbo-cut"):  # they look into a tied group that k divides
+        return _shared(kind, one.ranking(tied), other.ranking(tied), p, k, "a" if tied == "order" else tied), ""
+    one, other = one.head(k), other.head(k)
+    if kind in UNION_TAUS:
+        return _union_tau(one, other, by_name=kind == "ktu-by-name")
+    if kind in coefficients.COEFFICIENTS:
+        x, y = _side_by_side(one, other, *(("both", "a") if kind == "pearson" else (documents, tied)))
+        why = coefficients.undefined(kind, x, y)
+        return (np.nan, why) if why else (coefficients.correlation(kind, x, y), "")
+    first, second = one.ranking(tied), other.ranking(tied)
+    if kind == "jaccard":
+        return overlaps.jaccard(first, second), ""
+    treated: Any = "a" if tied == "order" else tied
+    bound = "ext" if kind == "rbo" else kind.removeprefix("rbo-")
+    return float(getattr(rbo(first, second, p, treated), bound)), ""
+
+
+def _shared(kind: str, first: Ranking, second: Ranking, p: float, k: int | None, ties: Any) -> float:
+    if kind == "overlap":
+        return overlaps.overlap(first, second, k, ties)
+    if kind == "average-overlap":
+        return overlaps.average_overlap(first, second, k, ties)
+    return overlaps.rbo_cut(first, second, p, k, ties)
+
+
+def _union_tau(one: Ranked, other: Ranked, by_name: bool) -> tuple[float, str]:
+    sizes = len(one.documents), len(other.documents)
+    if sizes[0] != sizes[1]:
+        return np.nan, f"the lists hold {sizes[0]} and {sizes[1]} documents, expected as many; cut them with a depth"
+    if sizes[0] < 2:
+        return np.nan, f"there is nothing to order: expected two documents or more, found {sizes[0]}"
+    names = sorted({*one.documents, *other.documents}) if by_name else None
+    return coefficients.tau_union(one.documents, other.documents, names), ""
+
+
+def _in_both(one: Ranked, other: Ranked) -> float:
+    """The share of the longer list's documents that is in both."""
+    return len(set(one.documents) & set(other.documents)) / max(len(one.documents), len(other.documents))
+
+
+def _side_by_side(one: Ranked, other: Ranked, documents: str, tied: str) -> tuple[Floats, Floats]:
+    """The scores of the same documents in both lists; what a list lacks comes after all it has."""
+    tables = []
+    for each in (one, other):
+        values = -np.arange(len(each.documents), dtype=np.float64) if tied == "order" else each.scores
+        tables.append(dict(zip(each.documents, values.tolist(), strict=True)))
+    mine, theirs = tables
+    if documents == "both":
+        common = [document for document in mine if document in theirs]
+        return np.array([mine[d] for d in common]), np.array([theirs[d] for d in common])
+    union = dict.fromkeys([*mine, *theirs])
+    lowest = -np.inf
+    return np.array([mine.get(d, lowest) for d in union]), np.array([theirs.get(d, lowest) for d in union])
+
+
+# rankings of systems
+
+
+def _systems(first: Any, second: Any, asked: dict[str, tuple[str, int | None]], names: tuple[str, str]) -> Correlations:
+    if not isinstance(first, Scores) or not isinstance(second, (Scores, type(None))):
+        raise DataError("expected Scores on both sides, found a run on one; evaluate it first")
+    wrong = [text for text, (kind, k) in asked.items() if kind not in coefficients.COEFFICIENTS or k]
+    if wrong:
+        known = ", ".join(coefficients.COEFFICIENTS)
+        raise ConventionError(f"{wrong[0]} compares result lists, not rankings of systems; for these there are {known}")
+    remarks: list[str] = []
+    if second is None:
+        if len(first.measures) < 2:
+            raise DataError(
+                "expected two measures or more to compare, or scores under other judgments; found one measure"
+            )
+        columns = dict(zip(first.measures, first.summary.T, strict=True))
+        pairs = [
+            _ranking_pair(a, b, first.runs, columns[a], columns[b], asked, remarks) for a, b in combinations(columns, 2)
+        ]
+        return Correlations("systems", list(asked), pairs, {}, remarks)
+    both = [run for run in first.runs if run in second.runs]
+    alone = [run for run in [*first.runs, *second.runs] if run not in both]
+    if alone:
+        remarks.append(f"systems {listed(alone)} are scored on one side only and left out")
+    pairs = []
+    for measure in first.measures:
+        if measure in second.measures:
+            x, y = ([scores.mean(measure, run) for run in both] for scores in (first, second))
+            here, there = (f"{measure} ({name})" for name in names)
+            pairs.append(_ranking_pair(here, there, both, np.array(x), np.array(y), asked, remarks))
+    if not pairs:
+        raise DataError("the two have no measure in common")
+    return Correlations("systems", list(asked), pairs, {}, remarks)
+
+
+def _ranking_pair(
+    first: str, second: str, runs: list[str], x: Floats, y: Floats, asked: Iterable[str], remarks: list[str]
+) -> Pair:
+    there = ~(np.isnan(x) | np.isnan(y))
+    if not there.all():
+        absent = [run for run, kept in zip(runs, there, strict=True) if not kept]
+        remarks.append(f"systems {listed(absent)} have no {first} or no {second} and are left out")
+    x, y = x[there], y[there]
+    why = {kind: reason for kind in asked if (reason := coefficients.undefined(kind, x, y))}
+    values = {kind: np.nan if kind in why else coefficients.correlation(kind, x, y) for kind in asked}
+    return Pair(first, second, len(x), values, why)
+
+
+def _plain(values: Mapping[str, float], digits: int | None) -> dict[str, float | None]:
+    return {
+        kind: None if value != value else value if digits is None else round(value, digits)
+        for kind, value in values.items()
+    }

@@ -1,0 +1,54 @@
+"""Group labels: which documents belong to which group of authors, sources, regions …
+
+A line names a document, a group and, if it belongs to the group in part, its share: `d17 women 0.5`. A
+document may stand in several lines. Shares are kept as given; what a missing one means is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from cranfield.errors import BadLineError, DataError, DuplicateError
+from cranfield.formats.streams import opened
+from cranfield.kernels import decode
+
+__all__ = ["read_groups"]
+
+
+def read_groups(source: Any) -> dict[str, dict[str, float]]:
+    """Read a file of group labels: document, group and perhaps share, separated by white space, or all by tabs.
+
+    >>> read_groups(b"d1 europe\\nd2 europe 0.5\\nd2 asia 0.5\\n# a comment\\n")
+    {'d1': {'europe': 1.0}, 'd2': {'europe': 0.5, 'asia': 0.5}}
+    """
+    content = opened(source)
+    groups: dict[str, dict[str, float]] = {}
+    for number, line in enumerate(bytes(content.buffer).splitlines(), start=1):
+        if not line.strip() or line.startswith(b"#"):
+            continue
+        document, group, share = _cells(line, content.where, number)
+        if group in groups.setdefault(document, {}):
+            raise DuplicateError(content.where, number, f"document {document!r} is put into group {group!r} twice")
+        groups[document][group] = share
+    if not groups:
+        raise DataError(f"{content.where}: expected a document and its group on each line, found none")
+    return groups
+
+
+def _cells(line: bytes, where: str, number: int) -> tuple[str, str, float]:
+    """A line's document, group and share; a tab in it means that tabs alone separate, so that names may hold spaces."""
+    cells = [cell.strip() for cell in line.split(b"\t")] if b"\t" in line else line.split()
+    if not 2 <= len(cells) <= 3 or not all(cells):
+        found = sum(map(bool, cells))
+        raise BadLineError(where, number, f"expected 2 or 3 columns (document group share), found {found}")
+    document, group, *rest = map(decode, cells)
+    if not rest:
+        return document, group, 1.0
+    try:
+        share = float(rest[0])
+    except ValueError:
+        share = math.nan
+    if not (0 <= share < math.inf):
+        raise BadLineError(where, number, f"expected a share of 0 or more in column 3, found {rest[0]!r}")
+    return document, group, share

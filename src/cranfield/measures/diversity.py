@@ -1,0 +1,512 @@
+"""Diversity: does the list serve every meaning of the query, and without saying the same thing twice?
+
+Judgments are per subtopic (column 2 of the qrels). Subtopics weigh the same, and one without a relevant
+document does not count. The ideal list is chosen greedily, as ndeval does, because the best one is
+NP-hard to find; greedy reaches at least 1 − 1/e = 63 % of the best, so that a normalised score may pass 1
+(`ideal=exact` tries all lists, where they are few enough). Cut-offs have no limit (ndeval stops at rank 20).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cranfield.errors import MeasureError
+from cranfield.hits import ratio
+from cranfield.measures.measure import Choice, Depth, Measure, Real, Whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cranfield.hits import Hits, Judgments
+    from cranfield.kernels.table import Floats, Ints
+
+    Longs = npt.NDArray[np.int64]
+    Discount = Callable[[npt.ArrayLike], Floats]
+
+CLARKE_2008 = "Clarke, Kolla, Cormack et al. (2008), Novelty and diversity in information retrieval evaluation, SIGIR"
+CHAPELLE = "Chapelle, Metzler, Zhang & Grinspan (2009), Expected reciprocal rank for graded relevance, CIKM"
+CLARKE_2011 = "Clarke, Craswell, Soboroff & Ashkan (2011), A comparative analysis of cascade measures, WSDM"
+CLARKE_2009 = "Clarke, Kolla & Vechtomova (2009), An effectiveness measure for ambiguous queries, ICTIR"
+AGRAWAL = "Agrawal, Gollapudi, Halverson & Ieong (2009), Diversifying search results, WSDM"
+BEYOND_GREEDY = math.e / (math.e - 1)  # Nemhauser, Wolsey & Fisher (1978): the best is at most this times the greedy
+MOST_LISTS = 20_000  # looked at for the exact ideal, of each length
+
+
+class Answers(NamedTuple):
+    """Relevant documents once for each subtopic they answer, by topic and then by rank."""
+
+    topic: Ints
+    rank: Ints
+    subtopic: Longs  # numbered over all topics
+    nth: Longs  # the how-manieth answer to its subtopic
+
+
+class Wanted(NamedTuple):
+    """What the judgments ask for: the subtopics with a relevant document, and which document answers which."""
+
+    row: Longs  # of the qrels, for each answer
+    topic: Ints
+    label: Ints
+    subtopics: Ints  # in each topic
+    relevant: Longs  # documents for each topic × label
+
+
+def _wanted(judgments: Judgments, rel: float) -> Wanted:
+    """What the judgments ask for at this lowest relevant grade, worked out once."""
+    key = ("subtopics", rel)
+    if key not in judgments.kept:
+        qrels = judgments.qrels
+        row = np.flatnonzero(qrels.grade >= rel)
+        topic, label = qrels.topic[row], qrels.label[row]
+        labels = len(qrels.labels)
+        relevant = np.bincount(topic.astype(np.int64) * labels + label, minlength=judgments.size * labels)
+        subtopics = (relevant.reshape(judgments.size, labels) > 0).sum(axis=1).astype(np.int32)
+        judgments.kept[key] = Wanted(row, topic, label, subtopics, relevant)
+    found: Wanted = judgments.kept[key]
+    return found
+
+
+def _answers(hits: Hits, rel: float, k: int | None) -> Answers:
+    """The answers that a run gives at ranks 1 to k."""
+    rows = hits.labelled
+    kept = rows.grade >= rel if k is None else (rows.grade >= rel) & (rows.rank <= k)
+    topic, rank = rows.topic[kept], rows.rank[kept]
+    subtopic = topic.astype(np.int64) * len(hits.judgments.qrels.labels) + rows.label[kept]
+    return Answers(topic, rank, subtopic, _nth(subtopic))
+
+
+def _nth(group: Longs) -> Longs:
+    """Number the members of each group 1, 2, 3 … in the order given."""
+    order = np.argsort(group, kind="stable")
+    here = group[order]
+    start = np.flatnonzero(np.r_[True, here[1:] != here[:-1]][: len(here)])
+    nth = np.empty(len(group), np.int64)
+    nth[order] = np.arange(len(group)) - np.repeat(start, np.diff(np.r_[start, len(group)])) + 1
+    return nth
+
+
+def _total(answers: Answers, worth: Floats, size: int) -> Floats:
+    return np.asarray(np.bincount(answers.topic, weights=worth, minlength=size), np.float64)
+
+
+def _greedy(judgments: Judgments, rel: float) -> _Greedy:
+    key = ("greedy", rel)
+    if key not in judgments.kept:
+        judgments.kept[key] = _Greedy(judgments, _wanted(judgments, rel))
+    found: _Greedy = judgments.kept[key]
+    return found
+
+
+def _greedy_gains(judgments: Judgments, rel: float, alpha: float, k: int | None) -> Floats:
+    """The gain at ranks 1 to k of the greedy list, topics × ranks; fewer where there are not as many documents."""
+    key = ("greedy", rel, alpha, k)
+    if key not in judgments.kept:
+        judgments.kept[key] = _greedy(judgments, rel).gains(alpha, k)
+    gains: Floats = judgments.kept[key]
+    return gains
+
+
+def _best_totals(judgments: Judgments, rel: float, alpha: float, discount: Floats) -> Floats:
+    """The most that any list can gain, for each topic."""
+    key = ("best", rel, alpha, discount.tobytes())
+    if key not in judgments.kept:
+        totals = np.zeros(judgments.size)
+        for topic in range(judgments.size):
+            best = _greedy(judgments, rel).best(topic, alpha, discount)
+            if best is None:
+                name = judgments.qrels.topics[topic]
+                raise MeasureError(
+                    f"ideal=exact: topic {name!r} has too many lists to try; use ideal=greedy, or a lower k"
+                )
+            totals[topic] = best
+        judgments.kept[key] = totals
+    found: Floats = judgments.kept[key]
+    return found
+
+
+class _Greedy:
+    """The greedy list of all topics at once. Documents that answer the same subtopics are one heap.
+
+    Of documents that gain the same the one with the highest id comes first, as in ndeval: the choice can matter later.
+    """
+
+    def __init__(self, judgments: Judgments, wanted: Wanted) -> None:
+        first, documents = judgments.qrels.index.first, judgments.qrels.documents
+        document, which = np.unique(first[wanted.row], return_inverse=True)
+        topic = judgments.qrels.topic[document]
+        column = _columns(wanted.topic, wanted.label)
+        width = int(column.max(initial=-1)) + 1
+        covers = np.zeros((len(document), width), bool)
+        covers[which, column] = True
+        names = [documents[int(row)] for row in document]
+        place = np.empty(len(document), np.int64)
+        place[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        heap = np.unique(np.c_[topic, np.packbits(covers, axis=1)], axis=0, return_inverse=True)[1].reshape(-1)
+        order = np.lexsort((-place, heap))
+        self.place = np.r_[place[order], -1]
+        start = np.flatnonzero(np.r_[True, np.diff(heap[order]) > 0][: len(order)])
+        size = np.diff(np.r_[start, len(order)])
+        of = topic[order][start]  # the topic of each heap
+        at = _nth(of.astype(np.int64)) - 1
+        shape = (judgments.size, int(at.max(initial=-1)) + 1)
+        self.covers = np.zeros((width, *shape))
+        self.covers[:, of, at] = covers[order][start].T
+        self.next = np.full(shape, len(order))
+        self.next[of, at] = start
+        self.left = np.zeros(shape, np.int64)
+        self.left[of, at] = size
+
+    def gains(self, alpha: float, k: int | None) -> Floats:
+        """The gain at ranks 1 to k, or as far as there are documents."""
+        topics, heaps = self.left.shape
+        most = int(self.left.sum(axis=1).max(initial=0))
+        depth = most if k is None else min(k, most)
+        answer = np.zeros((topics, depth))
+        if not heaps:
+            return answer
+        every = np.arange(topics)
+        following, left = self.next.copy(), self.left.copy()
+        new = np.ones((len(self.covers), topics))  # what one more answer to each subtopic is worth
+        for rank in range(depth):
+            gain = np.zeros((topics, heaps))
+            for covers, worth in zip(self.covers, new, strict=True):  # one by one, as ndeval adds them up
+                gain += covers * worth[:, None]
+            gain[left == 0] = -1.0
+            best = gain.max(axis=1)
+            place = np.where(gain == best[:, None], self.place[np.where(left > 0, following, -1)], -2)
+            chosen = place.argmax(axis=1)
+            some = best >= 0
+            answer[:, rank] = np.where(some, best, 0.0)
+            left[every, chosen] -= some
+            following[every, chosen] += some
+            new *= np.where(some & (self.covers[:, every, chosen] > 0), 1 - alpha, 1.0)
+        return answer
+
+    def best(self, topic: int, alpha: float, discount: Floats) -> float | None:
+        """The most that a list of one topic can gain, each rank worth its discount; None if there is too much to try.
+
+        What a list gains further on depends only on how many documents it has from each heap. A document is never
+        tried while one that answers the same subtopics and more is left: to swap the two can only gain.
+        """
+        used = self.left[topic] > 0
+        covers, left = self.covers[:, topic, used].T, self.left[topic][used]
+        contains = (covers[:, None, :] >= covers[None, :, :]).all(axis=2) & (covers.sum(1)[:, None] > covers.sum(1))
+        taken, total = np.zeros((1, len(left)), np.int16), np.zeros(1)  # from each heap, by the lists of one length
+        for worth in discount[: int(left.sum())].tolist():
+            some = taken < left
+            which, heap = np.nonzero(some & ~(some @ contains))
+            if len(which) > MOST_LISTS:
+                return None
+            gain = (1 - alpha) ** (taken @ covers) @ covers.T
+            longer = taken[which]
+            longer[np.arange(len(which)), heap] += 1
+            taken, same = np.unique(longer, axis=0, return_inverse=True)
+            best = np.zeros(len(taken))
+            np.maximum.at(best, same.reshape(-1), total[which] + worth * gain[which, heap])
+            total = best
+        return float(total.max())
+
+
+def _columns(topic: Ints, label: Ints) -> Longs:
+    """The subtopics of each topic as 0, 1, 2 … in the order of their labels."""
+    pair, which = np.unique(topic.astype(np.int64) << 32 | label, return_inverse=True)
+    column: Longs = (_nth(pair >> 32) - 1)[which]
+    return column
+
+
+def _log_discount(rank: npt.ArrayLike) -> Floats:
+    return np.asarray(1 / np.log2(np.asarray(rank) + 1.0), np.float64)
+
+
+def _inverse(rank: npt.ArrayLike) -> Floats:
+    return np.asarray(1 / np.asarray(rank, np.float64), np.float64)
+
+
+def _gain(hits: Hits, rel: float, alpha: float, k: int | None, discount: Discount) -> Floats:
+    """What the answers of a run are worth: less with each answer to the same subtopic, and less further down."""
+    found = _answers(hits, rel, k)
+    return _total(found, (1 - alpha) ** (found.nth - 1.0) * discount(found.rank), hits.size)
+
+
+def _per_full_list(hits: Hits, rel: float, alpha: float, k: int, discount: Discount) -> Floats:
+    """The gain as a share of that of a list whose every document answers all subtopics."""
+    rank = np.arange(1, k + 1)
+    full = ((1 - alpha) ** (rank - 1.0) * discount(rank)).sum()
+    return ratio(_gain(hits, rel, alpha, k, discount), _wanted(hits.judgments, rel).subtopics * full)
+
+
+def _per_ideal(hits: Hits, rel: float, alpha: float, k: int | None, discount: Discount, ideal: str) -> Floats:
+    """The gain as a share of that of the ideal list."""
+    gains = _greedy_gains(hits.judgments, rel, alpha, k)
+    weight = discount(np.arange(1, gains.shape[1] + 1))
+    if ideal == "exact":
+        most = _best_totals(hits.judgments, rel, alpha, weight)
+    else:  # added up one by one: the same for a topic alone and in company, whose lists may be longer
+        most = np.cumsum(np.c_[np.zeros(hits.size), gains * weight], axis=1)[:, -1]
+    return ratio(_gain(hits, rel, alpha, k, discount), most)
+
+
+class alpha_DCG(Measure):
+    """α-DCG: discounted gain where each further document on a subtopic is worth 1 − alpha of the one before it.
+
+    The sum is divided by that of an imaginary list whose every document answers all subtopics, so that topics can be
+    averaged; ndeval divides so too (all but @1, by mistake). Use it to compare runs on the same topics when documents
+    of several meanings are wanted (the diversity task: complete coverage, no redundancy, lecture 002); not to say how
+    good a run could still become, as no real list may reach 1: that is alpha_nDCG.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "alpha_DCG@3").mean(), 4)  # (1+.5/1.585+1/2)/(2·1.44)
+    0.6302
+    """
+
+    family = "diversity"
+    formula = "Σ over ranks r ≤ k of Σ over subtopics answered of (1−α)^(answers above)/log2(r+1), over N·Σ (1−α)^(r−1)/log2(r+1)"
+    reference = CLARKE_2008
+    peers = {"ndeval": ("alpha-DCG",), "ir_measures": ("α_DCG@{k}",)}
+    needs = ("labels",)
+    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
+    rel = Real(1, "the lowest relevant grade")
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _per_full_list(hits, self.rel, self.alpha, self.k, _log_discount)
+
+
+class alpha_nDCG(Measure):
+    """α-nDCG: α-DCG divided by that of an ideal list, in which each next document adds the most.
+
+    The ideal is greedy, as in ndeval: not always the best list, so that a run can pass 1 by a little (on the topics of
+    TREC's Web track 2009 the best list gains up to 1.6 % more); `ideal=exact` takes the best list and stops where there
+    are too many to try. Without @k the ideal holds every relevant document. Use it where queries are ambiguous or have
+    several sides (lecture 002) and judgments say which side a document answers; not when subtopics differ in weight,
+    for here they count the same.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "alpha_nDCG@3").mean(), 4)  # ideal: c, b, a
+    0.9652
+    """
+
+    family = "diversity"
+    formula = "α-DCG of the run / α-DCG of the greedy ideal list, both cut at k"
+    reference = CLARKE_2008
+    peers = {"ndeval": ("alpha-nDCG",), "ir_measures": ("α_nDCG@{k}",)}
+    needs = ("labels",)
+    normalised = True
+    high = BEYOND_GREEDY
+    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
+    rel = Real(1, "the lowest relevant grade")
+    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _per_ideal(hits, self.rel, self.alpha, self.k, _log_discount, self.ideal)
+
+
+class ERR_IA(Measure):
+    """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged over them, as a share of what is possible.
+
+    A user stops at a document on their subtopic with probability alpha. As in ndeval the sum is divided by that of an
+    imaginary list whose every document answers all subtopics, so it depends on k and can sink with it. Use it when a
+    user wants one good answer to one meaning of the query; not when all sides are wanted by the same user (StRecall,
+    alpha_nDCG).
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "ERR_IA@3").mean(), 4)  # (1 + .5/2 + 1/3) / (2·1.3333)
+    0.5938
+    """
+
+    family = "diversity"
+    formula = "Σ over ranks r ≤ k of Σ over subtopics answered of (1−α)^(answers above) / r, over N·Σ (1−α)^(r−1)/r"
+    reference = CHAPELLE
+    peers = {"ndeval": ("ERR-IA",)}
+    needs = ("labels",)
+    alpha = Real(0.5, "the probability that an answer satisfies", low=0, high=1)
+    rel = Real(1, "the lowest relevant grade")
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _per_full_list(hits, self.rel, self.alpha, self.k, _inverse)
+
+
+class nERR_IA(Measure):
+    """Normalised intent-aware ERR: ERR-IA divided by that of the greedy ideal list.
+
+    The ideal is that of alpha_nDCG and a run can pass 1 by a little. Use it as ERR_IA where topics differ in how many
+    relevant documents they have; not beside values of ERR_IA.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "nERR_IA@3").mean(), 4)  # (1+1/4+1/3) / (1+1/2+1/6)
+    0.95
+    """
+
+    family = "diversity"
+    formula = "ERR-IA of the run / ERR-IA of the greedy ideal list, both cut at k"
+    reference = CLARKE_2011
+    peers = {"ndeval": ("nERR-IA",)}
+    needs = ("labels",)
+    normalised = True
+    high = BEYOND_GREEDY
+    alpha = Real(0.5, "the probability that an answer satisfies", low=0, high=1)
+    rel = Real(1, "the lowest relevant grade")
+    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _per_ideal(hits, self.rel, self.alpha, self.k, _inverse, self.ideal)
+
+
+class NRBP(Measure):
+    """Novelty- and rank-biased precision: α-DCG's gain under the patience of rank-biased precision.
+
+    A user looks for one subtopic, goes on to the next rank with probability beta, and each further answer to the same
+    subtopic is worth 1 − alpha of the one before. Divided by the most that a list could score, all subtopics in every
+    document. Use it to model ambiguous queries with users of known patience; not for deep lists: at the usual beta of
+    one half the tenth rank weighs 0.2 % of the first.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "NRBP").mean(), 4)  # .75/2 · (1 + .5/2 + 1/4)
+    0.5625
+    """
+
+    family = "diversity"
+    formula = "(1 − (1−α)·β) / N · Σ over ranks r of β^(r−1) · Σ over subtopics answered of (1−α)^(answers above)"
+    reference = CLARKE_2009
+    needs = ("labels",)
+    at = None
+    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
+    beta = Real(0.5, "the probability of going on to the next rank", low=0, high=1, open=True)
+    rel = Real(1, "the lowest relevant grade")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        total = _gain(hits, self.rel, self.alpha, None, lambda rank: self.beta ** (np.asarray(rank) - 1.0))
+        return ratio((1 - (1 - self.alpha) * self.beta) * total, _wanted(hits.judgments, self.rel).subtopics)
+
+
+class nNRBP(Measure):
+    """Normalised NRBP: novelty- and rank-biased precision divided by that of the greedy ideal list.
+
+    Use it as NRBP where topics differ in how many relevant documents they have; not beside values of NRBP. A run can
+    pass 1 by a little, as the greedy list is not always the best.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "nNRBP").mean(), 4)  # (1+1/4+1/4) / (1+1/2+1/8)
+    0.9231
+    """
+
+    family = "diversity"
+    formula = "NRBP of the run / NRBP of the greedy ideal list"
+    reference = CLARKE_2009
+    needs = ("labels",)
+    at = None
+    normalised = True
+    high = BEYOND_GREEDY
+    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
+    beta = Real(0.5, "the probability of going on to the next rank", low=0, high=1, open=True)
+    rel = Real(1, "the lowest relevant grade")
+    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _per_ideal(hits, self.rel, self.alpha, None, self._decay, self.ideal)
+
+    def _decay(self, rank: npt.ArrayLike) -> Floats:
+        return np.asarray(self.beta ** (np.asarray(rank) - 1.0), np.float64)
+
+
+class AP_IA(Measure):
+    """Intent-aware average precision: the average precision of each subtopic, averaged over the subtopics.
+
+    Use it when every meaning of the query matters and the whole list counts; not to reward novelty: the tenth document
+    on one subtopic still gains.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> round(evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "AP_IA").mean(), 4)  # (1 + 1/3) / 2
+    0.6667
+    """
+
+    family = "diversity"
+    formula = "1/N · Σ over subtopics s of AP where only the documents that answer s are relevant"
+    reference = AGRAWAL
+    peers = {"ndeval": ("MAP-IA",), "ir_measures": ("MAP_IA",)}
+    needs = ("labels",)
+    rel = Real(1, "the lowest relevant grade")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found, wanted = _answers(hits, self.rel, self.k), _wanted(hits.judgments, self.rel)
+        return ratio(
+            _total(found, found.nth / found.rank / wanted.relevant[found.subtopic], hits.size), wanted.subtopics
+        )
+
+
+class P_IA(Measure):
+    """Intent-aware precision at k: precision at k for each subtopic, averaged over the subtopics.
+
+    Use it for a first page that should serve every meaning; not to reward novelty, nor as a share: 1 is reached only
+    by documents that answer every subtopic.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "P_IA@2").mean()  # (2/2 + 0/2) / 2
+    0.5
+    """
+
+    family = "diversity"
+    formula = "1/(N·k) · Σ over ranks r ≤ k of the subtopics that the document at r answers"
+    reference = AGRAWAL
+    peers = {"ndeval": ("P-IA",)}
+    needs = ("labels",)
+    rel = Real(1, "the lowest relevant grade")
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found = _answers(hits, self.rel, self.k)
+        return (
+            ratio(_total(found, np.ones(len(found.topic)), hits.size), _wanted(hits.judgments, self.rel).subtopics)
+            / self.k
+        )
+
+
+class StRecall(Measure):
+    """Subtopic recall: the share of the subtopics that the first k documents answer.
+
+    Use it to see coverage alone (lecture 002: together the pages should cover the query completely); not to compare
+    orders within the first k, to which it is blind.
+
+    >>> from cranfield import evaluate
+    >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
+    >>> evaluate(qrels, {"q": {"a": 3, "b": 2, "c": 1}}, "StRecall@2").mean()
+    0.5
+    """
+
+    family = "diversity"
+    formula = "subtopics answered at ranks 1…k / N subtopics with a relevant document"
+    reference = "Zhai, Cohen & Lafferty (2003), Beyond independent relevance, SIGIR"
+    peers = {"ndeval": ("strec",), "papers": ("S-recall", "SRecall", "I-rec")}
+    needs = ("labels",)
+    normalised = True
+    rel = Real(1, "the lowest relevant grade")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found = _answers(hits, self.rel, self.k)
+        return ratio(_total(found, (found.nth == 1) * 1.0, hits.size), _wanted(hits.judgments, self.rel).subtopics)

@@ -1,0 +1,467 @@
+"""Fairness and aspects beyond relevance: who gets the attention, and can the reader use what is found?
+
+A run is one fixed ranking, that is a stochastic policy which always shows the same list. Exposure is
+compared with that of an ideal policy, under which documents of the same grade take turns. Documents
+of the qrels that were not returned get no exposure, those returned without a judgment deserve none.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cranfield.hits import ratio
+from cranfield.kernels import decode
+from cranfield.measures.measure import Choice, Depth, Measure, Real
+
+if TYPE_CHECKING:
+    from cranfield.hits import Hits, Judgments
+    from cranfield.kernels.table import Floats, Ints
+
+    Longs = npt.NDArray[np.int64]
+
+DIAZ = "Diaz, Mitra, Ekstrand, Biega & Carterette (2020), Evaluating stochastic rankings with expected exposure, CIKM"
+AWRF_SOURCE = (
+    "Sapiezynski, Zeng, Robertson et al. (2019), Quantifying the impact of user attention on fair group representation"
+)
+ZUCCON = "Zuccon (2016), Understandability biased evaluation for information retrieval, ECIR"
+PALOTTI = (
+    "Palotti, Zuccon & Hanbury (2018), MM: a new framework for multidimensional evaluation of search engines, CIKM"
+)
+
+
+class _Browsing(NamedTuple):
+    """How a user goes down the list: on to the next rank with probability p, and with 1 − u past a relevant document."""
+
+    p: float
+    u: float  # 0 in the model of rank-biased precision
+    rel: float
+
+    def exposure(self, place: npt.NDArray[np.integer], relevant_above: npt.NDArray[np.integer]) -> Floats:
+        """The probability of being looked at, at places counted from 0."""
+        return np.asarray(self.p ** place.astype(float) * (1 - self.u) ** relevant_above.astype(float), np.float64)
+
+    def targets(self, judgments: Judgments) -> Floats:
+        """The exposure that each row of the qrels' index deserves: the mean over the places that its grade takes up."""
+        key = ("exposure", self)
+        if key not in judgments.kept:
+            order = np.lexsort((-judgments.grade, judgments.topic))
+            order = order[judgments.grade[order] >= 0]
+            topic, grade = judgments.topic[order], judgments.grade[order]
+            counts = np.bincount(topic, minlength=judgments.size)
+            place = np.arange(len(topic)) - (np.cumsum(counts) - counts)[topic]
+            at_place = self.exposure(place, np.minimum(place, judgments.relevant(self.rel)[topic]))
+            changes = (topic[1:] != topic[:-1]) | (grade[1:] != grade[:-1])
+            level = np.cumsum(np.r_[False, changes][: len(topic)])
+            mean = np.bincount(level, weights=at_place) / np.maximum(np.bincount(level), 1)
+            target = np.zeros(len(judgments.of_row))
+            target[judgments.row[order]] = mean[level]
+            judgments.kept[key] = target
+        found: Floats = judgments.kept[key]
+        return found
+
+    def of_hits(self, hits: Hits) -> Floats:
+        """The exposure that a run gives to each hit."""
+        return self.exposure(hits.rank - 1, hits.above(hits.relevant(self.rel)))
+
+
+def _browsing(measure: Measure) -> _Browsing:
+    given = measure.values
+    return _Browsing(given["p"], given["u"] if given["model"] == "gerr" else 0.0, given["rel"])
+
+
+def _disparity(hits: Hits, user: _Browsing) -> Floats:
+    """Σ of squared exposures over every document returned: a geometric series between two relevant documents."""
+    found = hits.relevant(user.rel)
+    past = (1 - user.u) ** 2
+    before = np.where(found.nth > 1, np.r_[0, found.rank[:-1]][: len(found)], 0)
+    last = np.zeros(hits.size, np.int64)
+    last[found.topic] = found.rank  # the deepest one stays
+    square = user.p**2
+    upto = found.sum(past ** (found.nth - 1.0) * (square**before - square ** found.rank.astype(float)))
+    after = past ** found.count().astype(float) * (square**last - square ** hits.retrieved.astype(float))
+    return np.asarray((upto + after) / (1 - square), np.float64)
+
+
+def _shared(hits: Hits, user: _Browsing) -> Floats:
+    """Σ of exposure × deserved exposure over the judged documents returned."""
+    seen = hits.judged()
+    above = seen.above(hits.relevant(user.rel))
+    return seen.sum(user.exposure(seen.rank - 1, above) * user.targets(hits.judgments)[seen.row])
+
+
+def _deserved(judgments: Judgments, user: _Browsing) -> Floats:
+    """Σ of squared deserved exposures."""
+    squares = user.targets(judgments)[judgments.row] ** 2
+    return np.asarray(np.bincount(judgments.topic, weights=squares, minlength=judgments.size), np.float64)
+
+
+class _Exposure(Measure):
+    """The parameters that measures of expected exposure share."""
+
+    at = None
+    high = math.inf
+    ideal_is_best = False
+    monotone = False
+    model = Choice(
+        "rbp", "how users browse: on with probability p (rbp), less often past relevant documents (gerr)", "gerr"
+    )
+    p = Real(0.5, "the probability of going on to the next rank (patience)", low=0, high=1, open=True)
+    u = Real(0.5, "the probability of stopping at a relevant document (gerr)", low=0, high=1)
+    rel = Real(1, "the lowest relevant grade")
+
+
+class EE_D(_Exposure):
+    """Expected exposure disparity: the sum of squared exposures; how unevenly attention falls on documents.
+
+    Lower is fairer. One fixed list has the highest disparity there is; only a system that varies its order can lower
+    it. Use it with EE_R to place a system between even and accurate exposure; not alone: an empty list scores 0. The
+    lectures name fairness among the goals beyond relevance (003).
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 2, "b": 1}}, "EE_D").mean()  # 1² + 0.5²
+    1.25
+    """
+
+    family = "fairness"
+    formula = "Σ over documents of ε²,  ε = p^(r−1) at rank r (gerr: · (1−u)^(relevant documents above))"
+    reference = DIAZ
+    peers = {"expeval": ("EE-D",)}
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _disparity(hits, _browsing(self))
+
+
+class EE_R(_Exposure):
+    """Expected exposure relevance: how far exposure goes where it is deserved.
+
+    The deserved exposure ε* of a document is what it gets when documents of higher grades stand above it and those of
+    its own grade take turns. Higher is better. Use it with EE_D; not to compare topics, since the most that can be
+    reached depends on their judgments.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1, "b": 1, "c": 0}}, {"q": {"c": 3, "a": 2}}, "EE_R").mean()  # 1·¼ + ½·¾
+    0.625
+    """
+
+    family = "fairness"
+    formula = "Σ over judged documents of ε·ε*,  ε* = mean of ε over the ideal ranks of the document's grade"
+    reference = DIAZ
+    peers = {"expeval": ("EE-R",)}
+    monotone = True
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        return _shared(hits, _browsing(self))
+
+
+class EE_L(_Exposure):
+    """Expected exposure loss: the squared distance between the exposure that documents get and that they deserve.
+
+    Lower is better, and 0 is equal exposure for equal grades. A fixed list cannot reach 0 when two documents share a
+    grade. Judged documents of grade 0 deserve what the relevant ones leave, unjudged ones nothing. Use it to ask
+    whether equally good documents are treated alike; not to judge relevance alone (nDCG), nor groups (GroupEE_L).
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 2, "b": 1}}, "EE_L").mean()  # (1 − ¾)² + (½ − ¾)²
+    0.125
+    """
+
+    family = "fairness"
+    formula = "Σ over documents of (ε − ε*)² = EE-D − 2·EE-R + Σ ε*²"
+    reference = DIAZ
+    peers = {"expeval": ("EE-L",)}
+    empty_is_zero = False
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        user = _browsing(self)
+        return np.maximum(_disparity(hits, user) - 2 * _shared(hits, user) + _deserved(hits.judgments, user), 0.0)
+
+
+# groups of documents
+
+
+def _members(judgments: Judgments) -> tuple[Longs, Longs, Floats, int]:
+    """Row of the qrels' index, group and share, for each judged document and group; and the number of groups."""
+    if "groups" not in judgments.kept:
+        known, numbers = judgments.extras.groups or {}, _numbers(judgments)
+        rows: list[tuple[int, int, float]] = []
+        for row in judgments.row.tolist():
+            labels = known.get(decode(judgments.qrels.documents[row]), {})
+            rows += [(row, numbers[group], share) for group, share in labels.items()]
+        row, group, share = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
+        judgments.kept["groups"] = row.astype(np.int64), group.astype(np.int64), share.astype(np.float64), len(numbers)
+    found: tuple[Longs, Longs, Floats, int] = judgments.kept["groups"]
+    return found
+
+
+def _numbers(judgments: Judgments) -> dict[str, int]:
+    """The groups, numbered in the order of their names."""
+    if "group numbers" not in judgments.kept:
+        known = judgments.extras.groups or {}
+        names = sorted({group for labels in known.values() for group in labels})
+        judgments.kept["group numbers"] = {name: i for i, name in enumerate(names)}
+    found: dict[str, int] = judgments.kept["group numbers"]
+    return found
+
+
+def _by_group(judgments: Judgments, row: npt.NDArray[np.integer], exposure: Floats) -> Floats:
+    """What the groups of these judged documents get together, topics × groups."""
+    at_row = np.zeros(len(judgments.of_row))
+    at_row[row] = exposure
+    member, group, share, groups = _members(judgments)
+    place = judgments.qrels.topic[member].astype(np.int64) * groups + group
+    total = np.bincount(place, weights=at_row[member] * share, minlength=judgments.size * groups)
+    return np.asarray(total.reshape(judgments.size, groups), np.float64)
+
+
+def _group_exposure(hits: Hits, user: _Browsing) -> tuple[Floats, Floats]:
+    """The exposure that each group's relevant documents get and deserve, topics × groups."""
+    judgments, found = hits.judgments, hits.relevant(user.rel)
+    given = _by_group(judgments, found.row, user.of_hits(found))
+    relevant = judgments.row[judgments.grade >= user.rel]
+    return given, _by_group(judgments, relevant, user.targets(judgments)[relevant])
+
+
+class GroupEE_D(_Exposure):
+    """Group exposure disparity: the sum over groups of the squared exposure that their relevant documents get.
+
+    Lower is more even. Use it with GroupEE_R; not alone, as an empty list scores 0.
+
+    >>> from cranfield import Extras, evaluate
+    >>> extras = Extras(groups={"a": {"x": 1}, "b": {"y": 1}, "c": {"y": 1}})
+    >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 1, "c": 1}}, run, "GroupEE_D", extras=extras).mean()  # 1² + (½ + ¼)²
+    1.5625
+    """
+
+    family = "fairness"
+    formula = "Σ over groups of E²,  E = Σ over the group's relevant documents of ε · share"
+    reference = DIAZ
+    needs = ("groups",)
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        given, _ = _group_exposure(hits, _browsing(self))
+        return np.asarray((given**2).sum(axis=1), np.float64)
+
+
+class GroupEE_R(_Exposure):
+    """Group exposure relevance: how far the exposure of groups goes where it is deserved.
+
+    Use it with GroupEE_D; not to compare topics, since the most that can be reached depends on their judgments.
+
+    >>> from cranfield import Extras, evaluate
+    >>> extras = Extras(groups={"a": {"x": 1}, "b": {"y": 1}})
+    >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 2, "b": 1}}, "GroupEE_R", extras=extras).mean()  # 1·¾ + ½·¾
+    1.125
+    """
+
+    family = "fairness"
+    formula = "Σ over groups of E·E*,  E* = Σ over the group's relevant documents of ε* · share"
+    reference = DIAZ
+    needs = ("groups",)
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        given, deserved = _group_exposure(hits, _browsing(self))
+        return np.asarray((given * deserved).sum(axis=1), np.float64)
+
+
+class GroupEE_L(_Exposure):
+    """Group exposure loss: the squared distance between the exposure that groups get and that they deserve.
+
+    Lower is better; 0 when every group gets what its relevant documents deserve, however these are ordered inside
+    the group. Use it to ask whether groups of authors or sources are treated alike at equal relevance; not with a
+    handful of relevant documents, where one rank decides.
+
+    >>> from cranfield import Extras, evaluate
+    >>> extras = Extras(groups={"a": {"x": 1}, "b": {"y": 1}})
+    >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 2, "b": 1}}, "GroupEE_L", extras=extras).mean()  # 2 · ¼²
+    0.125
+    """
+
+    family = "fairness"
+    formula = "Σ over groups of (E − E*)²"
+    reference = DIAZ
+    needs = ("groups",)
+    empty_is_zero = False
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        given, deserved = _group_exposure(hits, _browsing(self))
+        return np.asarray(((given - deserved) ** 2).sum(axis=1), np.float64)
+
+
+class AWRF(Measure):
+    """Attention-weighted rank fairness: how close the groups' shares of attention come to their target shares.
+
+    1 is perfectly fair. Attention falls with rank: `log` is 1 / log2(max(r, 2)), the weight of TREC's Fair Ranking
+    tracks; `dcg` 1 / log2(r + 1); `geometric` p^(r − 1). A document in several groups is split among them; one without
+    a known group takes up its rank and is left out. The target is the mix among the topic's `relevant` documents or
+    `uniform` over all groups. `js` is the Jensen-Shannon divergence in nats as those tracks compute it, so that the
+    worst score is 1 − ln 2 = 0.307; in bits (`js2`) and by half the absolute differences (`absolute`) it is 0. Use it
+    for fairness to groups whatever the relevance, next to a measure of relevance (the tracks multiply it by nDCG); not
+    alone, for irrelevant documents can be shown fairly too.
+
+    >>> from cranfield import Extras, evaluate
+    >>> extras = Extras(groups={"a": {"x": 1}, "b": {"y": 1}, "c": {"y": 1}})
+    >>> scores = evaluate(
+    ...     {"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "b": 2}}, "AWRF AWRF(attention=dcg, distance=absolute)", extras=extras
+    ... )
+    >>> [round(value, 4) for value in scores.summary[0].tolist()]  # ½ : ½ and 0.6131 : 0.3869
+    [1.0, 0.8869]
+    """
+
+    family = "fairness"
+    formula = "1 − distance(shares, target),  share of group g = Σ attention(r)·share of g at r / Σ attention(r)"
+    reference = AWRF_SOURCE
+    peers = {"fair-trec": ("awrf",)}
+    needs = ("groups",)
+    ideal_is_best = False
+    monotone = False
+    attention = Choice("log", "how attention falls with rank", "dcg", "geometric")
+    target = Choice("relevant", "the shares that groups should get", "uniform")
+    distance = Choice("js", "how shares are compared", "js2", "absolute")
+    p = Real(0.5, "the probability of going on to the next rank (attention=geometric)", low=0, high=1, open=True)
+    rel = Real(1, "the lowest relevant grade (target=relevant)")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        shares, targets = _as_shares(self._attended(hits)), _as_shares(self._targets(hits.judgments))
+        both = (shares.sum(axis=1) > 0) & (targets.sum(axis=1) > 0)
+        return np.where(both, np.clip(1 - self._distance(shares, targets), 0, 1), 0.0)
+
+    def _attended(self, hits: Hits) -> Floats:
+        """The attention that each group gets, topics × groups."""
+        listing, known, numbers = hits.listing, hits.judgments.extras.groups or {}, _numbers(hits.judgments)
+        weight = self._weight(listing.rank)
+        total = np.zeros((hits.size, len(numbers)))
+        for i in np.flatnonzero(listing.rank <= (self.k or math.inf)).tolist():
+            labels = known.get(listing.documents[i])
+            whole = sum(labels.values()) if labels else 0
+            if labels and whole > 0:
+                for group, share in labels.items():
+                    total[listing.topic[i], numbers[group]] += weight[i] * share / whole
+        return total
+
+    def _weight(self, rank: Ints) -> Floats:
+        if self.attention == "geometric":
+            return np.asarray(self.p ** (rank - 1.0), np.float64)
+        return np.asarray(1 / np.log2(np.maximum(rank, 2) if self.attention == "log" else rank + 1.0), np.float64)
+
+    def _targets(self, judgments: Judgments) -> Floats:
+        """What each group should get, topics × groups, before it is made to add up to 1."""
+        if self.target == "uniform":
+            return np.ones((judgments.size, len(_numbers(judgments))))
+        member, _, share, _ = _members(judgments)
+        whole = np.bincount(member, weights=share, minlength=len(judgments.of_row))
+        relevant = judgments.row[(judgments.grade >= self.rel) & (whole[judgments.row] > 0)]
+        return _by_group(judgments, relevant, 1 / whole[relevant])
+
+    def _distance(self, shares: Floats, targets: Floats) -> Floats:
+        if self.distance == "absolute":
+            return np.asarray(np.abs(shares - targets).sum(axis=1) / 2, np.float64)
+        middle = (shares + targets) / 2
+        nats = (_divergence(shares, middle) + _divergence(targets, middle)) / 2
+        return nats if self.distance == "js" else nats / math.log(2)
+
+
+def _as_shares(weight: Floats) -> Floats:
+    return ratio(weight, weight.sum(axis=1, keepdims=True))
+
+
+def _divergence(shares: Floats, other: Floats) -> Floats:
+    """Kullback-Leibler divergence, row by row; a share of 0 adds nothing."""
+    logs = np.log(np.where(shares > 0, ratio(shares, other), 1.0))
+    return np.asarray((shares * logs).sum(axis=1), np.float64)
+
+
+# a second aspect of relevance
+
+
+def _worth(measure: Measure, judgments: Judgments) -> Floats:
+    """What each row of the qrels' index is worth for the second aspect, from 0 to 1; 0 where that was not judged."""
+    binary, top = measure.values["worth"] == "binary", measure.values["max"]
+    key = ("aspect", binary, top)
+    if key not in judgments.kept:
+        known, topics, names = judgments.extras.aspect or {}, judgments.qrels.topics, judgments.qrels.documents
+        grade = np.zeros(len(judgments.of_row))
+        for row, topic in zip(judgments.row.tolist(), judgments.topic.tolist(), strict=True):
+            grade[row] = known.get(topics[topic], {}).get(decode(names[row]), 0.0)
+        judgments.kept[key] = (grade >= top).astype(np.float64) if binary else np.clip(grade / top, 0, 1)
+    found: Floats = judgments.kept[key]
+    return found
+
+
+class uRBP(Measure):
+    """Understandability-biased RBP: rank-biased precision where a relevant document counts as far as it is understood.
+
+    A second file of judgments grades the other aspect (understandability, trust, quality …); a grade of `max` is worth
+    1, `worth=graded` takes grade / max, `worth=binary` nothing below max. What has no such grade is worth 0. Use it
+    when a relevant document that its reader cannot use should not count (003: quality, credibility and effort
+    beyond relevance); not when the second aspect was judged for few documents only.
+
+    >>> from cranfield import Extras, evaluate
+    >>> extras = Extras(aspect={"q": {"a": 1, "b": 0.5}})
+    >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 2, "b": 1}}, "uRBP(p=0.5)", extras=extras).mean()  # ½·1 + ¼·½
+    0.625
+    """
+
+    family = "multi-aspect"
+    formula = "(1 − p) · Σ over relevant documents at ranks r of p^(r − 1) · worth of the second aspect"
+    reference = ZUCCON
+    peers = {"trectools": ("urbp",), "papers": ("uRBPgr",)}
+    needs = ("aspect",)
+    p = Real(0.8, "the probability of going on to the next rank", low=0, high=1, open=True)
+    rel = Real(1, "the lowest relevant grade")
+    worth = Choice("graded", "what a grade of the second aspect is worth: grade / max, or 1 from max on", "binary")
+    max = Real(1, "the grade of the second aspect that is worth 1", low=0, open=True)
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found = hits.top(self.k).relevant(self.rel)
+        return (1 - self.p) * found.sum(_worth(self, hits.judgments)[found.row] * self.p ** (found.rank - 1.0))
+
+
+class uBpref(Measure):
+    """Understandability-biased bpref: binary preference where a relevant document counts as far as it is understood.
+
+    The second aspect is read as for uRBP. Judged nonrelevant documents count against those below them whether or not
+    their second aspect was judged (trectools passes over those that were not). Use it like Bpref where judgments are
+    incomplete; not when the second aspect was judged for few documents only.
+
+    >>> from cranfield import Extras, evaluate
+    >>> extras = Extras(aspect={"q": {"a": 1, "c": 0.5}})
+    >>> run = {"q": {"a": 4, "x": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, run, "uBpref", extras=extras).mean()  # (1·1 + ½·½) / 2
+    0.625
+    """
+
+    family = "multi-aspect"
+    formula = (
+        "1/R · Σ over relevant documents found of (1 − min(n, R) / min(N, R)) · worth, n of N judged nonrelevant above"
+    )
+    reference = PALOTTI
+    peers = {"trectools": ("ubpref",)}
+    needs = ("aspect",)
+    at = None
+    rel = Real(1, "the lowest relevant grade")
+    worth = Choice("graded", "what a grade of the second aspect is worth: grade / max, or 1 from max on", "binary")
+    max = Real(1, "the grade of the second aspect that is worth 1", low=0, open=True)
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
+        grade, relevant = hits.judgments.grade, hits.n_relevant(self.rel)
+        bound = np.minimum(hits.judgments.count((grade >= 0) & (grade < self.rel)), relevant)[found.topic]
+        above = np.minimum(found.above(wrong), relevant[found.topic])
+        worth = _worth(self, hits.judgments)[found.row]
+        return ratio(found.sum((1 - ratio(above, bound)) * worth), relevant)

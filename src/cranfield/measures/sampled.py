@@ -1,0 +1,123 @@
+"""Average precision estimated from judgments of a sample: documents were drawn by strata, or with known probabilities.
+
+Both measures read what the five-column qrels `prels` and `strata` say of the sampling. A document
+judged for certain has the probability 1; one of which nothing is said counts as such.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.hits import ratio
+from cranfield.measures.measure import Choice, Depth, Measure, Real
+
+if TYPE_CHECKING:
+    from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats
+
+RELEVANT, SEEN = 1e-5, 3e-5  # sample_eval's smoothing of relevant / sampled
+
+
+class statAP(Measure):
+    """Statistical average precision: AP estimated from documents that were sampled with known, unequal probabilities.
+
+    Each sampled relevant document stands for as many as it takes to make up for those not drawn: 1 / probability. The
+    estimate can pass 1. Use it with qrels of the Million Query track and its like (`prels`); not with pooled qrels,
+    where it is AP. Lectures 000 and 002 describe pooling, the sample that this one refines.
+
+    >>> from cranfield import Extras, evaluate
+    >>> sampled = {("q", "a"): (1.0, ""), ("q", "c"): (0.5, "")}
+    >>> run, qrels = {"q": {"a": 3, "b": 2, "c": 1}}, {"q": {"a": 1, "c": 1}}
+    >>> round(evaluate(qrels, run, "statAP", extras=Extras(probabilities=sampled)).mean(), 4)
+    0.7778
+    """
+
+    family = "average precision"
+    formula = (
+        "Σ over relevant documents found of (1 + Σ above of 1/π) / rank / π, over Σ over relevant documents of 1/π"
+    )
+    reference = "Aslam & Pavlu (2007), A practical sampling strategy for efficient retrieval evaluation"
+    peers = {"statAP_MQ_eval": ("statMAP",)}
+    needs = ("probabilities",)
+    high = np.inf
+    ideal_is_best = False
+    monotone = False
+    rel = Real(1, "the lowest relevant grade")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        judgments = hits.judgments
+        stands_for = 1 / judgments.sampled[0]
+        found = hits.top(self.k).relevant(self.rel)
+        weight = stands_for[found.row]
+        precision = (1 + found.running_sum(weight) - weight) / found.rank
+        relevant = judgments.grade >= self.rel
+        every = np.bincount(judgments.topic[relevant], stands_for[judgments.row[relevant]], judgments.size)
+        return ratio(found.sum(precision * weight), every)
+
+
+class xinfAP(Measure):
+    """Extended inferred average precision: AP estimated from a pool whose strata were sampled at different rates.
+
+    A negative grade marks a document that is in the pool and was not drawn. Precision above a relevant document is
+    estimated stratum by stratum from the documents drawn above it, and each relevant document drawn stands for its
+    share of the stratum. Use it with qrels that name strata (`strata`, as NIST's sample_eval reads them); not where
+    strata are unknown: that is infAP. sample_eval prints it as infAP, looks at 1000 ranks and never divides by more:
+    `xinfAP(divide=cut)@1000`. Lectures 000 and 002 describe pooling, which this makes cheaper.
+
+    >>> from cranfield import Extras, evaluate
+    >>> strata = {("q", "a"): (1.0, "top"), ("q", "b"): (0.5, "rest"), ("q", "c"): (0.5, "rest")}
+    >>> run, qrels = {"q": {"a": 3, "b": 2, "c": 1}}, {"q": {"a": 1, "b": -1, "c": 1}}
+    >>> round(evaluate(qrels, run, "xinfAP", extras=Extras(probabilities=strata)).mean(), 4)
+    0.8518
+    """
+
+    family = "average precision"
+    formula = (
+        "1/R · Σ over strata s of N(s)/n(s) · Σ over relevant documents of s at rank r of "
+        "(1 + Σ over strata t of pooled above · (relevant above + ε) / (drawn above + 3ε)) / r,  "
+        "R = Σ over s of N(s)/n(s) · relevant"
+    )
+    reference = (
+        "Yilmaz, Kanoulas & Aslam (2008), A simple and efficient sampling method for estimating AP and NDCG, SIGIR"
+    )
+    needs = ("probabilities",)
+    high = np.inf
+    ideal_is_best = False
+    monotone = False
+    rel = Real(1, "the lowest relevant grade")
+    divide = Choice("relevant", "over how many documents it averages: all, or no more than k", "cut")
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        """One value a topic."""
+        seen = hits.top(self.k)
+        found = seen.relevant(self.rel)
+        stratum = hits.judgments.sampled[1]
+        above = np.ones(len(found))
+        for s in np.unique(stratum[seen.row]):
+            pooled = seen.where(stratum[seen.row] == s)
+            relevant, drawn = found.above(pooled.relevant(self.rel)), found.above(pooled.judged())
+            above += found.above(pooled) * (relevant + RELEVANT) / (drawn + SEEN)
+        stands_for = self._stands_for(hits)
+        judgments = hits.judgments
+        wanted = judgments.grade >= self.rel
+        every = np.bincount(judgments.topic[wanted], stands_for[judgments.row[wanted]], judgments.size)
+        if self.divide == "cut" and self.k is not None:
+            every = np.minimum(every, self.k)
+        return ratio(found.sum(stands_for[found.row] * above / found.rank), every)
+
+    def _stands_for(self, hits: Hits) -> Floats:
+        """For each row of the index, how many documents of its stratum each one drawn stands for."""
+        judgments = hits.judgments
+        stratum = judgments.sampled[1]
+        many = int(stratum.max(initial=0)) + 1
+        place = judgments.topic.astype(np.int64) * many + stratum[judgments.row]
+        pooled = np.bincount(place, minlength=judgments.size * many)
+        drawn = np.bincount(place[judgments.grade >= 0], minlength=judgments.size * many)
+        answer = np.zeros(len(stratum))
+        answer[judgments.row] = ratio(pooled, drawn)[place]
+        return answer

@@ -1,0 +1,211 @@
+"""What other programs do: a preset is a program's conventions plus the parameters it gives to measures.
+
+Plain data, so that the same table drives `--as`, `explain --as all` and the documentation. A measure
+that a program lacks is None there. docs/explain.md says how each was found out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cranfield.conventions import PRESETS, Conventions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cranfield.measures import Measure
+
+__all__ = ["PEERS", "Peer", "Rule", "as_peer", "in_order_given"]
+
+HIGHEST = "highest"  # stands for the highest grade of the judgments
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one program computes one measure: the parameters it fixes, and where it leaves its own conventions."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    conventions: Mapping[str, Any] = field(default_factory=dict)
+    only_cut: bool = False  # the other conventions are those of the measure with a cut-off only
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A program: conventions, and the measures it has. `spelling` is its name in `Measure.peers`, which name more."""
+
+    conventions: Conventions
+    rules: Mapping[str, Rule] | None = None  # None: a convention of ours, which goes with every measure
+    spelling: str = ""
+    note: str = ""
+    lacks: tuple[str, ...] = ()  # measures that only another version of it has
+
+    def rule(self, measure: Measure) -> Rule | None:
+        """How it computes a measure; None if it has no such measure."""
+        if self.rules is None:
+            return Rule()
+        if measure.name in self.rules:
+            return self.rules[measure.name]
+        has = self.spelling in measure.peers and measure.name not in self.lacks
+        return Rule() if has else None
+
+    def conventions_for(self, measure: Measure) -> Conventions:
+        """Its conventions where it computes this measure."""
+        rule = self.rule(measure)
+        if rule is None or (rule.only_cut and measure.values.get("k") is None):
+            return self.conventions
+        return replace(self.conventions, **rule.conventions)
+
+    def measure(self, given: Measure, highest: float) -> Measure | None:
+        """The measure as it computes it; `highest` is the highest grade of the judgments."""
+        rule = self.rule(given)
+        if rule is None:
+            return None
+        fixed = {key: highest if value == HIGHEST else value for key, value in rule.parameters.items()}
+        if all(given.values.get(key) == value for key, value in fixed.items()):
+            return given
+        changed = type(given)(**{**given.values, **fixed})
+        changed.aggregate = given.aggregate
+        return changed
+
+
+SIGNED = {"gain": "signed-exp2"}
+BY_ID_ASCENDING = {"ties": "document-ascending", "scores": "double"}
+AS_GIVEN = {"ties": "input-order"}
+
+SHARED = ("AP", "Bpref", "infAP", "IPrec", "nDCG", "P", "R", "RR", "Rprec", "SetAP", "SetF", "SetP", "SetR", "Success")
+TREC_EVAL = {name: Rule() for name in (*SHARED, "NumQ", "NumRel", "NumRelRet", "NumRet")}
+
+PEERS: dict[str, Peer] = {
+    "trec_eval-9": Peer(
+        PRESETS["trec_eval-9"],
+        TREC_EVAL | {"IPrec": Rule({"level": "trec_eval-9"}), "11pt": Rule({"level": "trec_eval-9"})},
+        "trec_eval",
+        lacks=("DCG", "IdealDCG", "RBP", "RBPresidual", "Unjudged"),
+    ),
+    "trec_eval-10": Peer(
+        PRESETS["trec_eval-10"],
+        TREC_EVAL
+        | {
+            "IPrec": Rule({"level": "trec_eval-10"}),
+            "11pt": Rule({"level": "trec_eval-10"}),
+            "RBP": Rule({"gain": "topic"}),
+        },
+        "trec_eval",
+    ),
+    "trec_eval-ndcg": Peer(PRESETS["trec_eval-ndcg"], {"nDCG": Rule({"ideal": "all", "k": None})}),
+    "gdeval": Peer(
+        PRESETS["gdeval"],
+        {"nDCG": Rule({"gain": "exp2"}), "ERR": Rule({"max": 4})},
+        note="prints 5 decimals",
+    ),
+    "ir_measures": Peer(
+        PRESETS["ir_measures"],
+        TREC_EVAL
+        | {
+            "ERR": Rule({"max": 4}, {"scores": "double"}),
+            "RBP": Rule({"gain": "binary"}, {"ties": "input-order", "scores": "double"}),
+            "RR": Rule(conventions=BY_ID_ASCENDING, only_cut=True),
+            "Judged": Rule(conventions=BY_ID_ASCENDING | {"negative": "irrelevant"}),
+        },
+        "ir_measures",
+    ),
+    "ranx": Peer(
+        PRESETS["ranx"], {"RBP": Rule({"gain": "grade", "max": 1})}, "ranx", "the order of many ties is undefined"
+    ),
+    "scikit-learn": Peer(
+        PRESETS["scikit-learn"],
+        {"nDCG": Rule(), "DCG": Rule()},
+        note="itself takes the ideal from the documents passed and refuses negative grades",
+    ),
+    "torchmetrics": Peer(
+        PRESETS["torchmetrics"],
+        {
+            "nDCG": Rule(note="itself takes the ideal from the documents passed and refuses negative grades"),
+            "AP": Rule({"divide": "found"}, AS_GIVEN),
+            "P": Rule(conventions=AS_GIVEN),
+            "R": Rule(conventions=AS_GIVEN),
+            "RR": Rule(conventions=AS_GIVEN),
+            "Rprec": Rule(conventions=AS_GIVEN),
+            "Success": Rule(conventions=AS_GIVEN),
+        },
+    ),
+    "beir": Peer(
+        PRESETS["beir"],
+        {
+            "nDCG": Rule(),
+            "AP": Rule(),
+            "R": Rule(),
+            "P": Rule(),
+            "RR": Rule(conventions=AS_GIVEN),
+            "Success": Rule(conventions=AS_GIVEN),
+        },
+        note="prints 5 decimals",
+    ),
+    "elasticsearch": Peer(
+        PRESETS["elasticsearch"],
+        {
+            "nDCG": Rule({**SIGNED, "ideal": "hits"}),
+            "DCG": Rule(SIGNED),
+            "P": Rule({"divide": "returned"}),
+            "R": Rule(),
+            "RR": Rule(),
+            "ERR": Rule(note="the highest grade must be given"),
+        },
+    ),
+    "opensearch": Peer(
+        PRESETS["opensearch"],
+        {
+            "nDCG": Rule({**SIGNED, "ideal": "cut"}),
+            "DCG": Rule(SIGNED),
+            "AP": Rule({"divide": "relevant"}),
+            "P": Rule({"divide": "returned"}),
+            "R": Rule(),
+            "RR": Rule(),
+        },
+        note="then rounds each topic to 2 decimals",
+    ),
+    "quepid": Peer(
+        PRESETS["quepid"],
+        {
+            "nDCG": Rule({**SIGNED, "ideal": "all"}, note="the ideal holds every rated document"),
+            "DCG": Rule(SIGNED),
+            "CG": Rule({"gain": "signed"}),
+            "AP": Rule({"divide": "relevant"}),
+            "P": Rule({"divide": "returned"}),
+            "RR": Rule(),
+            "ERR": Rule({"max": 3}),
+        },
+    ),
+    "quepid-cut": Peer(PRESETS["quepid-cut"], {"nDCG": Rule({**SIGNED, "ideal": "cut"}, note="its scorer NDCG_CUT")}),
+    "ntcireval": Peer(
+        PRESETS["ntcireval"],
+        {
+            "nDCG": Rule({"discount": "jk", "base": 2}),
+            "AP": Rule(),
+            "RR": Rule(),
+            "P": Rule(),
+            "Success": Rule(),
+            "RBP": Rule({"gain": "grade", "max": HIGHEST}),
+            "ERR": Rule({"stop": "linear", "max": HIGHEST}),
+        },
+        "ntcireval",
+        "reads lists without scores",
+    ),
+    "insertion-order": Peer(PRESETS["insertion-order"]),
+}
+
+
+def as_peer(preset: object, measures: dict[str, Measure], highest: float) -> dict[str, Measure]:
+    """The measures with a preset's parameters, under the names they were given; those it lacks stay as they are."""
+    peer = PEERS.get(preset) if isinstance(preset, str) else None
+    if peer is None:
+        return measures
+    return {name: peer.measure(given, highest) or given for name, given in measures.items()}
+
+
+def in_order_given(preset: str, measures: Mapping[str, Measure]) -> frozenset[Measure]:
+    """The measures for which a program that averages over ties elsewhere keeps the order given."""
+    rules = {given: PEERS[preset].rule(given) for given in measures.values()} if preset in PEERS else {}
+    return frozenset(given for given, rule in rules.items() if rule and rule.conventions.get("ties") == "input-order")

@@ -1,0 +1,3 @@
+"""Reports: what was computed elsewhere, for people to look at. Nothing is computed here."""
+
+from __future__ import annotations

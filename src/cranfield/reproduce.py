@@ -1,0 +1,398 @@
+"""Did a reproduction succeed? From the order of documents over the scores to the effect that was claimed.
+
+Breuer et al., "How to Measure the Reproducibility of System-oriented IR Experiments" (SIGIR 2020), go
+from strict to lenient: same documents in the same order (Kendall's tau union, RBO), same scores topic
+by topic (RMSE), same improvement over a baseline (effect ratio, delta relative improvement), no
+significant difference. On another collection (a replication) only the last two can be asked. A figure
+that does not exist is NaN, and its row says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.columns import aligned
+from cranfield.correlate import correlate
+from cranfield.errors import DataError
+from cranfield.evaluate import Evaluator, distinct
+from cranfield.formats import as_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cranfield.conventions import Conventions
+    from cranfield.kernels.table import Floats
+    from cranfield.measures import Measure
+    from cranfield.run import Run
+    from cranfield.scores import Scores
+
+__all__ = ["FIGURES", "Reproduction", "Row", "reproduce"]
+
+FIGURES = {
+    "KTU": "Kendall's tau union of the result lists, mean over topics; 1 is the same order",
+    "RBO": "Rank-biased overlap of the result lists, mean over topics; 1 is the same order",
+    "original": "The original run's mean score",
+    "reproduced": "The reproduced run's mean score",
+    "RMSE": "Root mean square difference of the topics' scores; 0 is the same scores",
+    "nRMSE": "RMSE over the largest it could be for the original's scores; between 0 and 1",
+    "p": "t-test between original and reproduced scores: paired on the same topics, else not; small is a difference",
+    "improvement": "The original's mean improvement over its baseline",
+    "reproduced improvement": "The reproduction's",
+    "ER": "Effect ratio: the reproduced improvement over the original; 1 is the same effect, 0 or less a failure",
+    "DeltaRI": "Original less reproduced relative improvement; 0 is the same, above 0 a smaller effect than reported",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: of which run (baseline, advanced, or run; effect for both together), by which measure, and its value."""
+
+    of: str
+    measure: str | None  # None where the order of documents is compared
+    figure: str
+    value: float
+    why: str = ""  # why it is undefined
+
+
+@dataclass
+class Reproduction:
+    """What `reproduce` returns: the figures, and what was left out.
+
+    >>> qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> original = {"q1": {"a": 2, "b": 1}, "q2": {"b": 2, "a": 1}}
+    >>> again = {"q1": {"a": 2, "b": 1}, "q2": {"b": 1, "a": 2}}
+    >>> found = reproduce(qrels, original, again, "RR")
+    >>> found.value("RMSE"), found.value("KTU")  # sqrt((0 + 0.5²) / 2); (1 + -1) / 2
+    (0.3535533905932738, 0.0)
+    """
+
+    runs: dict[str, tuple[str, str]]  # baseline, advanced or run → the original's name and the reproduction's
+    measures: list[str]
+    rows: list[Row]
+    parameters: dict[str, Any]
+    scores: tuple[Scores, Scores]  # the original's and the reproduction's
+    order: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # run → topic → KTU and RBO
+    remarks: list[str] = field(default_factory=list)
+
+    def value(self, figure: str, measure: str | None = None, of: str | None = None) -> float:
+        """One figure; the measure and the run may be left out where there is only one. NaN if undefined."""
+        found = self._found(figure, measure, of)
+        if len(found) != 1:
+            known = "; ".join(" of ".join(filter(None, (row.figure, row.measure, row.of))) for row in self.rows)
+            raise DataError(f"no single figure {figure!r}; there are {known}")
+        return found[0].value
+
+    def why(self, figure: str, measure: str | None = None, of: str | None = None) -> str:
+        """Why a figure is undefined; nothing if it is not."""
+        found = self._found(figure, measure, of)
+        return found[0].why if found else ""
+
+    def _found(self, figure: str, measure: str | None, of: str | None) -> list[Row]:
+        return [
+            row for row in self.rows if row.figure == figure and measure in (None, row.measure) and of in (None, row.of)
+        ]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        """What was left out or is not defined, a sentence each; `shell` hints name options."""
+        answer = self._gaps(shell)
+        for row in self.rows:
+            if row.why:
+                where = f"{row.measure} ({row.of})" if row.measure else row.of
+                answer.append(f"{row.figure} of {where} is undefined: {row.why}")
+        return answer
+
+    def _gaps(self, shell: bool = False) -> list[str]:
+        said = [note for scores in self.scores for note in scores.notes(shell=shell)]
+        return list(dict.fromkeys([*said, *self.remarks]))
+
+    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
+        """Plain values; an undefined one is None and `undefined` says why."""
+        runs = []
+        for of, (original, reproduced) in self.runs.items():
+            one: dict[str, Any] = {"of": of, "original": original, "reproduced": reproduced}
+            one.update(self._named(of, None, digits))
+            one["measures"] = {measure: self._named(of, measure, digits) for measure in self.measures}
+            if per_topic and of in self.order:
+                one["topics"] = {t: {k: _plain(v, digits) for k, v in row.items()} for t, row in self.order[of].items()}
+            runs.append(one)
+        topics = [len(scores.topics) for scores in self.scores]
+        answer: dict[str, Any] = {"parameters": self.parameters, "topics": topics, "runs": runs}
+        if any(row.of == "effect" for row in self.rows):
+            answer["effect"] = {measure: self._named("effect", measure, digits) for measure in self.measures}
+        reasons = [
+            {"of": row.of, "measure": row.measure, "figure": row.figure, "why": row.why} for row in self.rows if row.why
+        ]
+        answer["undefined"] = reasons
+        answer["conventions"] = self.scores[0].conventions.to_dict()
+        return {**answer, "notes": self._gaps()} if self._gaps() else answer
+
+    def _named(self, of: str, measure: str | None, digits: int | None) -> dict[str, float | None]:
+        rows = (row for row in self.rows if row.of == of and row.measure == measure)
+        return {row.figure: _plain(row.value, digits) for row in rows}
+
+    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_dict` as JSON."""
+        import json
+
+        return json.dumps(self.to_dict(per_topic, digits), indent=2)
+
+    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
+        """A header and a row a figure: of which run, measure, topic (where there is one), figure, value."""
+        import csv
+        import io
+
+        def shown(value: float) -> str:
+            return "" if value != value else repr(value) if digits is None else f"{value:.{digits}f}"
+
+        file = io.StringIO()
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(["of", "measure", *(["topic"] if per_topic else []), "figure", "value"])
+        for row in self.rows:
+            topic = [""] if per_topic else []
+            writer.writerow([row.of, row.measure or "", *topic, row.figure, shown(row.value)])
+        for of, topics in self.order.items() if per_topic else ():
+            for name, values in topics.items():
+                writer.writerows([of, "", name, figure, shown(value)] for figure, value in values.items())
+        return file.getvalue()
+
+    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_csv` with tabs."""
+        return self.to_csv(per_topic, digits, delimiter="\t")
+
+    def to_text(self, per_topic: bool = False, digits: int = 4, limit: int | None = None) -> str:
+        """Tables for people: the order of documents, the scores, the effect."""
+        tables = [list(self._table(kind, digits)) for kind in ("order", "scores", "effect")]
+        texts = [
+            "\n".join(aligned(rows, names, limit=limit))
+            for rows, names in zip(tables, (3, 2, 1), strict=True)
+            if len(rows) > 1
+        ]
+        if per_topic and self.order:
+            texts.insert(1, "\n".join(aligned(list(self._topics(digits)), 2, limit=limit)))
+        return "\n\n".join(texts)
+
+    def _table(self, kind: str, digits: int) -> Iterator[list[str]]:
+        chosen = [row for row in self.rows if _kind(row) == kind]
+        figures = list(dict.fromkeys(row.figure for row in chosen))
+        lead = {"order": ["run", "original", "reproduced"], "scores": ["run", "measure"], "effect": ["measure"]}[kind]
+        yield [*lead, *figures]
+        for of, measure in dict.fromkeys((row.of, row.measure) for row in chosen):
+            names = {
+                "order": [of, *self.runs.get(of, ("", ""))],
+                "scores": [of, measure or ""],
+                "effect": [measure or ""],
+            }[kind]
+            yield [*names, *(_shown(self.value(figure, measure, of), digits) for figure in figures)]
+
+    def _topics(self, digits: int) -> Iterator[list[str]]:
+        yield ["run", "topic", "KTU", "RBO"]
+        for of, topics in self.order.items():
+            for topic, values in topics.items():
+                yield [of, topic, *(_shown(values[figure], digits) for figure in ("KTU", "RBO"))]
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def reproduce(
+    qrels: Any,
+    original: Any,
+    reproduced: Any,
+    measures: str | Measure | Iterable[str | Measure] = "nDCG@10 AP",
+    *,
+    other_qrels: Any = None,
+    p: float = 0.9,
+    depth: int | None = None,
+    rel: float | None = None,
+    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Reproduction:
+    """Compare a reproduction with the original experiment (Breuer et al., 2020).
+
+    `original` and `reproduced` are a run each, or a pair of them: the baseline and the advanced run whose improvement
+    was claimed. With `other_qrels` the reproduction is scored on another collection: a replication, where only the
+    improvements and an unpaired t-test can be compared. `p` and `depth` are those of the result lists' RBO and tau.
+
+    >>> qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> base, better = {"q1": {"a": 1, "b": 2}, "q2": {"b": 1, "a": 2}}, {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> half = {"q1": {"a": 1}, "q2": {"b": 1, "a": 2}}
+    >>> reproduce(qrels, (base, better), (base, half), "RR").value("ER")  # 0.25 gained where 0.5 was claimed
+    0.5
+    """
+    originals, reproductions = as_runs(original), as_runs(reproduced)
+    if len(originals) != len(reproductions) or len(originals) not in (1, 2):
+        raise DataError(
+            "expected one run each, or baseline and advanced run each, of the original and of the reproduction; "
+            f"found {len(originals)} and {len(reproductions)}"
+        )
+    labels = distinct([run.name for run in [*originals, *reproductions]])
+    originals, reproductions = _relabelled(originals, labels), _relabelled(reproductions, labels[len(originals) :])
+    evaluator = Evaluator(qrels, measures, rel=rel, conventions=conventions, **changes)
+    before = _scored(evaluator, originals)
+    other = evaluator
+    if other_qrels is not None:
+        other = Evaluator(other_qrels, measures, rel=rel, conventions=conventions, **changes)
+    after = _scored(other, reproductions)
+    roles = ["run"] if len(originals) == 1 else ["baseline", "advanced"]
+    answer = Reproduction(
+        runs={role: (a.name, b.name) for role, a, b in zip(roles, originals, reproductions, strict=True)},
+        measures=list(before.measures),
+        rows=[],
+        parameters={"p": p, "depth": depth, "replication": other_qrels is not None},
+        scores=(before, after),
+    )
+    if other_qrels is None:
+        for role, a, b in zip(roles, originals, reproductions, strict=True):
+            _compare_order(answer, role, a, b, p, depth, evaluator.conventions)
+    for r, role in enumerate(roles):
+        for m, measure in enumerate(before.measures.values()):
+            x, y = before.values[r, m], after.values[r, m]
+            answer.rows += _compare_scores(role, answer.measures[m], measure, x, y, other_qrels is None)
+    if len(roles) == 2:
+        for m, name in enumerate(answer.measures):
+            answer.rows += _compare_effects(name, before.values[:, m], after.values[:, m])
+    return answer
+
+
+def _relabelled(runs: list[Run], labels: list[str]) -> list[Run]:
+    return [run.renamed(label) for run, label in zip(runs, labels, strict=False)]
+
+
+def _scored(evaluator: Evaluator, runs: list[Run]) -> Scores:
+    scores = evaluator.evaluate(runs)
+    for name, retrieved in zip(scores.runs, scores.retrieved, strict=True):
+        if not retrieved.any():
+            raise DataError(
+                f"{name} answers no topic that {evaluator.qrels.name} judges; are the topics numbered alike?"
+            )
+    return scores
+
+
+def _compare_order(
+    answer: Reproduction, role: str, one: Run, other: Run, p: float, depth: int | None, conventions: Conventions
+) -> None:
+    # Ties broken by the conventions, as in repro_eval: the same list must come out as 1.
+    found = correlate(one, other, "ktu rbo", p=p, depth=depth, tied="order", conventions=conventions)
+    [pair] = found.pairs
+    answer.remarks += found.left_out()
+    for figure, kind in (("KTU", "ktu"), ("RBO", "rbo")):
+        answer.rows.append(Row(role, None, figure, pair.values[kind], pair.why.get(kind, "")))
+    answer.order[role] = {t: {"KTU": values["ktu"], "RBO": values["rbo"]} for t, values in pair.topics.items()}
+
+
+def _compare_scores(role: str, name: str, measure: Measure, x: Floats, y: Floats, same: bool) -> list[Row]:
+    """The mean scores and their differences: topic by topic where the topics are the same."""
+    if same:
+        both = ~(np.isnan(x) | np.isnan(y))
+        x, y = x[both], y[both]
+    else:
+        x, y = x[~np.isnan(x)], y[~np.isnan(y)]
+    rows = [Row(role, name, "original", *_mean(x)), Row(role, name, "reproduced", *_mean(y))]
+    if same:
+        rows += [Row(role, name, "RMSE", *_rmse(x, y)), Row(role, name, "nRMSE", *_nrmse(x, y, measure))]
+    return [*rows, Row(role, name, "p", *(_paired(x, y) if same else _unpaired(x, y)))]
+
+
+def _compare_effects(name: str, before: Floats, after: Floats) -> list[Row]:
+    """The improvement over the baseline, as claimed and as found again. Both arrays hold baseline and advanced run."""
+    (base, better), (base_again, better_again) = (_both(values) for values in (before, after))
+    claimed, found = better - base, better_again - base_again
+    return [
+        Row("effect", name, "improvement", claimed, _NO_TOPIC if claimed != claimed else ""),
+        Row("effect", name, "reproduced improvement", found, _NO_TOPIC if found != found else ""),
+        Row(
+            "effect", name, "ER", *_ratio(found, claimed, "the original improvement is 0, so nothing can be its share")
+        ),
+        Row("effect", name, "DeltaRI", *_delta_ri(base, claimed, base_again, found)),
+    ]
+
+
+_NO_TOPIC = "no topic has a score in both"
+
+
+def _both(values: Floats) -> tuple[float, float]:
+    """The means of two rows over the topics that count for both."""
+    kept = values[:, ~np.isnan(values).any(axis=0)]
+    return (float(kept[0].mean()), float(kept[1].mean())) if kept.shape[1] else (np.nan, np.nan)
+
+
+def _mean(x: Floats) -> tuple[float, str]:
+    return (float(x.mean()), "") if len(x) else (np.nan, _NO_TOPIC)
+
+
+def _rmse(x: Floats, y: Floats) -> tuple[float, str]:
+    return (float(np.sqrt(np.mean((x - y) ** 2))), "") if len(x) else (np.nan, _NO_TOPIC)
+
+
+def _nrmse(x: Floats, y: Floats, measure: Measure) -> tuple[float, str]:
+    rmse, why = _rmse(x, y)
+    if why:
+        return rmse, why
+    if measure.low < 0 or measure.high > 1:
+        return np.nan, f"{measure} is not bounded by 0 and 1, so the largest difference is not known"
+    most = np.maximum(x, 1 - x)  # how far each topic's score could be off
+    return float(rmse / np.sqrt(np.mean(most**2))), ""
+
+
+def _ratio(above: float, below: float, zero: str) -> tuple[float, str]:
+    if above != above or below != below:
+        return np.nan, _NO_TOPIC
+    return (np.nan, zero) if below == 0 else (above / below, "")
+
+
+def _delta_ri(base: float, claimed: float, base_again: float, found: float) -> tuple[float, str]:
+    zero = "{} baseline's mean is 0, so no improvement is relative to it"
+    relative, why = _ratio(claimed, base, zero.format("the original"))
+    again, other = _ratio(found, base_again, zero.format("the reproduced"))
+    return (np.nan, why or other) if why or other else (relative - again, "")
+
+
+def _paired(x: Floats, y: Floats) -> tuple[float, str]:
+    if len(x) < 2:
+        return np.nan, f"a t-test needs two topics or more, found {len(x)}"
+    difference = x - y
+    if not difference.any():
+        return np.nan, f"all {len(x)} topics have the same score in both, so there is no difference to test"
+    if _spread(difference) == 0:
+        return np.nan, f"all {len(x)} topics differ by the same amount, so a t-test has no variance to go by"
+    error = difference.std(ddof=1) / np.sqrt(len(x))
+    return _two_sided(difference.mean() / error, len(x) - 1), ""
+
+
+def _unpaired(x: Floats, y: Floats) -> tuple[float, str]:
+    if min(len(x), len(y)) < 2:
+        return np.nan, f"a t-test needs two topics or more on each side, found {len(x)} and {len(y)}"
+    if _spread(x) == 0 and _spread(y) == 0:
+        return np.nan, "every topic has the same score within each collection, so a t-test has no variance to go by"
+    free = len(x) + len(y) - 2
+    variance = (((x - x.mean()) ** 2).sum() + ((y - y.mean()) ** 2).sum()) / free  # Student's: one for both
+    error = np.sqrt(variance * (1 / len(x) + 1 / len(y)))
+    return _two_sided((x.mean() - y.mean()) / error, free), ""
+
+
+def _two_sided(t: float, free: int) -> float:
+    """The p-value of a t statistic. By hand, as SciPy's tests warn where one side is constant, which is no fault here."""
+    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
+
+    return float(2 * stdtr(free, -abs(t)))
+
+
+def _spread(x: Floats) -> float:
+    """The range of the values; 0 where it is nothing but rounding."""
+    spread = float(x.max() - x.min())
+    return 0.0 if spread <= 1e-12 * float(np.abs(x).max()) else spread
+
+
+def _kind(row: Row) -> str:
+    return "effect" if row.of == "effect" else "order" if row.measure is None else "scores"
+
+
+def _plain(value: float, digits: int | None) -> float | None:
+    return None if value != value else value if digits is None else round(value, digits)
+
+
+def _shown(value: float, digits: int) -> str:
+    return "-" if value != value else f"{value:.{digits}f}"

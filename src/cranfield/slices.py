@@ -1,0 +1,189 @@
+"""Scores split by a category of their topics: navigational or informational, short or long, any tag.
+
+A topics file is a table with a header: the first column (or `topic`, `topic_id`, `qid`, `query_id`, `_id`) is the
+topic's id, every other column can be split by. Where there is a column with the query's text (`query`, `text`,
+`title`), `length` is its number of words, unless the file has a column of that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cranfield.columns import aligned, listed
+from cranfield.errors import BadLineError, DataError
+from cranfield.formats import open_buffer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cranfield.scores import Scores
+
+__all__ = ["Slices", "categories", "slices"]
+
+IDS = ("topic", "topic_id", "qid", "query_id", "_id", "id")
+TEXTS = ("query", "text", "title")
+NONE = "(none)"
+
+
+def categories(path: str, column: str) -> dict[str, str]:
+    """The category of each topic: one column of a topics file (TSV, CSV or JSON lines)."""
+    rows = _rows(path)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    key = next((name for name in IDS if name in names), names[0])
+    if column in names and column != key:
+        chosen = {row[key]: row.get(column) for row in rows if key in row}
+    else:
+        text = next((name for name in TEXTS if name in names), None)
+        if column != "length" or text is None:
+            others = ", ".join(name for name in names if name != key)
+            hint = " and length" if text else ""
+            raise DataError(f"{path}: no column {column!r} to split by; it has {others}{hint}")
+        chosen = {row[key]: _words(row.get(text)) for row in rows if key in row}
+    return {topic: value if value not in (None, "") else NONE for topic, value in chosen.items()}
+
+
+def _words(text: str | None) -> str:
+    number = len((text or "").split())
+    return f"{number} word{'' if number == 1 else 's'}" if number else ""
+
+
+def _rows(path: str) -> list[dict[str, str]]:
+    import csv
+    import io
+    import json
+
+    text = bytes(open_buffer(path)).decode("utf-8-sig", "surrogateescape")
+    rows: list[dict[str, str]] = []
+    if text.lstrip().startswith("{"):
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    row = None
+                if not isinstance(row, dict):
+                    raise BadLineError(path, number, "expected a JSON object a line (topic and its columns)")
+                rows.append({str(k): v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
+    else:
+        head = text.split("\n", 1)[0]
+        delimiter = "\t" if "\t" in head else ","
+        lines = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+        names = lines[0] if lines else []
+        if len(names) < 2:
+            raise DataError(f"{path}: expected a header with the topic and at least one more column, found {head!r}")
+        for number, cells in enumerate(lines[1:], 2):
+            if cells and len(cells) != len(names):
+                raise BadLineError(path, number, f"expected {len(names)} columns, found {len(cells)}")
+            if cells:
+                rows.append(dict(zip(names, cells, strict=True)))
+    if not rows:
+        raise DataError(f"{path}: expected a row for each topic, found none")
+    return rows
+
+
+def slices(scores: Scores, by: Mapping[str, str], column: str = "category") -> Slices:
+    """Split scores by the category of each topic. Topics without one are a slice of their own, `(none)`.
+
+    >>> from cranfield import evaluate
+    >>> qrels, run = {"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 1}, "q2": {"x": 2, "b": 1}}
+    >>> slices(evaluate(qrels, run, "RR"), {"q1": "navigational", "q2": "informational"})
+    run  category       topics      RR
+    run  informational       1  0.5000
+    run  navigational        1  1.0000
+    run  all                 2  0.7500
+    """
+    values: dict[str, list[str]] = {}
+    for value in sorted(set(by.values()), key=_natural):
+        values[value] = []
+    for topic in scores.topics:
+        values.setdefault(by.get(topic, NONE), []).append(topic)
+    parts = {value: scores.select(topics=topics) for value, topics in values.items() if topics}
+    known = set(scores.topics)
+    lacking = [topic for topic in scores.topics if topic not in by]
+    return Slices(column, scores, parts, lacking, [topic for topic in by if topic not in known])
+
+
+def _natural(value: str) -> tuple[bool, float, str]:
+    """Numbers by size (3 words before 12 words), then words by letter, then topics without a category."""
+    head = value.split(" ", 1)[0]
+    try:
+        number = float(head)
+    except ValueError:
+        number = float("inf")
+    return value == NONE, number, value
+
+
+@dataclass
+class Slices:
+    """Scores by category: `parts[value]` are the scores of its topics, `whole` those of all."""
+
+    column: str
+    whole: Scores
+    parts: dict[str, Scores]
+    uncategorised: list[str]  # judged topics that the file does not name
+    unknown: list[str]  # topics of the file that are not judged
+
+    def notes(self) -> list[str]:
+        """What does not fit, a sentence each."""
+        notes = []
+        if self.uncategorised:
+            notes.append(f"no {self.column} is known of {_topics(self.uncategorised)}; the slice {NONE} holds them")
+        if self.unknown:
+            notes.append(f"the topics file names {_topics(self.unknown)} that no judgment is for; they are passed over")
+        return notes
+
+    def rows(self) -> Iterator[tuple[str, str, int, dict[str, float]]]:
+        """Run, category, number of topics that count, and the means; `all` is the last of each run."""
+        for r, run in enumerate(self.whole.runs):
+            for value, part in [*self.parts.items(), ("all", self.whole)]:
+                means = dict(zip(part.measures, part.summary[r].tolist(), strict=True))
+                yield run, value, int(part.counted[r].sum()), means
+
+    def _cells(self, digits: int | None, undefined: str) -> Iterator[list[str]]:
+        yield ["run", self.column, "topics", *self.whole.measures]
+        for run, value, number, means in self.rows():
+            yield [run, value, str(number), *(_shown(mean, digits, undefined) for mean in means.values())]
+
+    def to_text(self, digits: int = 4, limit: int | None = None) -> str:
+        """A table for people."""
+        return "\n".join(aligned(list(self._cells(digits, "-")), 2, limit=limit))
+
+    def to_csv(self, digits: int | None = None, delimiter: str = ",") -> str:
+        """A header and a row a run and category."""
+        import csv
+        import io
+
+        file = io.StringIO()
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(self._cells(digits, ""))
+        return file.getvalue()
+
+    def to_tsv(self, digits: int | None = None) -> str:
+        """`to_csv` with tabs."""
+        return self.to_csv(digits, delimiter="\t")
+
+    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
+        """The dict of all topics' scores with one more key, `by`: the column, its values, and what does not fit."""
+        parts = [
+            {"value": value, "topics": part.topics, "runs": part.to_dict(digits=digits)["runs"]}
+            for value, part in self.parts.items()
+        ]
+        by: dict[str, Any] = {"column": self.column, "slices": parts}
+        if self.uncategorised:
+            by["uncategorised"] = self.uncategorised
+        if self.unknown:
+            by["unknown"] = self.unknown
+        return {**self.whole.to_dict(per_topic, digits), "by": by}
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def _topics(topics: list[str]) -> str:
+    return f"topic {topics[0]!r}" if len(topics) == 1 else f"{len(topics)} topics ({listed(topics)})"
+
+
+def _shown(value: float, digits: int | None, undefined: str) -> str:
+    if value != value:
+        return undefined
+    return repr(value) if digits is None else f"{value:.{digits}f}"
