@@ -219,7 +219,10 @@ def test_a_bar_is_drawn_on_a_terminal_once_patience_is_over(monkeypatch):
     monkeypatch.setattr("cranfield.cli.progress.PATIENCE", 0.0)
     with progress("runs scored") as tell:
         tell(1, 2)
-        time.sleep(0.05)  # for the timer to go off; leaving waits until the bar stands
+        for _ in range(2000):  # until the timer has gone off; leaving waits until the bar stands
+            if shown.getvalue():
+                break
+            time.sleep(0.01)
     assert "runs scored" in shown.getvalue()
     assert "1/2" in shown.getvalue()
 

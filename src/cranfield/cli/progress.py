@@ -63,4 +63,5 @@ class _Bar:
 
     def stop(self) -> None:
         if self.drawn is not None:
+            self.drawn.update(self.task, completed=self.done, total=self.total)  # told while the bar was being drawn
             self.drawn.stop()
