@@ -212,6 +212,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_is_drawn_on_a_terminal_once_patience_is_over(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
     with progress("runs scored") as tell:
         tell(1, 2)
