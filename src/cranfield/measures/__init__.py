@@ -1,26 +1,17 @@
-"""The measures: what each is, what it is called, and how it is computed. One file per family."""
+"""The measures: what each is, what it is called, and how it is computed. One file per family.
+
+The families that most people ask for are loaded at once, the others when a name is not among them or when all are listed:
+a command that scores five topics should not wait for fairness.
+"""
 
 from __future__ import annotations
 
-from cranfield.measures import (
-    average,
-    compatible,
-    confusion,
-    counts,
-    diversity,
-    fairness,
-    first,
-    gain,
-    incomplete,
-    ntcir,
-    precision,
-    preferences,
-    risk,
-    sampled,
-    user,
-)
+import importlib
+from typing import Any
+
+from cranfield.measures import average, counts, first, gain, incomplete, precision, user
 from cranfield.measures.measure import (
-    REGISTRY,
+    LATER,
     Choice,
     Depth,
     Flag,
@@ -29,6 +20,7 @@ from cranfield.measures.measure import (
     Measure,
     Real,
     Whole,
+    load_all,
     measure,
     measures,
 )
@@ -44,20 +36,20 @@ __all__ = [
     "Real",
     "Whole",
     "average",
-    "compatible",
-    "confusion",
     "counts",
-    "diversity",
-    "fairness",
     "first",
     "gain",
     "incomplete",
     "measure",
     "measures",
-    "ntcir",
     "precision",
-    "preferences",
-    "risk",
-    "sampled",
     "user",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "REGISTRY":
+        return load_all()
+    if name in LATER:
+        return importlib.import_module(f"cranfield.measures.{name}")
+    raise AttributeError(f"module 'cranfield.measures' has no attribute {name!r}")

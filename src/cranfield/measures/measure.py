@@ -8,6 +8,7 @@ trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back 
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from abc import ABC, abstractmethod
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGGREGATES",
+    "LATER",
     "REGISTRY",
     "Choice",
     "Depth",
@@ -41,6 +43,7 @@ __all__ = [
     "Real",
     "Whole",
     "aggregated",
+    "load_all",
     "load_installed",
     "measure",
     "measures",
@@ -49,7 +52,21 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-REGISTRY: dict[str, type[Measure]] = {}
+REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
+GROUP = "cranfield.measures"  # the package of ours, and the entry points of others
+LATER = ("compatible", "confusion", "diversity", "fairness", "ntcir", "preferences", "risk", "sampled")
+
+
+def load_all() -> dict[str, type[Measure]]:
+    """Import the families that are not loaded at once, and hand out every measure, those of a family side by side."""
+    loaded = len(REGISTRY)
+    for family in LATER:
+        importlib.import_module(f"{GROUP}.{family}")
+    if len(REGISTRY) > loaded:
+        ordered = sorted(REGISTRY.items(), key=lambda item: item[1].__module__)
+        REGISTRY.clear()
+        REGISTRY.update(ordered)
+    return REGISTRY
 
 
 class Parameter(ABC, Generic[T]):
@@ -382,7 +399,8 @@ class Measure(ABC):
         if "name" not in vars(cls):
             cls.name = cls.__name__
         if hasattr(cls, "family"):
-            known = REGISTRY.get(cls.name)
+            ours = cls.__module__.startswith(f"{GROUP}.")
+            known = (REGISTRY if ours else load_all()).get(cls.name)
             if known is not None and known.__module__ != cls.__module__:
                 raise MeasureError(f"{cls.__module__}: a measure {cls.name} exists already, in {known.__module__}")
             REGISTRY[cls.name] = cls
@@ -595,6 +613,7 @@ def _known(text: str) -> tuple[type[Measure], dict[str, Any]] | None:
     match = GRAMMAR.fullmatch(text)
     if match and match[1] in REGISTRY and match[2] is None:  # nDCG@10: no need to compile the other tools' names
         return REGISTRY[match[1]], _arguments(REGISTRY[match[1]], text, None, match[3])
+    load_all()
     names, templates = _aliases()
     for pattern, owner, means in templates:
         found = pattern.fullmatch(text.strip())
@@ -626,7 +645,6 @@ def _filled(means: dict[str, Any], typed: dict[str, str]) -> dict[str, Any]:
     return answer
 
 
-GROUP = "cranfield.measures"
 _installed: list[str] = []
 
 
@@ -641,7 +659,7 @@ def load_installed() -> bool:
     import warnings
     from importlib.metadata import entry_points
 
-    before = len(REGISTRY)
+    before = len(load_all())
     _installed.append(GROUP)
     for entry in entry_points(group=GROUP):
         try:
