@@ -57,12 +57,15 @@ GROUP = "cranfield.measures"  # the package of ours, and the entry points of oth
 LATER = ("compatible", "confusion", "diversity", "fairness", "ntcir", "preferences", "risk", "sampled")
 
 
+_loaded: list[str] = []
+
+
 def load_all() -> dict[str, type[Measure]]:
     """Import the families that are not loaded at once, and hand out every measure, those of a family side by side."""
-    loaded = len(REGISTRY)
     for family in LATER:
         importlib.import_module(f"{GROUP}.{family}")
-    if len(REGISTRY) > loaded:
+    if not _loaded:
+        _loaded.append(GROUP)
         ordered = sorted(REGISTRY.items(), key=lambda item: item[1].__module__)
         REGISTRY.clear()
         REGISTRY.update(ordered)
