@@ -191,7 +191,7 @@ class Hits:
         """The hits that `mask` marks; ranks and the number retrieved stay."""
         view = Hits.__new__(Hits)
         view.judgments, view.retrieved, view._relevant = self.judgments, self.retrieved, {}
-        view._wider, view._kept, view._source = self, np.flatnonzero(mask), self._source
+        view._wider, view._kept, view._source = self, np.flatnonzero(mask), None
         view._searched = self._searched
         return view
 
@@ -281,9 +281,12 @@ class Hits:
     @cached_property
     def listing(self) -> Listing:
         """Every document returned for a judged topic, judged or not. Costs as much as reading the run once more."""
-        if self._source is None:
+        widest = self
+        while "_wider" in widest.__dict__:
+            widest = widest._wider
+        if widest._source is None:
             return self._judged_listing()
-        run, order = self._source
+        run, order = widest._source
         numbers = {name: i for i, name in enumerate(self.judgments.qrels.topics)}
         topic: list[int] = []
         rank: list[int] = []

@@ -1101,6 +1101,7 @@ typedef struct {
     Block places; /* Place, in the dict's order or, once sorted, by score */
     PyObject *values; /* dict.values */
     PyObject *keys; /* the topic's documents in the dict's order, once a tie asks for them */
+    Block known;    /* the same as borrowed pointers, where dict_read_plain has passed all keys anyway */
     Block group;  /* Answer: the documents of one tie group; later the hits in order */
     PyObject *held; /* encoded ids that must live as long as the group */
     Block found;  /* Answer: row and score of the judged documents of this topic */
@@ -1177,6 +1178,35 @@ static int dict_read(Dict *d, PyObject *topic, PyObject *documents, int *sorted)
     return fine;
 }
 
+/* The same for a dict of nothing but floats under nothing but texts, with its keys: where many documents are judged, each
+ * key is looked at anyway, and in their order it costs least. No code of others runs meanwhile, so borrowed keys are safe.
+ * 0: read it the other way, which also knows what is wrong. */
+static int dict_read_plain(Dict *d, PyObject *documents, int *sorted) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0, n = 0, size = PyDict_Size(documents);
+    double previous = HUGE_VAL;
+    if (!reserve(&d->places, (size_t)size * sizeof(Place)) || !reserve(&d->known, (size_t)size * sizeof key)) return 0;
+    Place *places = (Place *)d->places.data;
+    PyObject **keys = (PyObject **)d->known.data;
+    *sorted = 1;
+    while (n < size && PyDict_Next(documents, &at, &key, &value)) {
+        if (Py_TYPE(key) != &PyUnicode_Type || Py_TYPE(value) != &PyFloat_Type) return 0;
+        double score = PyFloat_AsDouble(value);
+        if (score != score) return 0;
+        if (d->order.single) score = (double)(float)score;
+        *sorted &= score <= previous;
+        previous = score;
+        keys[n] = key;
+        places[n].score = score;
+        places[n].place = n;
+        n++;
+    }
+    d->places.used = (size_t)n * sizeof(Place);
+    d->known.used = (size_t)n * sizeof key;
+    d->found.used = 0;
+    return 1;
+}
+
 /* The span of places with this score: how many are higher, and how many are equal. */
 static void span(const Place *p, int64_t n, double score, int sorted, int64_t *higher, int64_t *equal) {
     int64_t above = 0, level = 0;
@@ -1202,12 +1232,13 @@ static int compare_scores(const void *a, const void *b) { return by_score(a, b);
 static int group_collect(Dict *d, PyObject *documents, double score, int64_t from, int64_t to) {
     const Place *p = (const Place *)d->places.data;
     d->group.used = 0;
-    if (!d->keys) d->keys = PyDict_Keys(documents);
-    if (!d->keys) return 0;
+    PyObject *const *known = d->known.used ? (PyObject *const *)d->known.data : NULL;
+    if (!known && !d->keys) d->keys = PyDict_Keys(documents);
+    if (!known && !d->keys) return 0;
     for (int64_t i = from, place = 0; i < to; i++) {
         if (p[i].score != score) continue;
         Answer a = {.hash = (uint64_t)place++};
-        PyObject *key = PyList_GetItem(d->keys, (Py_ssize_t)p[i].place);
+        PyObject *key = known ? known[p[i].place] : PyList_GetItem(d->keys, (Py_ssize_t)p[i].place);
         if (!key || !id_bytes(d, key, &a) || !push(&d->group, &a, sizeof a)) return 0;
     }
     qsort(d->group.data, d->group.used / sizeof(Answer), sizeof(Answer), compare_ids);
@@ -1245,12 +1276,9 @@ static int order_hits(Dict *d, size_t first, int64_t n) {
 
 /* Look the topic's judged documents up in its dict and rank those that are there. */
 static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObject *topic, PyObject *documents) {
-    int sorted;
-    if (!dict_read(d, topic, documents, &sorted)) return 0;
-    if ((x->rows[t + 1] - x->rows[t]) * 4 > PyDict_Size(documents)) {
-        d->keys = PyDict_Keys(documents); /* many look-ups: bring all keys into the cache first, in their order */
-        if (!d->keys) return 0;
-    }
+    int sorted, many = (x->rows[t + 1] - x->rows[t]) * 4 > PyDict_Size(documents);
+    d->known.used = 0;
+    if (!(many && dict_read_plain(d, documents, &sorted)) && !dict_read(d, topic, documents, &sorted)) return 0;
     for (int64_t row = x->rows[t]; row < x->rows[t + 1]; row++) {
         if (x->again[row]) continue;
         PyObject *value = PyDict_GetItemWithError(documents, PyList_GetItem(names, (Py_ssize_t)row));
@@ -1332,7 +1360,7 @@ static PyObject *core_mapping(PyObject *self, PyObject *args) {
         answer = Py_BuildValue("ON", retrieved, bytes_of(&d.hits));
     else if (!PyErr_Occurred())
         PyErr_NoMemory();
-    Block *all[] = {&d.places, &d.group, &d.found, &d.hits};
+    Block *all[] = {&d.places, &d.known, &d.group, &d.found, &d.hits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
     Py_XDECREF(d.values);
     Py_XDECREF(d.keys);
