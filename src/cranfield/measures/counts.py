@@ -26,6 +26,8 @@ class Count(Measure):
 class NumQ(Count):
     """The number of topics evaluated.
 
+    Use it to see over how many topics a mean was taken; not to compare systems.
+
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1}, "r": {"b": 1}}, {"q": {"a": 3}}, "NumQ").mean()
     2.0
@@ -44,6 +46,8 @@ class NumQ(Count):
 class NumRet(Count):
     """The number of documents returned.
 
+    Use it to see how deep a run goes before trusting a measure that looks deep; not as a score.
+
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1}}, {"q": {"a": 3, "b": 2}}, "NumRet").mean()
     2.0
@@ -60,6 +64,8 @@ class NumRet(Count):
 
 class NumRel(Count):
     """The number of relevant documents judged.
+
+    Use it to see how much there is to find; it says nothing about a system.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 2}}, {"q": {"a": 3}}, "NumRel").mean()
@@ -80,6 +86,8 @@ class NumRel(Count):
 class NumRelRet(Count):
     """The number of relevant documents returned.
 
+    Use it for recall-minded work on one collection; not across collections, whose numbers of relevant documents differ.
+
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 2}}, {"q": {"a": 3}}, "NumRelRet").mean()
     1.0
@@ -99,6 +107,8 @@ class NumRelRet(Count):
 
 class NumNonrelRet(Count):
     """The number of documents returned that were judged and found not relevant.
+
+    Use it to see how much judged rubbish a run returns; not without the number returned beside it.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 0}}, {"q": {"a": 3, "b": 2, "c": 1}}, "NumNonrelRet").mean()

@@ -21,6 +21,9 @@ class Bpref(Measure):
 
     Unjudged documents are passed over, so it changes little when judgments are incomplete.
 
+    Use it where judgments are thin and a new system returns documents nobody looked at; not where judgments are
+    complete, since it ignores how far down the documents stand.
+
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 4, "x": 3, "b": 2, "c": 1}}
     >>> evaluate({"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, run, "Bpref").mean()
@@ -59,6 +62,9 @@ class Bpref(Measure):
 
 class infAP(Measure):
     """Inferred average precision: AP estimated from a random sample of the pool. Negative grades are pooled, not judged.
+
+    Use it where a random part of the pool was judged and the rest is marked as pooled; not on ordinary qrels, where it
+    equals AP or guesses.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 4, "b": 3, "c": 2}}
@@ -101,6 +107,8 @@ class Judged(Measure):
     A list of fewer than k documents is divided by its length, as ir_measures and the TREC-COVID leaderboards do;
     `divide=k` always divides by k.
 
+    Use it beside every score of a system that was not pooled; not as a score: it rewards resembling the pooled systems.
+
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Judged@2").mean()
     0.5
@@ -124,6 +132,8 @@ class Unjudged(Measure):
     """Unjudged at k: the share of the first k ranks that hold a document nobody has judged. High values are a warning.
 
     It divides by k even where fewer documents were returned, as if judged ones filled the list.
+
+    Use it to see how much of a result is guesswork; not as a score.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Unjudged@2").mean()

@@ -253,6 +253,8 @@ class INST(Walk):
     it where topics differ in how much is wanted: T can be one for a known item, and ten for a survey. Not to
     compare scores of different T, which stand for different users.
 
+    Use it where users come with an idea of how much they need (T) and go on until they have it; not where T is unknown.
+
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "INST(depth=2)").mean()  # 1 / (1 + (1/2)²)
     0.8
@@ -459,6 +461,8 @@ class TBG(Walk):
     score is `output=ETU`, the gain in all; EU is the same per document seen, comparable with other user models. Use
     it where documents differ in length, or reading speed matters; not without costs that somebody measured. All
     lists are taken to go on to rank `depth` with documents of `cost`, as cwl_eval does, which EU and ED notice.
+
+    Use it where documents differ in length and time is what counts; not without lengths or reading times.
 
     >>> from cranfield import Extras, evaluate
     >>> paid = Extras(costs={"a": 224, "b": 10})
