@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers, sets, suite, table
+from benchmarks import driving, importing, peers, sets, significance, suite, table
 from benchmarks.agreement import VoidError
 
 HISTORY = Path(__file__).parent / "history.jsonl"
-SECTIONS = ("start", "files", "dicts")
+SECTIONS = ("start", "files", "dicts", "significance", "import", "driving")
 RIVALS = ("pytrec_eval", "ir_measures", "ranx")
 
 
@@ -96,6 +96,12 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             rows += suite.files(plan, data, RIVALS if data.name != "L" or given.slow else RIVALS[:1])
         if "dicts" in parts and data.name != "L":
             rows += suite.dicts(plan, data)
+    if "significance" in parts:
+        rows += significance.significance(plan, given.scale)
+    if "import" in parts:
+        rows += importing.importing(plan, given.scale)
+    if "driving" in parts:
+        rows += driving.driving(plan, given.scale)
     return {
         **circumstances(versions),
         "sets": [sets.describe(data) for data in [five, *chosen]],

@@ -1,0 +1,363 @@
+"""Many groups on the same blocks, tested together: two-way ANOVA, Tukey's HSD and its randomised twin, Friedman, Nemenyi.
+
+A table holds one value for each block (row) and group (column). The model has no interaction: one value a cell leaves
+none to estimate. Tests of all pairs carry their own correction for being many; do not correct their p-values again.
+Where the data leaves nothing to test against, p is NaN and `reason` says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations, product
+from math import factorial, inf, lgamma, nan
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cranfield.errors import DataError
+from cranfield.stats.studentised import critical_range, range_survival
+from cranfield.stats.tables import Floats, block_table, no_error, probability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.random import Generator
+
+__all__ = ["Anova", "Friedman", "Pairwise", "friedman", "nemenyi", "randomised_tukey_hsd", "tukey_hsd", "two_way_anova"]
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+CELLS = 1 << 21  # of permuted tables held at once: 16 MB
+SAME = 1e-10  # statistics that differ by less, relative to the larger, are equal
+
+
+@dataclass(frozen=True)
+class Anova:
+    """A two-way analysis of variance without interaction: how much of the spread is the groups' and the blocks'."""
+
+    blocks: int
+    groups: int
+    ss_groups: float
+    ss_blocks: float
+    ss_error: float
+    f_groups: float  # NaN where it cannot be had; then `reason` says why
+    p_groups: float
+    f_blocks: float
+    p_blocks: float
+    reason: str = ""
+
+    @property
+    def df_groups(self) -> int:
+        """Degrees of freedom of the groups."""
+        return self.groups - 1
+
+    @property
+    def df_blocks(self) -> int:
+        """Degrees of freedom of the blocks."""
+        return self.blocks - 1
+
+    @property
+    def df_error(self) -> int:
+        """Degrees of freedom of the residuals."""
+        return self.df_groups * self.df_blocks
+
+    @property
+    def ss_total(self) -> float:
+        """The sum of squares around the grand mean."""
+        return self.ss_groups + self.ss_blocks + self.ss_error
+
+    @property
+    def ms_groups(self) -> float:
+        """The groups' mean square."""
+        return self.ss_groups / self.df_groups
+
+    @property
+    def ms_blocks(self) -> float:
+        """The blocks' mean square."""
+        return self.ss_blocks / self.df_blocks
+
+    @property
+    def mse(self) -> float:
+        """The residuals' mean square."""
+        return self.ss_error / self.df_error
+
+    @property
+    def eta2(self) -> float:
+        """η²: the groups' share of the total sum of squares."""
+        return _share(self.ss_groups, self.ss_total)
+
+    @property
+    def partial_eta2(self) -> float:
+        """Partial η²: the groups' share of what the blocks leave over."""
+        return _share(self.ss_groups, self.ss_groups + self.ss_error)
+
+    @property
+    def omega2(self) -> float:
+        """ω²: the groups' share of the variance, less what chance alone would give; may be below 0."""
+        return _share(self.ss_groups - self.df_groups * self.mse, self.ss_total + self.mse)
+
+    @property
+    def partial_omega2(self) -> float:
+        """Partial ω²: the same of what the blocks leave over."""
+        beyond_chance = self.ss_groups - self.df_groups * self.mse
+        return _share(beyond_chance, beyond_chance + self.blocks * self.groups * self.mse)
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """Every pair of groups under one test that covers them all; matrices are groups × groups.
+
+    `differences[i, j]` is the mean of j less that of i; `low` and `high` hold it simultaneously for all pairs.
+    Nemenyi's means are mean ranks, 1 being the largest value.
+    """
+
+    test: str
+    means: Floats
+    differences: Floats
+    statistic: Floats  # q: the difference in standard errors of a mean; for the randomised test the difference itself
+    p: Floats  # 1 on the diagonal; NaN where it cannot be had, then `reason` says why
+    low: Floats
+    high: Floats
+    critical: float  # a difference beyond this is one at `level`
+    level: float
+    exact: bool = True  # False: sampled
+    resamples: int = 0
+    reason: str = ""
+
+    @property
+    def smallest_p(self) -> float:
+        """The p-value of the pair that lies furthest apart: that of "all groups are equal"."""
+        return float(self.p.min())
+
+    def differ(self, alpha: float | None = None) -> Bools:
+        """Which pairs differ: p at most alpha, by default that of the level."""
+        return np.asarray(self.p <= (1 - self.level if alpha is None else alpha) * (1 + SAME))
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Friedman's test of ranks, its sharper form by Iman and Davenport, and Kendall's W as the size of the effect."""
+
+    blocks: int
+    groups: int
+    mean_ranks: Floats  # 1 is the largest value; tied values share
+    chi2: float  # corrected for ties; NaN where it cannot be had, then `reason` says why
+    p: float  # of chi2
+    f: float  # Iman and Davenport (1980)
+    p_f: float
+    w: float  # Kendall's W: 0 when the blocks rank at random, 1 when all rank alike
+    reason: str = ""
+
+
+def two_way_anova(table: Any) -> Anova:
+    """Blocks × groups, one value a cell: F and p for the groups, and for the blocks.
+
+    >>> found = two_way_anova([[1, 2, 3], [2, 4, 3], [1, 3, 5]])
+    >>> [round(one, 3) for one in (found.ss_groups, found.ss_blocks, found.ss_error, found.f_groups)]
+    [8.667, 2.0, 3.333, 5.2]
+    """
+    values = block_table(table)
+    blocks, groups = values.shape
+    grand, by_group, by_block = values.mean(), values.mean(axis=0), values.mean(axis=1)
+    residual = values - by_group - by_block[:, None] + grand
+    sums = (
+        float(blocks * np.square(by_group - grand).sum()),
+        float(groups * np.square(by_block - grand).sum()),
+        float(np.square(residual).sum()),
+    )
+    if no_error(values, sums[2]):
+        return Anova(blocks, groups, *sums, nan, nan, nan, nan, _no_residual(values))
+    from scipy.special import fdtrc  # type: ignore[import-untyped, unused-ignore]
+
+    df = (groups - 1) * (blocks - 1)
+    f_groups, f_blocks = (ss / d / (sums[2] / df) for ss, d in ((sums[0], groups - 1), (sums[1], blocks - 1)))
+    p_groups, p_blocks = float(fdtrc(groups - 1, df, f_groups)), float(fdtrc(blocks - 1, df, f_blocks))
+    return Anova(blocks, groups, *sums, f_groups, p_groups, f_blocks, p_blocks)
+
+
+def tukey_hsd(table: Any, level: float = 0.95) -> Pairwise:
+    """Tukey's honestly significant difference with the blocks taken out: the residual variance is the two-way ANOVA's.
+
+    Of two groups it is the paired t-test.
+
+    >>> found = tukey_hsd([[1, 2, 3], [2, 4, 3], [1, 3, 5]])
+    >>> round(float(found.p[0, 2]), 4), round(found.critical, 3)
+    (0.0738, 2.656)
+    """
+    probability("level", level)
+    values = block_table(table)
+    anova = two_way_anova(values)
+    differences = _differences(values.mean(axis=0))
+    if anova.reason:
+        return _untested("tukey", values.mean(axis=0), level, anova.reason)
+    error = (anova.mse / anova.blocks) ** 0.5
+    q = np.abs(differences) / error
+    p = range_survival(q, anova.groups, anova.df_error)
+    np.fill_diagonal(p, 1.0)
+    margin = critical_range(1 - level, anova.groups, anova.df_error) * error
+    return _pairwise("tukey", values.mean(axis=0), q, p, margin, level)
+
+
+def randomised_tukey_hsd(
+    table: Any,
+    resamples: int = 10_000,
+    rng: Generator | None = None,
+    level: float = 0.95,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Pairwise:
+    """Tukey's HSD without its normal distribution (Carterette, 2012): values change groups at random within each block.
+
+    A pair's p is the share of shuffled tables whose largest and smallest mean lie at least as far apart as the pair.
+    Exact where all shuffles number at most `resamples`; else sampled, and never 0. Memory stays bounded.
+
+    >>> found = randomised_tukey_hsd([[1, 2], [1, 3], [2, 5], [0, 1]])
+    >>> float(found.p[0, 1]), found.exact  # 2 of the 16 ways to swap reach a difference of 7 / 4
+    (0.125, True)
+    """
+    probability("level", level)
+    values = block_table(table)
+    if resamples < 1:
+        raise DataError(f"resamples must be 1 or more, got {resamples}")
+    means = values.mean(axis=0)
+    if no_error(values, float(np.square(values - values.mean(axis=1, keepdims=True)).sum())):
+        return _untested("randomised-tukey", means, level, "all values of each block are the same")
+    differences = np.abs(_differences(means))
+    ways = factorial(values.shape[1]) ** (len(values) - 1)  # the first block may stay: only the grouping matters
+    exact = ways <= resamples
+    drawn = _all_ranges(values) if exact else _drawn_ranges(values, resamples, rng, progress)
+    ranges = np.sort(np.concatenate(list(drawn)))
+    reached = len(ranges) - np.searchsorted(ranges, differences * (1 - SAME))
+    extra = 0 if exact else 1  # a sampled p-value is never 0: Phipson & Smyth (2010)
+    p = (reached + extra) / (len(ranges) + extra)
+    np.fill_diagonal(p, 1.0)
+    margin = float(np.quantile(ranges, level, method="higher"))
+    found = _pairwise("randomised-tukey", means, differences, p, margin, level)
+    return found if exact else _sampled(found, resamples)
+
+
+def friedman(table: Any) -> Friedman:
+    """Friedman's test: do the groups rank alike within blocks? Ties share ranks, and the statistic allows for them.
+
+    >>> found = friedman([[3, 2, 1], [3, 2, 1], [3, 1, 2], [2, 3, 1]])
+    >>> found.mean_ranks.tolist(), found.chi2, found.f
+    ([1.25, 2.0, 2.75], 4.5, 3.857142857142857)
+    """
+    values = block_table(table)
+    blocks, groups = values.shape
+    ranks = _ranks(values)
+    between = float(np.square(ranks.sum(axis=0) - blocks * (groups + 1) / 2).sum())
+    spread = float(np.square(ranks - (groups + 1) / 2).sum())
+    if spread == 0:
+        reason = "all values of each block are the same"
+        return Friedman(blocks, groups, ranks.mean(axis=0), nan, nan, nan, nan, nan, reason)
+    from scipy.special import chdtrc, fdtrc
+
+    chi2 = (groups - 1) * between / spread
+    most = blocks * (groups - 1)
+    w = chi2 / most
+    if w > 1 - SAME:  # all blocks rank alike: the chance of that is the exact p
+        p_f = float(np.exp((1 - blocks) * _log_orders(ranks[0])))
+        return Friedman(blocks, groups, ranks.mean(axis=0), chi2, float(chdtrc(groups - 1, chi2)), inf, p_f, 1.0)
+    f = (blocks - 1) * chi2 / (most - chi2)
+    p_f = float(fdtrc(groups - 1, (groups - 1) * (blocks - 1), f))
+    return Friedman(blocks, groups, ranks.mean(axis=0), chi2, float(chdtrc(groups - 1, chi2)), f, p_f, w)
+
+
+def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
+    """Nemenyi's test after Friedman's: two groups differ when their mean ranks lie further apart than the critical difference.
+
+    The range of the mean ranks is taken as normal (Demšar, 2006), which wants ten blocks or more.
+
+    >>> found = nemenyi([[3, 2, 1], [3, 2, 1], [3, 1, 2], [2, 3, 1]])
+    >>> found.means.tolist(), round(found.critical, 3)
+    ([1.25, 2.0, 2.75], 1.657)
+    """
+    probability("level", level)
+    values = block_table(table)
+    blocks, groups = values.shape
+    ranks = _ranks(values)
+    means = ranks.mean(axis=0)
+    if (ranks == ranks[0, 0]).all():
+        return _untested("nemenyi", means, level, "all values of each block are the same")
+    error = (groups * (groups + 1) / 12 / blocks) ** 0.5
+    q = np.abs(_differences(means)) / error
+    p = range_survival(q, groups, inf)
+    np.fill_diagonal(p, 1.0)
+    return _pairwise("nemenyi", means, q, p, critical_range(1 - level, groups, inf) * error, level)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else nan
+
+
+def _no_residual(values: Floats) -> str:
+    if (values == values[0, 0]).all():
+        return "all values are the same"
+    if no_error(values, float(np.square(values - values.mean(axis=1, keepdims=True)).sum())):
+        return "all values of each block are the same"
+    return "the groups differ by the same amounts in every block, which leaves no variance to test against"
+
+
+def _differences(means: Floats) -> Floats:
+    return np.asarray(means[None, :] - means[:, None], np.float64)
+
+
+def _pairwise(test: str, means: Floats, statistic: Floats, p: Floats, margin: float, level: float) -> Pairwise:
+    differences = _differences(means)
+    low, high = differences - margin, differences + margin
+    np.fill_diagonal(low, 0.0)
+    np.fill_diagonal(high, 0.0)
+    return Pairwise(test, means, differences, statistic, np.asarray(p, np.float64), low, high, margin, level)
+
+
+def _untested(test: str, means: Floats, level: float, reason: str) -> Pairwise:
+    holes = np.full((len(means), len(means)), nan)
+    return Pairwise(test, means, _differences(means), holes, holes, holes, holes, nan, level, reason=reason)
+
+
+def _sampled(found: Pairwise, resamples: int) -> Pairwise:
+    from dataclasses import replace
+
+    return replace(found, exact=False, resamples=resamples)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks within blocks, 1 being the largest; tied values share the mean of theirs."""
+    from scipy.stats import rankdata  # type: ignore[import-untyped, unused-ignore]
+
+    return np.asarray(rankdata(-values, axis=1), np.float64)
+
+
+def _log_orders(ranks: Floats) -> float:
+    """How many orders one block's ranks could have come in, as a logarithm."""
+    _, tied = np.unique(ranks, return_counts=True)
+    return lgamma(len(ranks) + 1) - sum(lgamma(size + 1) for size in tied.tolist())
+
+
+def _range_of_means(values: Floats) -> Floats:
+    """Of tables × blocks × groups: how far the largest and smallest group mean of each table lie apart."""
+    means = values.mean(axis=1)
+    return np.asarray(means.max(axis=1) - means.min(axis=1), np.float64)
+
+
+def _all_ranges(values: Floats) -> Iterator[Floats]:
+    """Every way to deal each block's values to the groups; the first block stays as it is."""
+    orders = np.array(list(permutations(range(values.shape[1]))))
+    for way in product(range(len(orders)), repeat=len(values) - 1):
+        dealt = np.vstack([values[:1], np.take_along_axis(values[1:], orders[list(way)], axis=1)])
+        yield _range_of_means(dealt[None])
+
+
+def _drawn_ranges(
+    values: Floats, resamples: int, rng: Generator | None, progress: Callable[[int, int | None], None] | None
+) -> Iterator[Floats]:
+    rng = np.random.default_rng(0) if rng is None else rng
+    step = max(1, CELLS // values.size)
+    tables = np.repeat(values[None], min(step, resamples), axis=0)
+    for start in range(0, resamples, step):
+        some = tables[: min(step, resamples - start)]
+        rng.permuted(some, axis=2, out=some)  # a shuffle of a shuffle is as random as one of the original
+        yield _range_of_means(some)
+        if progress:
+            progress(start + len(some), resamples)

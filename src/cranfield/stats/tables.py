@@ -1,0 +1,53 @@
+"""A table of values, blocks × groups: every group was tried on every block, and every cell holds a number.
+
+All statistics of many groups start here, so that what they refuse (a hole, an infinity, a single row) is refused
+once and in the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cranfield.errors import DataError
+
+__all__ = ["Floats", "block_table", "no_error", "probability"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+def block_table(table: Any, blocks: int = 2, groups: int = 2) -> Floats:
+    """The table as numbers, refused where it has a hole or fewer blocks or groups than needed.
+
+    >>> block_table([[1, 2], [3, 5]]).shape
+    (2, 2)
+    """
+    values = np.array(table, np.float64)
+    if values.ndim != 2:
+        raise DataError(f"expected a table of blocks × groups, found an array of shape {values.shape}")
+    if len(values) < blocks:
+        raise DataError(f"expected at least {blocks} blocks (rows), found {len(values)}")
+    if values.shape[1] < groups:
+        raise DataError(f"expected at least {groups} groups (columns), found {values.shape[1]}")
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise DataError(
+            f"expected a number in every cell, found {values[row, column]} in block {row + 1} of group {column + 1}; "
+            "leave that block or group out"
+        )
+    return values
+
+
+def no_error(values: Floats, error: float) -> bool:
+    """Whether a sum of squared residuals is nothing but rounding."""
+    rounding = 16 * np.finfo(np.float64).eps * float(np.abs(values).max(initial=0.0))
+    return bool(error <= values.size * rounding**2)
+
+
+def probability(name: str, value: float) -> float:
+    """A number strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise DataError(f"{name} must lie between 0 and 1, ends excluded, got {value}")
+    return float(value)

@@ -1,0 +1,160 @@
+"""Tests of two samples that are not paired: Welch's t, Mann and Whitney's U, and the permutation test.
+
+Samples measured on the same items are paired, and these tests then throw away what is common to a pair: use them
+for two different sets of items only. The permutation test compares means, so it also notices a difference in spread.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations, islice
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.stats.outcome import Asked, Floats, Found, Test, p_from_tails
+from cranfield.stats.paired import t_limits
+from cranfield.stats.ties import NEAR, mid_ranks, rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MANN_WHITNEY", "PERMUTATION", "WELCH", "rank_sum_tails", "welch_error"]
+
+EXACT_VALUES = 40  # up to so many values in both samples together Mann and Whitney's test is exact; beyond, normal
+BLOCK = 1024
+ROWS = 256
+
+
+def welch_error(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """The standard error of the difference of two means, and its degrees of freedom (Satterthwaite)."""
+    one, other = (x.var(axis=-1, ddof=1) / x.shape[-1] for x in (a, b))
+    freedom = (one + other) ** 2 / (one**2 / (a.shape[-1] - 1) + other**2 / (b.shape[-1] - 1))
+    return np.sqrt(one + other), freedom
+
+
+def _welch(a: Floats, b: Floats, asked: Asked) -> Found:
+    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
+
+    mean = b.mean(axis=1) - a.mean(axis=1)
+    error, freedom = welch_error(a, b)
+    t = mean / error
+    p = p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), asked.alternative)
+    return Found(p, t, *t_limits(mean, error, freedom, asked.tails))
+
+
+def _mann_whitney(a: Floats, b: Floats, asked: Asked) -> Found:
+    n, m = a.shape[1], b.shape[1]
+    ranks = mid_ranks(np.concatenate([a, b], axis=1), rounding(a, b))
+    rank_sum = ranks[:, n:].sum(axis=1)
+    exact = n + m <= EXACT_VALUES
+    if exact:
+        doubled = np.sort(np.rint(2 * ranks).astype(np.int64), axis=1)
+        tails = [
+            rank_sum_tails(row.tobytes(), m, round(2 * found)) for row, found in zip(doubled, rank_sum, strict=True)
+        ]
+        lower, upper = np.array(tails, np.float64).T
+    else:
+        lower, upper = _normal_tails(rank_sum, ranks, n, m)
+    return Found(p_from_tails(lower, upper, asked.alternative), rank_sum - m * (m + 1) / 2, exact=exact)
+
+
+def _normal_tails(rank_sum: Floats, ranks: Floats, n: int, m: int) -> tuple[Floats, Floats]:
+    """Both tails by the normal distribution, with half a rank for continuity and the ranks' own variance for ties."""
+    from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
+
+    mean = m * (n + m + 1) / 2
+    deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))
+    flat = deviation == 0  # all values are equal: every arrangement is as extreme
+    scale = np.where(flat, 1.0, deviation)
+    lower, upper = ndtr((rank_sum - mean + 0.5) / scale), ndtr(-(rank_sum - mean - 0.5) / scale)
+    return np.where(flat, 1.0, lower), np.where(flat, 1.0, upper)
+
+
+@lru_cache(maxsize=4096)
+def rank_sum_tails(doubled_ranks: bytes, m: int, found: int) -> tuple[float, float]:
+    """The chances that m of these ranks (doubled, as the bytes of whole numbers) sum to at most, and at least, `found`.
+
+    >>> rank_sum_tails(np.array([2, 4, 6, 8]).tobytes(), 2, 6)  # the ranks 1 and 2, of six ways
+    (0.16666666666666666, 1.0)
+    """
+    ways = _ways(doubled_ranks, m)
+    return float(ways[: found + 1].sum() / ways.sum()), float(ways[found:].sum() / ways.sum())
+
+
+@lru_cache(maxsize=64)
+def _ways(doubled_ranks: bytes, m: int) -> Floats:
+    """In how many ways m of the ranks sum to 0, 1, 2 …"""
+    ranks = np.frombuffer(doubled_ranks, np.int64)
+    ways = np.zeros((m + 1, int(ranks[-m:].sum()) + 1))
+    ways[0, 0] = 1.0
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, :-rank].copy()
+    return np.asarray(ways[m], np.float64)
+
+
+def _permutation(a: Floats, b: Floats, asked: Asked) -> Found:
+    n, m = a.shape[1], b.shape[1]
+    both = np.concatenate([a, b], axis=1)
+    both = (both - both.mean(axis=1, keepdims=True)) * (-1.0 if asked.alternative == "less" else 1.0)
+    size = np.abs if asked.alternative == "two-sided" else np.asarray
+    least = size(both[:, n:].sum(axis=1)) - NEAR * np.abs(both).sum(axis=1)  # equal but for rounding counts as equal
+    count = np.zeros(len(a), np.int64)
+    for chosen in _choices(n, m, asked.resamples, asked.rng):
+        for start in range(0, len(a), ROWS):
+            rows = slice(start, start + ROWS)
+            count[rows] += (size(both[rows] @ chosen.T) >= least[rows, None]).sum(axis=1)
+    exact = comb(n + m, n) <= asked.resamples
+    p = count / comb(n + m, n) if exact else (1 + count) / (1 + asked.resamples)  # never 0: Phipson and Smyth (2010)
+    resamples = comb(n + m, n) if exact else asked.resamples
+    return Found(p, b.mean(axis=1) - a.mean(axis=1), exact=exact, resamples=resamples)
+
+
+def _choices(n: int, m: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Which m of n + m values make the second sample, as rows of 0 and 1: each choice once if they are few enough."""
+    if comb(n + m, m) <= resamples:
+        every = combinations(range(n + m), m)
+        while some := list(islice(every, BLOCK)):
+            chosen = np.zeros((len(some), n + m))
+            np.put_along_axis(chosen, np.array(some), 1.0, axis=1)
+            yield chosen
+        return
+    arranged = np.r_[np.zeros(n, np.uint8), np.ones(m, np.uint8)]
+    for start in range(0, resamples, BLOCK):
+        rows = min(BLOCK, resamples - start)
+        yield rng.permuted(np.broadcast_to(arranged, (rows, n + m)), axis=1).astype(np.float64)
+
+
+WELCH = Test(
+    "welch",
+    "Welch's t-test",
+    "Have two unpaired samples the same mean, whatever their spreads? The interval is Welch's.",
+    "Welch (1947)",
+    _welch,
+    paired=False,
+    spread=True,
+    aliases=("unpaired-t", "welch-t"),
+)
+MANN_WHITNEY = Test(
+    "mann-whitney",
+    "Mann-Whitney U test",
+    "Is a value of one unpaired sample as likely above one of the other as below? Exact up to 40 values, ties "
+    "included; beyond, normal with corrections for ties and continuity.",
+    "Mann and Whitney (1947)",
+    _mann_whitney,
+    paired=False,
+    discrete=True,
+    aliases=("u", "mannwhitney", "rank-sum"),
+)
+PERMUTATION = Test(
+    "permutation",
+    "permutation test",
+    "Is the difference of two unpaired means larger than a random division of all values into two samples would make "
+    "it? All divisions are tried where they are no more than the resamples, else a random sample.",
+    "Pitman (1937); Phipson and Smyth (2010)",
+    _permutation,
+    paired=False,
+    sampled=True,
+    aliases=("unpaired-permutation",),
+)

@@ -1,0 +1,214 @@
+"""Effect sizes, intervals of a mean and equivalence: by hand, against SciPy and statsmodels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.errors import DataError
+from cranfield.stats.effect import cliffs_delta, cohens_d, common_language, d_z, g_z, hedges_factor
+from cranfield.stats.equivalence import non_inferiority, tost
+from cranfield.stats.intervals import METHODS, mean_interval, mean_intervals
+from cranfield.stats.testing import TESTS
+
+few = st.lists(st.integers(0, 5), min_size=1, max_size=8)
+
+
+def seeded(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def two(n: int = 30, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    rng = seeded(1)
+    return rng.normal(0, 1, n), rng.normal(0.1, 1.2, m or n)
+
+
+def test_d_z_is_t_over_the_root_of_n_against_scipy():
+    a, b = two()
+    assert d_z(a, b) == pytest.approx(scipy.stats.ttest_rel(b, a).statistic / math.sqrt(30))
+
+
+def test_hedges_factor_by_hand_and_near_its_usual_approximation():
+    assert hedges_factor(2) == pytest.approx(1 / math.sqrt(math.pi))
+    assert hedges_factor(50) == pytest.approx(1 - 3 / (4 * 50 - 1), abs=1e-4)
+
+
+def test_g_z_is_unbiased():
+    """Of normal differences with mean 0.5 and deviation 1, the mean of many g_z is 0.5; that of d_z is not."""
+    d = seeded(2).normal(0.5, 1, (4_000, 6))
+    d_mean = np.mean([d_z(np.zeros(6), row) for row in d])
+    g_mean = np.mean([g_z(np.zeros(6), row) for row in d])
+    assert g_mean == pytest.approx(0.5, abs=0.03)
+    assert d_mean > 0.56
+
+
+def test_cohens_d_against_scipy_s_pooled_t():
+    a, b = two(20, 30)
+    assert cohens_d(a, b) == pytest.approx(scipy.stats.ttest_ind(b, a).statistic * math.sqrt(1 / 20 + 1 / 30))
+
+
+@given(a=few, b=few)
+def test_cliffs_delta_against_exact_enumeration(a, b):
+    every = [(y > x) - (y < x) for x in a for y in b]
+    assert cliffs_delta(a, b) == pytest.approx(np.mean(every))
+    assert common_language(a, b, paired=False) == pytest.approx((np.mean(every) + 1) / 2)
+
+
+def test_cliffs_delta_against_scipy_s_u():
+    a, b = two(20, 30)
+    assert cliffs_delta(a, b) == pytest.approx(2 * scipy.stats.mannwhitneyu(b, a).statistic / 600 - 1)
+
+
+def test_an_effect_without_spread_is_undefined():
+    assert math.isnan(d_z([1, 2, 3], [2, 3, 4]))
+    assert math.isnan(d_z([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]))  # equal but for rounding
+    assert math.isnan(g_z([1], [2]))
+    assert math.isnan(cohens_d([1, 1], [2, 2]))
+    assert math.isnan(cliffs_delta([], [1]))
+    assert math.isnan(common_language([], []))
+
+
+def test_effects_refuse_what_is_no_pair_or_no_number():
+    with pytest.raises(DataError, match="found 2 and 3"):
+        d_z([1, 2], [1, 2, 3])
+    with pytest.raises(DataError, match="found NaN or infinity"):
+        cliffs_delta([1, math.nan], [1, 2])
+    with pytest.raises(DataError, match="expected two sequences"):
+        cohens_d([[1, 2]], [1, 2])
+
+
+# Intervals of a mean
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+def test_the_t_interval_against_scipy(alternative):
+    x = two()[1]
+    wanted = scipy.stats.ttest_1samp(x, 0, alternative=alternative).confidence_interval(0.9)
+    assert mean_interval(x, 0.9, alternative=alternative) == pytest.approx((wanted.low, wanted.high))
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("t", "t"),
+        ("percentile", "bootstrap"),
+        ("bca", "bootstrap-bca"),
+        ("studentised", "bootstrap-t"),
+        ("randomisation", "randomisation"),
+    ],
+)
+def test_an_interval_is_that_of_its_test(method, name):
+    x = two()[1]
+    outcome = TESTS[name](np.zeros(30), x, resamples=3000, rng=seeded(3))
+    rng = seeded(3) if method != "randomisation" else seeded(int(seeded(3).integers(2**63)))  # for p and interval alike
+    assert mean_interval(x, 0.95, method, 3000, rng) == pytest.approx((outcome.low, outcome.high))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interval_of_each_row_is_the_row_s_own(method):
+    x = seeded(4).normal(0, 1, (6, 20))
+    x[1] = 3.0
+    x[2, 5] = math.nan
+    low, high = mean_intervals(x, 0.9, method, 800, seeded(5))
+    for row in (0, 3, 5):
+        assert mean_interval(x[row], 0.9, method, 800, seeded(5)) == pytest.approx((low[row], high[row]))
+    assert (low[1], high[1]) == (3.0, 3.0)
+    assert np.isnan([low[2], high[2]]).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_higher_level_is_wider_and_one_value_has_no_interval(method):
+    x = two()[1]
+    narrow, wide = (mean_interval(x, level, method, 2000, seeded()) for level in (0.8, 0.95))
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert np.isnan(mean_interval([1.0], 0.95, method, 100, seeded())).all()
+
+
+def test_wrong_arguments_of_an_interval_are_named():
+    with pytest.raises(DataError, match="no interval 'wald'; there are t, percentile"):
+        mean_interval([1, 2], method="wald")
+    with pytest.raises(DataError, match="is sampled: give it rng"):
+        mean_interval([1, 2], method="bca")
+    with pytest.raises(DataError, match="expected a sequence"):
+        mean_interval([[1, 2]])
+
+
+# Equivalence and non-inferiority
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_tost_against_scipy(paired):
+    a, b = two()
+    found = tost(a, b, 0.8, paired=paired)
+    test = (
+        scipy.stats.ttest_rel if paired else lambda x, y, **more: scipy.stats.ttest_ind(x, y, equal_var=False, **more)
+    )
+    assert found.p_above == pytest.approx(test(b + 0.8, a, alternative="greater").pvalue)
+    assert found.p_below == pytest.approx(test(b - 0.8, a, alternative="less").pvalue)
+    interval = test(b, a).confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.p == max(found.p_above, found.p_below)
+
+
+def test_tost_against_statsmodels():
+    weights = pytest.importorskip("statsmodels.stats.weightstats")
+    a, b = two(25, 40)
+    assert tost(a, a + b[:25] / 9, 0.3).p == pytest.approx(weights.ttost_paired(a + b[:25] / 9, a, -0.3, 0.3)[0])
+    wanted = weights.ttost_ind(b, a, -0.9, 0.9, usevar="unequal")[0]
+    assert tost(a, b, 0.9, paired=False).p == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("margin", [0.1, 0.3, 0.5, 0.8, 2.0])
+def test_equivalence_is_shown_where_the_interval_lies_within_the_margins(margin, alpha):
+    for shift in (-1.0, 0.0, 0.3, 1.0):
+        a, b = two()
+        found = tost(a, b + shift, margin, alpha=alpha)
+        assert found.shown == (-margin < found.low and found.high < margin)
+        assert found.shown == (found.decision == "equivalent")
+        half = non_inferiority(a, b + shift, margin, alpha=alpha)
+        assert half.shown == (half.low > -margin)
+
+
+def test_decisions_in_words():
+    a = seeded(6).random(40)
+    noise = seeded(7).normal(0, 0.02, 40)
+    assert tost(a, a + noise, 0.05).decision == "equivalent"
+    assert tost(a, a + noise + 0.2, 0.05).decision == "different"
+    assert tost(a, a + 10 * noise, 0.05).decision == "undecided"
+    assert non_inferiority(a, a + noise, 0.05).decision == "not inferior"
+    assert non_inferiority(a, a + noise + 0.1, 0.05).decision == "superior"
+    assert non_inferiority(a, a + noise - 0.2, 0.05).decision == "inferior"
+    assert non_inferiority(a, a + 10 * noise, 0.05).decision == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "paired", "reason"),
+    [
+        ([1], [2], True, "one pair only"),
+        ([], [], True, "no pairs"),
+        ([1, 2], [2, 3], True, "all differences are equal, so there is no spread to measure them against"),
+        ([1, math.nan], [2, 3], True, "some values are not finite numbers"),
+        ([1], [2, 3], False, "fewer than two values in one of the samples"),
+        ([1, 1], [2, 2], False, "the values within each sample are equal, so there is no spread"),
+    ],
+)
+def test_what_cannot_be_tested_shows_nothing(a, b, paired, reason):
+    found = tost(a, b, 0.1, paired=paired)
+    assert not found.shown
+    assert math.isnan(found.p)
+    assert found.reason.startswith(reason)
+
+
+def test_wrong_arguments_of_a_margin_test_are_named():
+    with pytest.raises(DataError, match="margin must be a positive number, got 0"):
+        tost([1, 2], [1, 3], 0)
+    with pytest.raises(DataError, match=r"alpha must be between 0 and 0\.5, got 0\.95"):
+        non_inferiority([1, 2], [1, 3], 0.1, alpha=0.95)
+    with pytest.raises(DataError, match="found 2 and 3"):
+        tost([1, 2], [1, 2, 3], 0.1)

@@ -1,0 +1,246 @@
+"""Power and sample sizes: against statsmodels, exact enumeration and simulation."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cranfield.errors import DataError
+from cranfield.stats.power import (
+    Design,
+    anova_power,
+    anova_sample_size,
+    detectable_difference,
+    interval_width,
+    power,
+    power_curve,
+    sample_size,
+    width_sample_size,
+)
+
+OTHER = {"two-sided": "two-sided", "greater": "larger", "less": "smaller"}
+
+
+@pytest.mark.parametrize("alternative", OTHER)
+@pytest.mark.parametrize(
+    ("effect", "n", "alpha"), [(0.5, 20, 0.05), (0.1, 250, 0.01), (-0.3, 40, 0.1), (0.0, 30, 0.05)]
+)
+def test_the_power_of_t_against_statsmodels(effect, n, alpha, alternative):
+    from statsmodels.stats.power import TTestPower
+
+    theirs = TTestPower().power(effect, n, alpha, alternative=OTHER[alternative])
+    ours = power(Design("t", sd=0.25, alpha=alpha, alternative=alternative), n, 0.25 * effect)
+    assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize(("effect", "target"), [(0.2, 0.8), (0.5, 0.9), (1.5, 0.95)])
+def test_the_sample_size_of_t_against_statsmodels(effect, target):
+    from statsmodels.stats.power import TTestPower
+
+    theirs = TTestPower().solve_power(effect_size=effect, power=target, alpha=0.05)
+    assert sample_size(Design("t", sd=1.0), effect, target) == int(np.ceil(theirs))
+
+
+def test_the_power_of_t_against_simulation():
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(0.1, 0.3, (20_000, 40))
+    found = (stats.ttest_1samp(drawn, 0, axis=1).pvalue <= 0.05).mean()
+    assert power(Design("t", sd=0.3), 40, 0.1) == pytest.approx(found, abs=0.012)
+
+
+def test_t_with_a_sample_uses_its_standard_deviation():
+    sample = [0.1, -0.2, 0.3, 0.0, 0.05]
+    assert power(Design("t", sample=sample), 30, 0.1) == power(Design("t", sd=float(np.std(sample, ddof=1))), 30, 0.1)
+
+
+def test_a_huge_effect_is_always_found():
+    assert power(Design("t", sd=0.001), 100, 1.0) == 1
+    assert power(Design("t", sd=0.001, alternative="less"), 100, 1.0) == 0
+
+
+@pytest.mark.parametrize("alternative", OTHER)
+def test_the_power_of_the_sign_test_against_exact_enumeration(alternative):
+    n, up, tied = 9, 0.7, 0.2
+    sample = [1.0] * 56 + [-1.0] * 24 + [0.0] * 20  # shifted by nothing: the mean stays
+    found = 0.0
+    for ups, ties in product(range(n + 1), range(n + 1)):
+        if ups + ties > n:
+            continue
+        chance = stats.multinomial.pmf([ups, ties, n - ups - ties], n, [up * (1 - tied), tied, (1 - up) * (1 - tied)])
+        untied = n - ties
+        p = stats.binomtest(ups, untied, alternative=alternative).pvalue if untied else 1.0
+        found += chance * (p <= 0.2)
+    design = Design("sign", sample=sample, alpha=0.2, alternative=alternative)
+    assert power(design, n, float(np.mean(sample))) == pytest.approx(found)
+
+
+def test_the_sample_size_of_the_sign_test_suffices_from_there_on():
+    design = Design("sign", sd=1.0)
+    n = sample_size(design, 0.5)
+    assert power(design, n - 1, 0.5) < 0.8
+    assert power_curve(design, range(n, n + 60), 0.5).min() >= 0.8
+
+
+def test_the_sign_test_finds_nothing_with_too_few_blocks():
+    assert power(Design("sign", sd=1.0), 5, 100.0) == 0  # five of five up is p = 0.0625
+    with pytest.raises(DataError, match="cannot reach p < 0.05 with 5 blocks"):
+        detectable_difference(Design("sign", sd=1.0), 5)
+
+
+@pytest.mark.parametrize("test", ["randomisation", "wilcoxon"])
+@pytest.mark.parametrize("alternative", OTHER)
+def test_simulated_power_of_normal_differences_is_near_that_of_t(test, alternative):
+    """Wilcoxon's efficiency is 95.5 %: 40 blocks do for it what 38 do for t. The randomisation test's is that of t."""
+    n, by = 40, 0.1 if alternative != "less" else -0.1
+    exact = power(Design("t", sd=0.25, alternative=alternative), 38 if test == "wilcoxon" else 40, by)
+    drawn = Design(test, sd=0.25, alternative=alternative, trials=4000, resamples=500)
+    assert power(drawn, n, by) == pytest.approx(exact, abs=0.025)
+
+
+@pytest.mark.parametrize("test", ["randomisation", "wilcoxon", "sign"])
+def test_without_a_difference_power_is_the_level(test):
+    sample = np.random.default_rng(4).normal(0.05, 0.2, 301)
+    sample -= np.median(sample) - sample.mean() if test == "sign" else 0  # its null is a median of 0
+    balanced = np.r_[sample - sample.mean(), sample.mean() - sample]  # symmetric around 0
+    found = power(Design(test, sample=balanced, trials=4000, resamples=500), 50, 0.0)
+    assert 0.025 < found < 0.065
+
+
+def test_simulated_power_against_scipy_s_wilcoxon():
+    rng = np.random.default_rng(1)
+    sample = rng.exponential(0.1, 60) - 0.08
+    design = Design("wilcoxon", sample=sample, trials=2000)
+    moved = design.shifted(0.03)
+    drawn = moved[rng.integers(0, 60, (3000, 80))]
+    theirs = (stats.wilcoxon(drawn, axis=1, method="asymptotic").pvalue <= 0.05).mean()
+    assert power(design, 80, 0.03) == pytest.approx(theirs, abs=0.04)
+
+
+def test_zeros_of_the_sample_stay_zeros_and_the_mean_is_as_asked():
+    design = Design("randomisation", sample=[0.0, 0.0, 0.1, -0.1, 0.3])
+    assert design.shifted(0.05).mean() == pytest.approx(0.05)
+    assert design.shifted(0.05)[:2].tolist() == [0, 0]
+
+
+def test_where_nothing_is_left_to_move_nothing_is_found():
+    for test in ("sign", "randomisation", "wilcoxon"):
+        assert power(Design(test, sample=[0.0, 0.5], trials=300), 20, 0.0) == 0
+
+
+def test_the_same_seed_gives_the_same_power_and_another_a_slightly_different_one():
+    sample = np.random.default_rng(2).normal(0, 0.2, 50)
+    one, again, other = (
+        power(Design("randomisation", sample=sample, seed=seed, trials=500, resamples=200), 30, 0.08)
+        for seed in (1, 1, 2)
+    )
+    assert one == again != other
+    assert one == pytest.approx(other, abs=0.1)
+
+
+def test_simulated_sample_size_reaches_the_power():
+    sample = np.random.default_rng(2).normal(0, 0.2, 100)
+    design = Design("randomisation", sample=sample, trials=1000, resamples=300)
+    n = sample_size(design, 0.1)
+    exact = sample_size(Design("t", sample=sample), 0.1)
+    assert power(design, n, 0.1) >= 0.8
+    assert n == pytest.approx(exact, abs=6)
+
+
+@pytest.mark.parametrize("alternative", OTHER)
+@pytest.mark.parametrize("test", ["t", "sign", "randomisation"])
+def test_the_detectable_difference_is_detected_with_that_power(test, alternative):
+    design = Design(test, sd=0.2, alternative=alternative, trials=500, resamples=200)
+    found = detectable_difference(design, 60, 0.8)
+    assert (found < 0) == (alternative == "less")
+    assert power(design, 60, found) == pytest.approx(0.8, abs=0.01)
+
+
+def test_power_grows_with_blocks():
+    curve = power_curve(Design("t", sd=0.2), [10, 20, 40, 80, 160], 0.05)
+    assert (np.diff(curve) > 0).all()
+
+
+@pytest.mark.parametrize(("groups", "n", "spread"), [(2, 30, 0.1), (5, 50, 0.08), (20, 25, 0.2)])
+def test_the_power_of_one_way_anova_against_statsmodels(groups, n, spread):
+    from statsmodels.stats.power import FTestAnovaPower
+
+    sd = 0.2
+    f = (spread**2 / (2 * groups)) ** 0.5 / sd  # Cohen's f of two groups spread apart, the others half-way
+    theirs = FTestAnovaPower().power(f, n * groups, 0.05, k_groups=groups)
+    assert anova_power(n, groups, spread, sd, crossed=False) == pytest.approx(theirs, abs=1e-6)
+
+
+def test_anova_of_two_groups_against_the_paired_t_test():
+    """The residual's standard deviation is that of the differences over the root of 2."""
+    assert anova_power(40, 2, 0.1, 0.3 / 2**0.5) == pytest.approx(power(Design("t", sd=0.3), 40, 0.1), abs=1e-9)
+
+
+def test_the_power_of_two_way_anova_against_simulation():
+    rng = np.random.default_rng(3)
+    groups, n, spread, sd = 4, 20, 0.15, 0.15
+    means = np.array([0, spread / 2, spread / 2, spread])
+    values = rng.normal(0, sd, (8000, n, groups)) + means
+    by_group, by_block = values.mean(axis=1), values.mean(axis=2)
+    residual = values - by_group[:, None] - by_block[..., None] + values.mean(axis=(1, 2))[:, None, None]
+    f = n * by_group.var(axis=1, ddof=1) / (np.square(residual).sum(axis=(1, 2)) / ((groups - 1) * (n - 1)))
+    found = (f > stats.f.isf(0.05, groups - 1, (groups - 1) * (n - 1))).mean()
+    assert anova_power(n, groups, spread, sd) == pytest.approx(found, abs=0.02)
+
+
+def test_the_sample_size_of_anova_is_the_smallest_that_suffices():
+    n = anova_sample_size(10, 0.1, 0.2, power=0.8)
+    assert anova_power(n, 10, 0.1, 0.2) >= 0.8 > anova_power(n - 1, 10, 0.1, 0.2)
+
+
+def test_the_expected_width_of_an_interval_against_simulation():
+    drawn = np.random.default_rng(5).normal(0, 0.2, (50_000, 10))
+    widths = 2 * stats.t.ppf(0.975, 9) * drawn.std(axis=1, ddof=1) / 10**0.5
+    assert interval_width(10, 0.2) == pytest.approx(widths.mean(), rel=0.005)
+    n = width_sample_size(0.05, 0.2)
+    assert interval_width(n, 0.2) <= 0.05 < interval_width(n - 1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"test": "z", "sd": 1.0}, "expected a test of t, sign, randomisation, wilcoxon, found 'z'"),
+        ({}, "either the standard deviation"),
+        ({"sd": 1.0, "sample": [1, 2]}, "either the standard deviation"),
+        ({"sd": 0.0}, "must be above 0"),
+        ({"sd": np.nan}, "must be above 0"),
+        ({"sample": [1.0]}, "two differences or more"),
+        ({"sample": [0.5, 0.5, 0.5]}, "all 3 differences are 0.5"),
+        ({"sample": [0.5, np.nan]}, "found NaN"),
+        ({"sd": 1.0, "alpha": 5}, "alpha must lie between 0 and 1"),
+        ({"sd": 1.0, "alternative": "both"}, "alternative must be one of"),
+        ({"sd": 1.0, "trials": 0}, "trials must be 1 or more"),
+    ],
+)
+def test_a_design_that_makes_no_sense_is_refused(arguments, problem):
+    with pytest.raises(DataError, match=problem):
+        Design(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (lambda: power(Design(sd=1.0), 1, 0.1), "two blocks or more"),
+        (lambda: power(Design(sd=1.0), 10, np.nan), "must be a number"),
+        (lambda: sample_size(Design(sd=1.0), 0.0), "finds a difference of 0"),
+        (lambda: sample_size(Design(sd=1.0, alternative="greater"), -0.1), "finds a difference of -0.1"),
+        (lambda: sample_size(Design(sd=1.0), 0.1, power=80), "power must lie between"),
+        (lambda: sample_size(Design(sd=1.0), 1e-9), "more than 10,000,000 blocks"),
+        (lambda: detectable_difference(Design(sd=1.0), 1), "two blocks or more"),
+        (lambda: anova_power(10, 1, 0.1, 0.1), "two groups or more"),
+        (lambda: anova_power(10, 3, 0.1, 0), "above 0"),
+        (lambda: anova_sample_size(3, 0.0, 0.1), "spread of 0"),
+        (lambda: interval_width(1, 0.1), "two blocks or more"),
+        (lambda: width_sample_size(0, 0.1), "above 0"),
+    ],
+)
+def test_a_question_without_an_answer_is_refused(ask, problem):
+    with pytest.raises(DataError, match=problem):
+        ask()
