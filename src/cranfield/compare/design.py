@@ -1,0 +1,431 @@
+"""How many topics does it take? Power, sample size and the smallest difference, from your own topics or given numbers.
+
+Two runs lend the differences of their topics, zeros and skew included; more runs lend the residual variance of a two-way
+ANOVA, whose double is the variance of a difference between any two of them. The difference to find should be the
+one that matters to you: where none is given the observed one stands in, and the plan says so, because the power at an
+observed difference only repeats its p-value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.columns import aligned
+from cranfield.compare.leaderboard import comparable, upward_table
+from cranfield.errors import ConventionError, DataError
+from cranfield.evaluate import Evaluator
+from cranfield.scores import Scores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cranfield.measures import Measure
+    from cranfield.stats.power import Design
+
+    Progress = Callable[[int, int | None], None]
+
+__all__ = ["ByTest", "Plan", "Plans", "design"]
+
+USUAL = ("t", "sign", "randomisation")
+SIMULATED_MOST = 2_000  # beyond so many topics a simulation would take minutes, and t says the same
+
+
+@dataclass(frozen=True)
+class ByTest:
+    """What one test needs and can do; NaN, or None for topics, with a `reason`."""
+
+    test: str
+    needed: int | None  # topics to find the difference with the power wanted
+    power: float  # with the present number of topics
+    detectable: float  # the smallest difference that the present number finds with the power wanted
+    curve: tuple[float, ...]  # the power at each of the plan's sizes; NaN where it was not simulated
+    simulated: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The design of an experiment by one measure."""
+
+    measure: str
+    about: str  # where the variance comes from
+    n: int | None  # the present number of topics
+    sd: float  # of the difference of two systems
+    difference: float
+    observed: bool  # the difference is the observed one
+    power: float  # wanted
+    alpha: float
+    alternative: str
+    sizes: tuple[int, ...]
+    tests: tuple[ByTest, ...]
+    systems: int = 2
+
+    def sentence(self) -> str:
+        """The plan in one line, by its first test."""
+        first = self.tests[0]
+        what = f"a difference of {self.difference:.4g}{' (the observed one)' if self.observed else ''}"
+        said = f"{first.test}: to find {what} with power {self.power:g} takes "
+        said += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
+        if self.n is not None and not math.isnan(first.power):
+            said += f"; the {self.n} at hand find it with power {first.power:.2f}"
+            if not math.isnan(first.detectable):
+                said += f", and {first.detectable:.4g} or more with {self.power:g}"
+        return said
+
+
+@dataclass
+class Plans:
+    """What `design` returns: a plan a measure.
+
+    >>> [plan] = design(sd=0.2, difference=0.05, tests="t").plans
+    >>> plan.tests[0].needed
+    128
+    """
+
+    plans: list[Plan]
+    trials: int
+    resamples: int
+    seed: int
+    remarks: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        """What to keep in mind, a sentence each."""
+        said = list(self.remarks)
+        seen = [plan.measure or "the difference" for plan in self.plans if plan.observed]
+        if seen:
+            said.append(
+                f"{', '.join(seen)}: the observed difference was planned for, whose power only repeats the p-value; give "
+                "the difference that matters to you"
+            )
+        for plan in self.plans:
+            said += [f"{each.test}: {each.reason}" for each in plan.tests if each.reason]
+        return list(dict.fromkeys(said))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; an undefined one is None."""
+        plans = []
+        for plan in self.plans:
+            row = {key: _plain(value) for key, value in vars(plan).items() if key not in ("tests", "sizes")}
+            tests = [{key: _plain(value) for key, value in vars(each).items() if key != "curve"} for each in plan.tests]
+            curve = [
+                {"topics": size, **{each.test: _plain(each.curve[i]) for each in plan.tests}}
+                for i, size in enumerate(plan.sizes)
+            ]
+            plans.append({**row, "tests": tests, "curve": curve})
+        settings = {"trials": self.trials, "resamples": self.resamples, "seed": self.seed}
+        return {"plans": plans, **settings, "notes": self.notes()}
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=2)
+
+    def to_csv(self, delimiter: str = ",") -> str:
+        """The power curves: a row a measure, test and number of topics."""
+        import csv
+        import io
+
+        file = io.StringIO()
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(["measure", "test", "difference", "topics", "power"])
+        for plan in self.plans:
+            for each in plan.tests:
+                for size, power in zip(plan.sizes, each.curve, strict=True):
+                    shown = "" if math.isnan(power) else repr(power)
+                    writer.writerow([plan.measure, each.test, repr(plan.difference), size, shown])
+        return file.getvalue()
+
+    def to_tsv(self) -> str:
+        """`to_csv` with tabs."""
+        return self.to_csv("\t")
+
+    def to_text(self, limit: int | None = None) -> str:
+        """For people: what is needed, what is there, and the power curve."""
+        blocks = []
+        for plan in self.plans:
+            seen = ", observed" if plan.observed else ""
+            sided = "" if plan.alternative == "two-sided" else ", one-sided"
+            title = f"{plan.measure}: {plan.about}" if plan.measure else plan.about
+            facts = f"difference {plan.difference:.4g}{seen}, power {plan.power:g}, alpha {plan.alpha:g}{sided}"
+            now = "" if plan.n is None else f" with {plan.n}"
+            head = ["test", "topics needed", f"power{now}", f"smallest difference{now}"]
+            table = [head if plan.n is not None else head[:2]]
+            for each in plan.tests:
+                needed = "-" if each.needed is None else str(each.needed)
+                cells = [each.test, needed, _shown(each.power, ".3f"), _shown(each.detectable, ".4f")]
+                table.append(cells if plan.n is not None else cells[:2])
+            curve = [["topics", *(each.test for each in plan.tests), ""]]
+            for i, size in enumerate(plan.sizes):
+                powers = [each.curve[i] for each in plan.tests]
+                bar = "█" * round(20 * powers[0]) if not math.isnan(powers[0]) else ""
+                curve.append([str(size), *(_shown(value, ".3f") for value in powers), bar])
+            rows = aligned(table, limit=limit)
+            lines = [row.rstrip() for row in _bars(curve)]
+            blocks.append("\n".join([title, facts, "", *rows, "", "power by number of topics", *lines]))
+        return "\n\n".join(blocks)
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def design(
+    scores: Any = None,
+    runs: Any = None,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    *,
+    sd: float | None = None,
+    difference: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    n: int | None = None,
+    systems: int | None = None,
+    tests: str | Iterable[str] = USUAL,
+    alternative: str = "two-sided",
+    sizes: Iterable[int] | None = None,
+    trials: int = 2_000,
+    resamples: int = 1_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Plans:
+    """How many topics it takes to find a difference, and what the topics at hand can find.
+
+    Give `Scores` (or judgments, runs and measures as to `evaluate`), or `sd`, the standard deviation of the difference
+    of two systems from topic to topic. `difference` is what should be found, `n` the number of topics at hand; `systems`
+    adds the ANOVA of so many systems, the best and the worst of which lie `difference` apart. `tests` are t, sign,
+    randomisation and wilcoxon; the last two are simulated, `trials` experiments each.
+
+    >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
+    't: to find a difference of 0.05 with power 0.8 takes 128 topics'
+    """
+    names = tests.replace(",", " ").split() if isinstance(tests, str) else list(tests)
+    _refuse(names, power, alpha, difference, n, systems, alternative, sd, scores)
+    common: dict[str, Any] = {"alpha": alpha, "alternative": alternative}
+    common |= {"trials": trials, "resamples": resamples, "seed": seed}
+    remarks: list[str] = []
+    if sd is not None:
+        assert difference is not None
+        given = [
+            _Variance("", f"sd of the differences {sd:.4g}, given", {"sd": sd}, n, difference, False, systems or 0)
+        ]
+    else:
+        found = (
+            scores if isinstance(scores, Scores) else Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
+        )
+        given = [_variance(found, name, difference, n, systems, remarks) for name in found.measures]
+    steps = len(given) * len(names)
+    plans = []
+    for i, variance in enumerate(given):
+        tell = None if progress is None else lambda j, i=i: progress(i * len(names) + j, steps)
+        plans.append(_plan(variance, names, power, common, sizes, tell))
+    return Plans(plans, trials, resamples, seed, remarks)
+
+
+def _refuse(
+    names: list[str],
+    power: float,
+    alpha: float,
+    difference: float | None,
+    n: int | None,
+    systems: int | None,
+    alternative: str,
+    sd: float | None,
+    scores: Any,
+) -> None:
+    from cranfield.stats.power import POWER_TESTS
+
+    unknown = [name for name in names if name not in POWER_TESTS]
+    if unknown or not names:
+        raise ConventionError(f"tests: expected some of {', '.join(POWER_TESTS)}, found {' '.join(names)!r}")
+    for what, value in (("power", power), ("alpha", alpha)):
+        if not 0 < value < 1:
+            raise ConventionError(f"{what} must lie between 0 and 1, got {value:g}")
+    if difference is not None and not (difference > 0 and math.isfinite(difference)):
+        raise ConventionError(f"difference must be above 0, got {difference:g}")
+    if n is not None and n < 2:
+        raise ConventionError(f"the number of topics must be 2 or more, got {n}")
+    if systems is not None and systems < 2:
+        raise ConventionError(f"systems must be 2 or more, got {systems}")
+    if alternative not in ("two-sided", "greater"):
+        raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
+    if (sd is None) == (scores is None):
+        raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
+    if sd is not None and not (sd > 0 and math.isfinite(sd)):
+        raise ConventionError(f"sd must be above 0, got {sd:g}")
+    if sd is not None and difference is None:
+        raise ConventionError("with sd alone, say which difference should be found")
+
+
+@dataclass(frozen=True)
+class _Variance:
+    measure: str
+    about: str
+    spread: dict[str, Any]  # sd, or sample
+    n: int | None
+    difference: float
+    observed: bool
+    systems: int = 0  # of the ANOVA; 0 for none
+
+
+def _variance(
+    scores: Scores, name: str, difference: float | None, n: int | None, systems: int | None, remarks: list[str]
+) -> _Variance:
+    """How differences vary from topic to topic, in the scores at hand."""
+    if not comparable(scores.measures[name]):
+        raise ConventionError(f"{name} is no mean over topics; take another measure")
+    if len(scores.runs) < 2:
+        raise DataError(f"expected two runs or more, to see how their differences vary; found {len(scores.runs)}")
+    table = upward_table(scores, name, remarks)
+    if len(table) < 2:
+        raise DataError(f"{name}: expected two topics or more with a value in every run, found {len(table)}")
+    if len(table) < 20:
+        remarks.append(
+            f"{name}: the variance comes from {len(table)} topics and is itself uncertain; take the plan as rough"
+        )
+    topics = len(table) if n is None else n
+    means = table.mean(axis=0)
+    far = float(means.max() - means.min())
+    rounding = 1e-12 * float(np.abs(table).max())
+    if difference is None and far <= rounding:
+        raise DataError(f"{name}: the runs do not differ at all; say which difference should be found")
+    wanted = far if difference is None else difference
+    if len(scores.runs) == 2:
+        sample = (table[:, 1] - table[:, 0]) * (1.0 if means[1] >= means[0] else -1.0)
+        one, other = scores.runs
+        if np.ptp(sample) <= rounding:
+            raise DataError(
+                f"{name}: {one} and {other} differ by {sample[0]:g} on every topic, which tells no variance"
+            )
+        about = f"{other} against {one} on {len(table)} topics, sd of the differences {sample.std(ddof=1):.4g}"
+        return _Variance(name, about, {"sample": sample}, topics, wanted, difference is None, systems or 0)
+    from cranfield.stats.many import two_way_anova
+
+    found = two_way_anova(table)
+    if found.reason:
+        raise DataError(f"{name}: {found.reason}")
+    sd = math.sqrt(2 * found.mse)
+    about = f"{len(scores.runs)} runs on {len(table)} topics, sd of the difference of two {sd:.4g} (residual {found.mse:.4g})"
+    return _Variance(name, about, {"sd": sd}, topics, wanted, difference is None, systems or len(scores.runs))
+
+
+def _plan(
+    given: _Variance,
+    names: list[str],
+    power: float,
+    common: dict[str, Any],
+    sizes: Iterable[int] | None,
+    tell: Callable[[int], None] | None,
+) -> Plan:
+    from cranfield.stats.power import Design, sample_size
+
+    by_t = Design("t", **given.spread, **common)
+    try:
+        guess = sample_size(by_t, given.difference, power)
+    except DataError:
+        guess = 10 * SIMULATED_MOST
+    grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, given.n)
+    if grid and grid[0] < 2:
+        raise ConventionError(f"numbers of topics must be 2 or more, got {grid[0]}")
+    rows = []
+    for j, name in enumerate(names):
+        rows.append(_by_test(Design(name, **given.spread, **common), given, power, grid, guess))
+        if tell is not None:
+            tell(j + 1)
+    if given.systems:
+        rows.append(_by_anova(given, by_t.spread / math.sqrt(2), power, common["alpha"], grid))
+    return Plan(
+        given.measure,
+        given.about,
+        given.n,
+        by_t.spread,
+        given.difference,
+        given.observed,
+        power,
+        common["alpha"],
+        common["alternative"],
+        grid,
+        tuple(rows),
+        given.systems or 2,
+    )
+
+
+def _grid(needed: int, n: int | None) -> tuple[int, ...]:
+    """Round numbers of topics from few to well beyond what is needed, the present number among them."""
+    most = max(1.6 * needed, n or 0, 20)
+    step = 10 ** math.floor(math.log10(most / 12))
+    step = next(step * factor for factor in (1, 2, 5, 10) if step * factor * 12 >= most)
+    step = max(step, 1)
+    rounds = {round(step * i) for i in range(1, math.ceil(most / step) + 1)}
+    return tuple(sorted(size for size in rounds | ({n} if n else set()) if size >= 2))
+
+
+def _by_test(design: Design, given: _Variance, wanted: float, grid: tuple[int, ...], guess: int) -> ByTest:
+    from cranfield.stats.power import detectable_difference, power, sample_size
+
+    n, difference = given.n, given.difference
+    too_many = design.simulated and guess > SIMULATED_MOST
+    reason, needed, least = "", None, math.nan
+    if too_many:
+        reason = f"not simulated beyond {SIMULATED_MOST:,} topics; t needs {guess:,}"
+    else:
+        try:
+            needed = sample_size(design, difference, wanted)
+        except DataError as error:
+            reason = _of_topics(error)
+    if n is not None and not (design.simulated and n > SIMULATED_MOST):
+        try:
+            least = detectable_difference(design, n, wanted)
+        except DataError as error:
+            reason = reason or _of_topics(error)
+    able = [not (design.simulated and size > SIMULATED_MOST) for size in grid]
+    curve = tuple(power(design, size, difference) if can else math.nan for size, can in zip(grid, able, strict=True))
+    now = power(design, n, difference) if n is not None and not (design.simulated and n > SIMULATED_MOST) else math.nan
+    return ByTest(design.test, needed, now, least, curve, design.simulated, reason)
+
+
+def _by_anova(given: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
+    """The ANOVA of many systems, the best and the worst of which lie the difference apart."""
+    from cranfield.stats.power import anova_power, anova_sample_size
+
+    k, difference = given.systems, given.difference
+    needed = anova_sample_size(k, difference, sd, wanted, alpha)
+    curve = tuple(anova_power(size, k, difference, sd, alpha) for size in grid)
+    now = math.nan if given.n is None else anova_power(given.n, k, difference, sd, alpha)
+    least = math.nan if given.n is None else _anova_detectable(given.n, k, sd, wanted, alpha)
+    return ByTest(f"ANOVA of {k}", needed, now, least, curve)
+
+
+def _anova_detectable(n: int, k: int, sd: float, wanted: float, alpha: float) -> float:
+    from cranfield.stats.power import anova_power
+
+    low, high = 0.0, sd
+    while anova_power(n, k, high, sd, alpha) < wanted:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if anova_power(n, k, middle, sd, alpha) >= wanted else (middle, high)
+    return high
+
+
+def _of_topics(error: DataError) -> str:
+    """What statistics say of blocks, said of topics."""
+    return str(error).removeprefix("sample size: ").replace("blocks", "topics")
+
+
+def _bars(rows: list[list[str]]) -> list[str]:
+    """The curve, its bars to the left of their column."""
+    bodies = aligned([row[:-1] for row in rows])
+    return [f"{body}  {row[-1]}" for body, row in zip(bodies, rows, strict=True)]
+
+
+def _shown(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else format(value, form)
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,158 @@
+"""Effectiveness and efficiency side by side: what each run scores, what it cost, and which runs nothing else beats.
+
+A run is on the Pareto front if no other run is at least as good and at least as fast and better in one of the two. Runs
+without statistics keep their scores and stand outside the front: what was not measured is not compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import DataError
+from cranfield.formats.run_stats import read_run_stats
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.formats.run_stats import RunStats
+    from cranfield.scores import Scores
+
+__all__ = ["COLUMNS", "LATENCIES", "Cost", "Efficiency", "beside", "efficiency", "pareto_front", "stats_beside"]
+
+LATENCIES = ("mean", "median", "p95", "p99")
+COLUMNS = ("median ms", "p95 ms", "p99 ms", "queries/s", "index s", "index MB", "cost/1000")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One run: its score, its latency in milliseconds if that is known, and whether it is on the front."""
+
+    run: str
+    score: float
+    latency: float | None
+    on_front: bool
+    stats: RunStats | None = None
+
+    def cells(self) -> dict[str, float | None]:
+        """A number for each of COLUMNS; None where nothing was measured."""
+        stats = self.stats
+        if stats is None:
+            return dict.fromkeys(COLUMNS)
+        size = stats.index.get("bytes")
+        return {
+            "median ms": stats.latency("median"),
+            "p95 ms": stats.latency("p95"),
+            "p99 ms": stats.latency("p99"),
+            "queries/s": stats.throughput,
+            "index s": stats.index.get("seconds"),
+            "index MB": None if size is None else size / 1e6,
+            "cost/1000": stats.cost_per_thousand,
+        }
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """The runs in the order given, the measure and the latency that they were compared by."""
+
+    measure: str
+    latency: str
+    rows: tuple[Cost, ...]
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was measured at all."""
+        return any(row.latency is not None for row in self.rows)
+
+    @property
+    def front(self) -> list[str]:
+        """The runs on the front, fastest first."""
+        chosen = [row for row in self.rows if row.on_front]
+        return [row.run for row in sorted(chosen, key=lambda row: (row.latency or 0.0, row.run))]
+
+    def columns(self) -> list[str]:
+        """Those of COLUMNS that some run has a number for."""
+        return [name for name in COLUMNS if any(row.cells()[name] is not None for row in self.rows)]
+
+    def notes(self) -> list[str]:
+        """What makes the numbers hard to compare, a sentence each."""
+        known = [row for row in self.rows if row.stats is not None]
+        found = [f"{row.run} is partial: topics failed while it was made" for row in known if not row.stats.complete]  # type: ignore[union-attr]
+        lacking = [row.run for row in self.rows if row.latency is None]
+        if lacking and known:
+            found.append(f"no latency is known of {', '.join(lacking)}; the front leaves them out")
+        for what in ("machine", "loop"):
+            kinds = {_circumstance(row.stats, what) for row in known if row.latency is not None}
+            if len(kinds) > 1:
+                words = {"machine": "on different machines", "loop": "under different loads"}[what]
+                found.append(f"the runs were timed {words}; their latencies do not compare")
+        return found
+
+    def table(self, digits: int = 4) -> list[list[str]]:
+        """A head and a row a run, as text: name, score, what was measured, and a star for those on the front."""
+        names = self.columns()
+        rows = [["run", self.measure, *names, "front"]]
+        for row in self.rows:
+            cells = row.cells()
+            shown = ["" if cells[name] is None else f"{cells[name]:.4g}" for name in names]
+            rows.append([row.run, f"{row.score:.{digits}f}", *shown, "*" if row.on_front else ""])
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        rows = [{"run": row.run, self.measure: row.score, "on_front": row.on_front, **row.cells()} for row in self.rows]
+        return {
+            "measure": self.measure,
+            "latency": self.latency,
+            "front": self.front,
+            "runs": rows,
+            "notes": self.notes(),
+        }
+
+
+def pareto_front(points: Sequence[tuple[float, float | None]]) -> list[bool]:
+    """For each (score, cost), whether no other is at least as good in both and better in one; an unknown cost is not on it.
+
+    >>> pareto_front([(0.4, 1.0), (0.5, 9.0), (0.4, 3.0), (0.6, None)])
+    [True, True, False, False]
+    """
+    known = [(score, cost) for score, cost in points if cost is not None]
+    return [
+        cost is not None and not any(s >= score and c <= cost and (s > score or c < cost) for s, c in known)
+        for score, cost in points
+    ]
+
+
+def efficiency(
+    scores: Scores, stats: Mapping[str, RunStats | None], measure: str | None = None, latency: str = "median"
+) -> Efficiency:
+    """Join the mean scores of runs with what they cost, by the runs' names."""
+    if latency not in LATENCIES:
+        raise DataError(f"a latency is one of {', '.join(LATENCIES)}, not {latency!r}")
+    name = measure or next(iter(scores.measures))
+    means = [scores.mean(name, run) for run in scores.runs]
+    known = [stats.get(run) for run in scores.runs]
+    waits = [None if one is None else one.latency(latency) for one in known]
+    front = pareto_front(list(zip(means, waits, strict=True)))
+    rows = zip(scores.runs, means, waits, front, known, strict=True)
+    return Efficiency(name, latency, tuple(Cost(*row) for row in rows))
+
+
+def stats_beside(names: Sequence[str], files: Sequence[str | os.PathLike[str]]) -> dict[str, RunStats | None]:
+    """The statistics that lie beside run files, by the runs' names; None where there are none."""
+    return {name: read_run_stats(file) for name, file in zip(names, files, strict=True)}
+
+
+def beside(scores: Scores, files: Mapping[str, str] | None) -> Efficiency | None:
+    """The efficiency of runs whose statistics lie beside their files; None where nothing was timed."""
+    known = {run: file for run, file in (files or {}).items() if file != "-"}
+    found = efficiency(scores, stats_beside(list(known), list(known.values())))
+    return found if found.measured else None
+
+
+def _circumstance(stats: RunStats | None, what: str) -> str:
+    assert stats is not None
+    if what == "machine":
+        return str(sorted(stats.machine.items()))
+    return str([stats.queries.get(key) for key in ("loop", "clients", "rate_per_second")])

@@ -1,0 +1,115 @@
+"""Tables of scores from elsewhere: a row a topic and a column a run, or the rows that `eval --per-topic` writes.
+
+CSV, TSV or semicolons, compressed or not. An empty cell, NA or NaN is a value that does not exist; anything else that is
+no number stops the reading, with its line. A first column whose header says so, or that holds words, names the topics;
+without one they are numbered.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cranfield.errors import BadLineError, DataError
+from cranfield.formats.streams import open_buffer
+
+if TYPE_CHECKING:
+    from cranfield.kernels.table import Floats
+
+__all__ = ["ScoreTable", "read_score_table"]
+
+TOPIC = {"", "topic", "topics", "query", "qid", "query_id", "topic_id", "queryid", "topicid", "id"}
+ABSENT = {"", "-", "na", "nan", "null", "none"}
+
+
+class ScoreTable(NamedTuple):
+    """Runs, topics, and a table of topics × runs for each measure; the name "" is a measure that the file does not name."""
+
+    runs: list[str]
+    topics: list[str]
+    tables: dict[str, Floats]
+
+
+def read_score_table(path: str) -> ScoreTable:
+    """Read a table of scores."""
+    text = bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    head = text.partition("\n")[0]
+    delimiter = max("\t,;", key=head.count)
+    try:
+        lines = [(number, row) for number, row in _rows(text, delimiter) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise DataError(
+            f"{path}: expected a table with columns divided by {delimiter!r}, found none ({error})"
+        ) from None
+    if len(lines) < 2:
+        raise DataError(f"{path}: expected a header and a row a topic, found {len(lines)} lines")
+    (_, header), *rows = lines
+    header = [name.strip() for name in header]
+    for number, row in rows:
+        if len(row) != len(header):
+            raise BadLineError(path, number, f"expected {len(header)} columns as in the header, found {len(row)}")
+    if [name.casefold() for name in header[:2]] == ["run", "topic"] and len(header) > 2:
+        return _long(path, header, rows)
+    return _wide(path, header, rows)
+
+
+def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    return [(reader.line_num, row) for row in reader]
+
+
+def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> ScoreTable:
+    named = header[0].casefold() in TOPIC or any(_is_word(row[0]) for _, row in rows)
+    runs = header[1:] if named else header
+    if not runs:
+        raise DataError(f"{path}: expected a column a run beside the topics, found {header[0]!r} alone")
+    twice = [run for run in runs if runs.count(run) > 1]
+    if twice:
+        raise DataError(f"{path}: expected each run once in the header, found {twice[0]!r} twice")
+    topics = [row[0].strip() for _, row in rows] if named else [str(t + 1) for t in range(len(rows))]
+    seen: set[str] = set()
+    for (number, _), topic in zip(rows, topics, strict=True):
+        if topic in seen:
+            raise BadLineError(path, number, f"topic {topic!r} stands twice in the table")
+        seen.add(topic)
+    values = [[_number(path, n, cell) for cell in (row[1:] if named else row)] for n, row in rows]
+    return ScoreTable(runs, topics, {"": np.array(values, np.float64)})
+
+
+def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> ScoreTable:
+    runs = list(dict.fromkeys(row[0] for _, row in rows))
+    topics = list(dict.fromkeys(row[1] for _, row in rows))
+    place = {run: r for r, run in enumerate(runs)}, {topic: t for t, topic in enumerate(topics)}
+    tables = {name: np.full((len(topics), len(runs)), np.nan) for name in header[2:]}
+    seen: set[tuple[int, int]] = set()
+    for number, row in rows:
+        at = place[1][row[1]], place[0][row[0]]
+        if at in seen:
+            raise BadLineError(path, number, f"topic {row[1]!r} of {row[0]!r} stands twice in the table")
+        seen.add(at)
+        for name, cell in zip(header[2:], row[2:], strict=True):
+            tables[name][at] = _number(path, number, cell)
+    return ScoreTable(runs, topics, tables)
+
+
+def _is_word(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().casefold() not in ABSENT
+    return False
+
+
+def _number(path: str, line: int, cell: str) -> float:
+    if cell.strip().casefold() in ABSENT:
+        return float("nan")
+    try:
+        value = float(cell)
+    except ValueError:
+        raise BadLineError(path, line, f"expected a number or an empty cell, found {cell!r}") from None
+    if not np.isfinite(value):
+        raise BadLineError(path, line, f"expected a finite number, found {cell!r}")
+    return value

@@ -1,0 +1,248 @@
+"""Cautions: each rule has one comparison that makes it speak and one that does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cranfield import Comparison, Scores, compare, evaluate
+from cranfield.compare.cautions import RULES
+
+
+def codes(found: Comparison) -> set[str]:
+    return {caution.code for caution in found.cautions}
+
+
+def text(found: Comparison, code: str) -> str:
+    return next(caution.text for caution in found.cautions if caution.code == code)
+
+
+def shifted(d: list[float] | np.ndarray, measure: str = "AP", **names) -> Scores:
+    """A baseline of 0.5 throughout, and another run that differs by d."""
+    other = 0.5 + np.asarray(d, float)
+    return Scores.from_table(
+        np.stack([np.full(len(other), 0.5), other], axis=1), ["old", "new"], measure=measure, **names
+    )
+
+
+def steady(topics: int, mean: float = 0.1, spread: float = 0.1, seed: int = 0) -> Scores:
+    return shifted(np.random.default_rng(seed).normal(mean, spread, topics))
+
+
+def test_a_comparison_without_a_flaw_gets_no_caution():
+    assert compare(steady(300)).cautions == []
+
+
+def test_every_rule_says_what_it_is_about():
+    assert all(rule.__doc__ for rule in RULES)
+
+
+# fewer than fifty topics
+
+
+def test_fewer_than_fifty_topics_are_few():
+    assert text(compare(steady(49)), "few-topics").startswith("49 topics are few: fewer than 50")
+
+
+def test_fifty_topics_are_enough():
+    assert "few-topics" not in codes(compare(steady(50)))
+
+
+# many p-values
+
+
+def three(measures: int = 1) -> Scores:
+    rng = np.random.default_rng(2)
+    tables = {f"measure{m}": rng.normal(0.5, 0.1, (60, 3)) + np.array([0, 0.2, 0.4]) for m in range(measures)}
+    return Scores.from_table(tables, ["a", "b", "c"])
+
+
+def test_many_p_values_without_correction_are_warned_of():
+    said = text(compare(three(2), tests="t", correction="none"), "uncorrected")
+    assert said.startswith("6 p-values and no correction")
+    assert f"{1 - 0.95**6:.0%}" in said
+
+
+def test_a_correction_or_a_single_p_value_is_not_warned_of():
+    assert "uncorrected" not in codes(compare(three(2), tests="t", correction="holm"))
+    assert "uncorrected" not in codes(compare(steady(60), correction="none"))
+
+
+def test_tukey_allows_for_pairs_but_not_for_measures():
+    assert "not for 2 measures" in text(compare(three(2), tests="tukey"), "uncorrected")
+    assert "uncorrected" not in codes(compare(three(1), tests="tukey"))
+
+
+# p-values that cannot become small
+
+
+def test_few_topics_that_differ_cannot_be_significant():
+    assert "give no p-value below 0.062" in text(compare(shifted([0.1, 0.2, 0.3, 0.2, 0.1])), "coarse")
+
+
+def test_few_resamples_cannot_be_significant_after_correction():
+    said = text(compare(three(2), resamples=99), "coarse")
+    assert "99 resamples give no p-value below 0.01, which is 0.06 after correction" in said
+    assert "ask for 300 resamples" in said
+
+
+def test_enough_resamples_are_not_warned_of():
+    assert "coarse" not in codes(compare(three(2), resamples=1000))
+    assert "coarse" not in codes(compare(shifted([0.1, 0.2, 0.3, 0.2, 0.1, 0.4])))
+
+
+# missing topics
+
+
+def answered(topics: int, by_new: int) -> Comparison:
+    qrels = {f"q{t}": {"a": 1} for t in range(topics)}
+    old = {f"q{t}": {"b": 2, "a": 1} if t % 2 else {"a": 1} for t in range(topics)}
+    new = {f"q{t}": {"a": 1} for t in range(by_new)}
+    return compare(qrels, {"old": old, "new": new}, "RR")
+
+
+def test_topics_that_a_run_lacks_and_that_score_0_are_warned_of():
+    assert "new does not answer 10 of the 60 topics" in text(answered(60, 50), "missing-topics")
+
+
+def test_runs_that_answer_all_topics_lack_none():
+    assert "missing-topics" not in codes(answered(60, 60))
+
+
+def test_topics_without_a_value_are_said_to_be_left_out():
+    d = np.random.default_rng(0).normal(0.1, 0.1, 60)
+    d[:2] = np.nan
+    assert "compared on 58 of 60 topics: 2 topics have no AP" in text(compare(shifted(d)), "left-out")
+    assert "left-out" not in codes(compare(shifted(d[2:])))
+
+
+# one topic
+
+
+def test_a_topic_without_which_the_sign_turns_is_named():
+    d = np.full(60, -0.005) + np.random.default_rng(0).normal(0, 0.001, 60)
+    d[17] = 0.5
+    found = compare(shifted(d, topics=[f"q{t}" for t in range(60)]))
+    said = text(found, "one-topic")
+    assert said.startswith("without topic 'q17' the difference of new and old by AP would have the other sign")
+
+
+def test_a_topic_without_which_significance_goes_is_named():
+    d = np.array([0.5] + [0.02] * 5 + [0.0] * 50 + [-0.01] * 2)
+    found = compare(shifted(d, topics=[f"q{t}" for t in range(len(d))]), tests="wilcoxon", alpha=0.05)
+    assert found.significant(found.pairs[0])
+    without = compare(shifted(np.delete(d, 0)), tests="wilcoxon")
+    assert not without.significant(without.pairs[0])
+    assert "would not be significant" in text(found, "one-topic")
+
+
+def test_a_topic_that_hides_a_difference_is_named():
+    rng = np.random.default_rng(4)
+    d = np.append(rng.normal(0.02, 0.03, 59), -0.45)
+    found = compare(shifted(d, topics=[f"q{t}" for t in range(60)]))
+    assert not found.significant(found.pairs[0])
+    assert "without topic 'q59'" in text(found, "one-topic")
+    assert "would be significant" in text(found, "one-topic")
+
+
+def test_where_no_topic_decides_none_is_named():
+    assert "one-topic" not in codes(compare(steady(60)))
+
+
+def test_influence_of_one_topic_against_leaving_each_out():
+    from scipy import stats
+
+    from cranfield.compare.cautions import _without_each
+
+    d = np.random.default_rng(1).normal(0.1, 0.3, 12)
+    mean, p = _without_each(d)
+    for t in range(12):
+        rest = np.delete(d, t)
+        assert mean[t] == pytest.approx(rest.mean())
+        assert p[t] == pytest.approx(stats.ttest_1samp(rest, 0).pvalue)
+
+
+# ties
+
+
+def test_ties_on_half_of_the_topics_are_heavy():
+    d = np.concatenate([np.zeros(30), np.random.default_rng(0).normal(0.2, 0.1, 30)])
+    assert text(compare(shifted(d)), "heavy-ties").endswith("on 30 of 60 topics: 30 topics decide")
+
+
+def test_ties_on_fewer_topics_are_not_heavy():
+    d = np.concatenate([np.zeros(29), np.random.default_rng(0).normal(0.2, 0.1, 31)])
+    assert "heavy-ties" not in codes(compare(shifted(d)))
+
+
+# judged@k
+
+
+def pooled(share: float, topics: int = 60) -> tuple[dict, dict]:
+    """Judgments of the old run's documents, and a new run of whose ten documents a share was judged."""
+    qrels = {f"q{t}": {f"d{i}": int(i % 3 == 0) for i in range(10)} for t in range(topics)}
+    old = {f"q{t}": {f"d{(i * 7 + t) % 10}": 10.0 - i for i in range(10)} for t in range(topics)}
+    kept = round(share * 10)
+    new = {f"q{t}": {(f"d{i}" if i < kept else f"new{i}"): 10.0 - i for i in range(10)} for t in range(topics)}
+    return qrels, {"old": old, "new": new}
+
+
+def test_a_run_of_which_much_is_unjudged_may_be_better_than_it_looks():
+    found = compare(*pooled(0.5), "nDCG@10", baselines="old")
+    assert found.judged == {"Judged@10": {"old": 1.0, "new": 0.5}}
+    assert text(found, "low-judged").startswith("Judged@10 is low for new 50% (old: 100%)")
+
+
+def test_a_run_that_was_judged_like_the_others_is_not_warned_of():
+    found = compare(*pooled(1.0), "nDCG@10", baselines="old")
+    assert "low-judged" not in codes(found)
+
+
+def test_judged_looks_as_deep_as_the_measure():
+    found = compare(*pooled(0.5), "P@5 nDCG@10 AP")
+    assert set(found.judged) == {"Judged@5", "Judged@10"}
+    assert found.judged["Judged@5"]["new"] == 1.0
+
+
+def test_judged_is_the_same_from_scores_as_from_runs():
+    qrels, runs = pooled(0.5)
+    assert compare(evaluate(qrels, runs, "nDCG@10")).judged == compare(qrels, runs, "nDCG@10").judged
+    assert compare(evaluate(qrels, runs, "nDCG@10 Judged@10")).judged == compare(qrels, runs, "nDCG@10").judged
+
+
+def test_scores_from_a_table_know_nothing_of_judgments():
+    assert compare(steady(60)).judged == {}
+
+
+# power
+
+
+def test_a_difference_smaller_than_the_design_can_detect_is_said_to_be():
+    found = compare(steady(60, mean=0.01, spread=0.2))
+    said = text(found, "undetectable")
+    assert "80% power" in said
+
+
+def test_the_smallest_detectable_difference_against_the_noncentral_t():
+    from scipy import stats
+
+    from cranfield.compare.cautions import _detectable_effect
+
+    effect = _detectable_effect(50, 0.05)
+    critical, shift = stats.t.ppf(0.975, 49), effect * 50**0.5
+    assert stats.nct.sf(critical, 49, shift) + stats.nct.cdf(-critical, 49, shift) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_a_difference_that_is_settled_was_detected():
+    assert "undetectable" not in codes(compare(steady(60)))
+
+
+# many pairs
+
+
+def test_many_pairs_with_the_same_flaw_are_counted():
+    rng = np.random.default_rng(0)
+    found = compare(Scores.from_table(rng.normal(0.5, 0.2, (60, 8))), tests="t")
+    said = [caution.text for caution in found.cautions if caution.code == "undetectable"]
+    assert len(said) == 4
+    assert said[-1].endswith("more pairs are smaller than what so many topics can show with 80% power")

@@ -1,0 +1,208 @@
+"""`cranfield compare` as typed: runs, tables, groups, formats, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from cranfield import compare
+from cranfield.errors import BadLineError, DataError
+from cranfield.formats.score_table import read_score_table
+from shell import EXAMPLES, cranfield
+
+RUNS = ("qrels.txt", "bm25.run", "dense.run")
+
+
+def test_two_runs_are_compared_in_a_table_and_in_sentences():
+    answer = cranfield("compare", *RUNS, "-m", "nDCG@10 AP")
+    assert answer.code == 0
+    assert "dense is ahead of bm25 by 0.053 nDCG@10 [-0.264, 0.371] on 7 topics" in answer.out
+    assert "Holm over 2 p-values" in answer.out
+    assert "seed 0" in answer.out
+    assert "note: topic 'q6' is judged but missing from dense" in answer.err
+
+
+def test_the_command_line_says_what_the_library_says():
+    found = compare(str(EXAMPLES / "qrels.txt"), [str(EXAMPLES / run) for run in RUNS[1:]], "nDCG@10 AP RR@10")
+    data = json.loads(cranfield("compare", *RUNS, "--format", "json").out)
+    assert [pair["p"] for pair in data["pairs"]] == [pair.p for pair in found.pairs]
+    assert data["inputs"] == {"qrels": "qrels.txt", "runs": {"bm25": "bm25.run", "dense": "dense.run"}}
+
+
+def test_every_format_is_written(tmp_path):
+    for shape in ("text", "json", "csv", "tsv", "markdown"):
+        path = tmp_path / shape
+        answer = cranfield("compare", *RUNS, "-m", "AP", "--format", shape, "-o", path)
+        assert (answer.code, answer.out) == (0, "")
+        assert "bm25" in path.read_text(encoding="utf-8")
+
+
+def test_csv_has_rows_only_and_cautions_go_to_the_other_stream():
+    answer = cranfield("compare", *RUNS, "-m", "AP", "--format", "csv")
+    assert len(list(csv.DictReader(io.StringIO(answer.out)))) == 1
+    assert "caution: 7 topics are few" in answer.err
+    per_topic = cranfield("compare", *RUNS, "-m", "AP", "--format", "tsv", "--per-topic")
+    assert len(per_topic.out.splitlines()) == 8
+
+
+@pytest.mark.parametrize("name", ["bm25", "bm25.run"])
+def test_a_baseline_is_named_by_run_or_file(name):
+    answer = cranfield("compare", "qrels.txt", "dense.run", "bm25.run", "-m", "AP", "--baseline", name, "--no-bars")
+    assert "AP       bm25  dense" in answer.out
+
+
+def test_all_tests_are_shown_with_where_their_p_values_come_from():
+    answer = cranfield("compare", *RUNS, "-m", "Success@1", "--test", "all", "--resamples", "1000")
+    for name in ("randomisation", "paired t", "Wilcoxon", "sign test", "BCa", "Bayesian", "McNemar", "Welch"):
+        assert name in answer.out
+    assert "exact" in answer.out
+    assert "1,000 drawn" in answer.out
+
+
+def test_a_margin_asks_for_equivalence_in_words():
+    answer = cranfield("compare", *RUNS, "-m", "AP", "--margin", "0.05")
+    assert "the data do not show that dense and bm25 are equivalent within 0.05 AP" in answer.out
+
+
+def test_the_same_conventions_as_those_of_eval_are_taken():
+    answer = cranfield("compare", *RUNS, "-m", "AP", "--missing", "skip", "--as", "trec_eval-9", "--rel", "2")
+    assert answer.code == 0
+    assert "missing=skip" in answer.out
+    assert "on 6 topics" in answer.out
+
+
+def test_a_measure_of_risk_takes_the_baseline():
+    answer = cranfield("compare", *RUNS, "-m", "URisk(of=AP)", "--baseline", "bm25.run")
+    assert answer.code == 0
+    assert "URisk" in answer.out
+
+
+def seeds(folder, number: int = 3) -> None:
+    lines = (EXAMPLES / "dense.run").read_text().splitlines()
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        rows = [line.split() for line in lines]
+        text = "".join(" ".join([*row[:4], str(float(row[4]) + rng.normal(0, 0.1)), "d"]) + "\n" for row in rows)
+        (folder / f"dense.seed{seed}.run").write_text(text)
+
+
+def test_the_files_of_a_group_need_not_be_named_twice(tmp_path):
+    seeds(tmp_path)
+    pattern = str(tmp_path / "dense.seed*.run")
+    alone = cranfield("compare", "qrels.txt", "bm25.run", "--group", pattern, "-m", "AP", "--format", "json")
+    both = cranfield(
+        "compare", "qrels.txt", "bm25.run", pattern, "--group", "dense.seed*", "-m", "AP", "--format", "json"
+    )
+    assert alone.code == both.code == 0, alone.err
+    assert json.loads(alone.out)["pairs"] == json.loads(both.out)["pairs"]
+    assert json.loads(alone.out)["groups"] == {"dense.seed*": ["dense.seed0", "dense.seed1", "dense.seed2"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (["qrels.txt", "bm25.run"], 3, "expected two systems or more to compare, found 1: 'bm25'"),
+        (["qrels.txt"], 2, "expected QRELS RUN..., or --table FILE"),
+        ([*RUNS, "--test", "magic"], 2, "no test 'magic'"),
+        ([*RUNS, "--correction", "magic"], 2, "no correction 'magic'"),
+        ([*RUNS, "--baseline", "magic"], 3, "no run 'magic' to be the baseline"),
+        ([*RUNS, "--alpha", "5"], 2, "alpha must be between 0 and 1"),
+        ([*RUNS, "--group", "magic*"], 3, "magic*: no file matches"),
+        ([*RUNS, "--digits", "-1"], 2, "--digits must be 0 or more"),
+        ([*RUNS, "--table", "x.csv"], 2, "--table FILE holds scores already"),
+        (["--table", "nowhere.csv"], 3, "nowhere.csv"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line_and_an_exit_code(arguments, code, problem):
+    answer = cranfield("compare", *arguments)
+    assert answer.code == code
+    assert problem in answer.err
+    assert answer.out == ""
+
+
+def test_bars_are_ascii_where_the_output_cannot_show_blocks(monkeypatch):
+    import sys
+
+    from cranfield.cli.compare import _ascii_only
+
+    class Latin:
+        encoding = "latin-1"
+
+    monkeypatch.setattr(sys, "stdout", Latin())
+    assert _ascii_only(None)
+    assert not _ascii_only("file.txt")
+
+
+# tables of scores
+
+
+def write(folder, text: str, name: str = "scores.csv") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_table_of_scores_is_compared_without_runs(tmp_path):
+    path = write(tmp_path, "topic,bm25,dense\n301,0.1,0.3\n302,0.2,0.5\n303,0.4,0.5\n")
+    answer = cranfield("compare", "--table", path, "-m", "AP")
+    assert answer.code == 0
+    assert "dense is ahead of bm25 by 0.200 AP" in answer.out
+    assert "conventions: unknown, the scores were computed elsewhere" in answer.out
+
+
+def test_what_eval_writes_per_topic_is_compared_to_the_same_numbers(tmp_path):
+    path = tmp_path / "scores.csv"
+    cranfield("eval", *RUNS, "-m", "nDCG@10 AP", "--per-topic", "--format", "csv", "-o", path)
+    there = json.loads(cranfield("compare", "--table", path, "--format", "json").out)
+    here = json.loads(cranfield("compare", *RUNS, "-m", "nDCG@10 AP", "--format", "json").out)
+    assert [pair["p"] for pair in there["pairs"]] == [pair["p"] for pair in here["pairs"]]
+    assert [pair["difference"] for pair in there["pairs"]] == [pair["difference"] for pair in here["pairs"]]
+
+
+def test_a_table_without_topics_numbers_them(tmp_path):
+    found = read_score_table(write(tmp_path, "a;b\n0,5\n".replace(",", ";") + "0.25;NA\n"))
+    assert (found.runs, found.topics) == (["a", "b"], ["1", "2"])
+    assert np.isnan(found.tables[""][1, 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "problem"),
+    [
+        ("topic,a\n1,x\n", BadLineError, "scores.csv:2: expected a number or an empty cell, found 'x'"),
+        ("topic,a\n1,0.5,0.6\n", BadLineError, "expected 2 columns as in the header, found 3"),
+        ("topic,a\n1,inf\n", BadLineError, "expected a finite number"),
+        ("topic,a\n1,1\n1,2\n", BadLineError, "topic '1' stands twice"),
+        ("topic,a,a\n1,1,2\n", DataError, "found 'a' twice"),
+        ("topic,a\n", DataError, "expected a header and a row a topic"),
+        ("topic\n1\n2\n", DataError, "expected a column a run"),
+        ("run,topic,AP\nx,1,0.5\nx,1,0.5\n", BadLineError, "topic '1' of 'x' stands twice"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_where(tmp_path, text, error, problem):
+    with pytest.raises(error, match=problem):
+        read_score_table(write(tmp_path, text))
+
+
+def test_robust_2004_is_read_whole(shared):
+    found = read_score_table(str(shared / "urbano-robust2004" / "robust2004_ap.csv"))
+    assert found.tables[""].shape == (249, 110)
+    assert (found.topics[0], found.runs[0]) == ("301", "sys1")
+
+
+@pytest.mark.slow
+def test_all_pairs_of_robust_2004_are_compared(shared):
+    path = str(shared / "urbano-robust2004" / "robust2004_ap.csv")
+    answer = cranfield("compare", "--table", path, "--resamples", "2000", "--format", "csv")
+    assert len(answer.out.splitlines()) == 5996
+
+
+def test_real_runs_are_compared(shared):
+    folder = shared / "trec-covid-r3"
+    runs = [folder / "runs" / name for name in ("covidex.r3.t5_lr", "r3.fusion1")]
+    answer = cranfield("compare", folder / "qrels.covid-round3.txt", *runs, "-m", "nDCG@10", "--no-bars")
+    assert "covidex.r3.t5_lr beats r3.fusion1 by 0.238 nDCG@10 [0.149, 0.327] on 40 topics" in answer.out
+    assert "caution: Judged@10 is low for r3.fusion1 85%" in answer.out

@@ -1,0 +1,497 @@
+"""The gate: fails only on a drop that is too large and not chance, and tells a changed corpus from a worse ranking."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import cranfield as library
+from cranfield.compare.gate import allowed_drops, gate
+from cranfield.compare.one_sided import Settings, decided
+from cranfield.errors import ConventionError, DataError
+from cranfield.measures import measures
+from shell import cranfield
+
+TOPICS = [f"q{i:02}" for i in range(30)]
+QRELS = {topic: {f"{topic}-r{i}": 1 for i in range(3)} | {f"{topic}-n{i}": 0 for i in range(40)} for topic in TOPICS}
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "gate.md"
+
+
+def ranked(documents: list[str]) -> dict[str, float]:
+    return {document: float(len(documents) - i) for i, document in enumerate(documents)}
+
+
+def good(topic: str) -> list[str]:
+    return [f"{topic}-r{i}" for i in range(3)] + [f"{topic}-n{i}" for i in range(40)]
+
+
+def run(make) -> dict[str, dict[str, float]]:
+    return {topic: ranked(make(topic)) for topic in TOPICS}
+
+
+def worse(topic: str, by: int) -> list[str]:
+    """The relevant documents pushed down by so many ranks."""
+    relevant, others = good(topic)[:3], good(topic)[3:]
+    return others[:by] + relevant + others[by:]
+
+
+BASELINE = run(good)
+
+
+def shuffled(seed: int) -> dict[str, dict[str, float]]:
+    rng = np.random.default_rng(seed)
+    return run(lambda topic: [good(topic)[i] for i in rng.permutation(43)])
+
+
+def test_a_run_passes_against_itself():
+    found = gate(QRELS, BASELINE, BASELINE, "nDCG@10 AP RR")
+    assert found.passed
+    assert [(v.state, v.drop, v.p, v.reason) for v in found.verdicts] == [("passed", 0.0, 1.0, "it did not fall")] * 3
+    assert found.exit_code == 0
+
+
+@pytest.mark.parametrize("test", ["t", "randomisation"])
+def test_a_large_drop_on_many_topics_fails_and_is_called_quality(test):
+    candidate = run(lambda topic: worse(topic, 1 + int(topic[1:]) % 4))
+    found = gate(QRELS, BASELINE, candidate, "AP", test=test)
+    [verdict] = found.verdicts
+    assert (found.state, found.exit_code) == ("failed", 1)
+    assert verdict.at_best < 0
+    assert verdict.p < 0.05
+    assert [cause.code for cause in verdict.causes] == ["quality"]
+    assert "quality" in found.to_text()
+
+
+def test_the_one_sided_interval_and_p_against_scipy():
+    one, other = shuffled(1), shuffled(2)
+    [verdict] = gate(QRELS, one, other, "AP", max_drop=0, alpha=0.1).verdicts
+    scores = library.evaluate(QRELS, {"one": one, "other": other}, "AP")
+    expected = stats.ttest_rel(scores["other"], scores["one"], alternative="less")
+    assert verdict.p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert verdict.at_best == pytest.approx(expected.confidence_interval(0.9).high, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_fails_exactly_when_both_conditions_hold_against_scipy(seed):
+    one, other = shuffled(seed), shuffled(100 + seed)
+    scores = library.evaluate(QRELS, {"one": one, "other": other}, "AP")
+    difference = scores["other"] - scores["one"]
+    high = stats.ttest_rel(scores["other"], scores["one"], alternative="less").confidence_interval(0.8).high
+    for allowed in (0.0, 0.02):
+        failed = gate(QRELS, one, other, "AP", max_drop=allowed, alpha=0.2).state == "failed"
+        assert failed == (-difference.mean() > allowed and high < 0)
+
+
+def test_a_drop_that_may_be_chance_passes_and_says_so():
+    candidate = dict(BASELINE) | {"q00": ranked(worse("q00", 30))}
+    [verdict] = gate(QRELS, BASELINE, candidate, "AP").verdicts
+    assert verdict.drop > verdict.max_drop
+    assert verdict.state == "passed"
+    assert "may be chance" in verdict.reason
+    assert verdict.visible > verdict.max_drop
+
+
+def test_a_sure_drop_within_what_is_allowed_passes():
+    candidate = run(lambda topic: worse(topic, 1 + int(topic[1:]) % 2))
+    [verdict] = gate(QRELS, BASELINE, candidate, "AP", max_drop=0.6).verdicts
+    assert verdict.at_best < 0
+    assert (verdict.state, "within the 0.6 allowed" in verdict.reason) == ("passed", True)
+
+
+def test_where_lower_is_better_a_rise_is_a_drop():
+    candidate = run(lambda topic: worse(topic, 5 + int(topic[1:]) % 4))
+    for one, other, state in ((BASELINE, candidate, "failed"), (candidate, BASELINE, "passed")):
+        [verdict] = gate(QRELS, one, other, "FirstRel", max_drop=1).verdicts
+        assert verdict.state == state
+        assert np.sign(verdict.drop) == np.sign(verdict.difference)
+
+
+def test_one_topic_is_undecided_unless_it_did_not_fall():
+    qrels, fallen = {"q00": QRELS["q00"]}, {"q00": ranked(worse("q00", 30))}
+    found = gate(qrels, {"q00": BASELINE["q00"]}, fallen, "AP")
+    assert (found.state, found.exit_code) == ("undecided", 3)
+    assert "one topic" in found.verdicts[0].reason
+    assert gate(qrels, fallen, {"q00": BASELINE["q00"]}, "AP").passed
+
+
+def test_equal_differences_are_decided_by_signs_against_exact_enumeration():
+    candidate = run(lambda topic: worse(topic, 1))
+    [verdict] = gate(QRELS, BASELINE, candidate, "RR").verdicts
+    assert verdict.state == "failed"
+    assert verdict.p < 1e-4
+    few = {topic: QRELS[topic] for topic in TOPICS[:3]}
+    [verdict] = gate(few, BASELINE, candidate, "RR").verdicts
+    assert (verdict.state, verdict.p) == ("undecided", 0.125)  # 1 of 2³ signs
+
+
+def test_the_randomisation_test_of_four_topics_can_never_fail_and_says_so():
+    few = {topic: QRELS[topic] for topic in TOPICS[:4]}
+    candidate = run(lambda topic: worse(topic, 5 + int(topic[1:])))
+    found = gate(few, BASELINE, candidate, "AP", test="randomisation")
+    assert found.passed
+    assert found.verdicts[0].p == 1 / 16
+    assert any("no drop can be told from chance" in note for note in found.notes())
+    told = json.loads(found.to_json(), parse_constant=pytest.fail)
+    assert told["measures"][0]["at_best"] is None
+    assert "inf" not in found.to_text() + found.to_csv() + found.to_markdown()
+
+
+def test_another_program_s_conventions_hold_in_every_view():
+    gone = {f"{topic}-r0" for topic in TOPICS[:5]}
+    candidate = run(lambda topic: [d for d in worse(topic, 3 + int(topic[1:]) % 5) if d not in gone])
+    found = gate(QRELS, BASELINE, candidate, "map ndcg_cut_10", documents=corpus(gone), conventions="trec_eval-9")
+    names = [verdict.measure for verdict in found.verdicts]
+    forgiven = gate(
+        QRELS,
+        BASELINE,
+        candidate,
+        "map ndcg_cut_10",
+        documents=corpus(gone),
+        conventions="trec_eval-9",
+        forgive_turnover=True,
+    )
+    assert [verdict.measure for verdict in forgiven.verdicts] == names
+    left = [verdict.causes[0].difference for verdict in found.verdicts]
+    assert left == pytest.approx([verdict.difference for verdict in forgiven.verdicts])
+
+
+def test_the_topics_that_fell_most_are_named_with_the_ranks_of_what_was_lost():
+    candidate = run(lambda topic: worse(topic, int(topic[1:])))
+    [verdict] = gate(QRELS, BASELINE, candidate, "AP", worst=3).verdicts
+    assert [each.topic for each in verdict.fallen] == ["q29", "q28", "q27"]
+    assert verdict.more == 26
+    assert [(lost.document, lost.before, lost.after) for lost in verdict.fallen[0].lost] == [
+        (f"q29-r{i}", 1 + i, 30 + i) for i in range(3)
+    ]
+
+
+# why it fell
+
+
+def corpus(without: set[str]) -> set[str]:
+    return {document for documents in QRELS.values() for document in documents} - without
+
+
+def test_documents_gone_from_the_corpus_are_told_from_quality_loss():
+    gone = {f"{topic}-r0" for topic in TOPICS if int(topic[1:]) % 3}
+    candidate = run(lambda topic: [document for document in good(topic) if document not in gone])
+    found = gate(QRELS, BASELINE, candidate, "nDCG@10", documents=corpus(gone))
+    [verdict] = found.verdicts
+    assert found.state == "failed"
+    assert [(cause.code, cause.passes, cause.certain) for cause in verdict.causes] == [("turnover", True, True)]
+    assert verdict.causes[0].difference == pytest.approx(0)
+    assert set(found.turnover.gone) == gone
+    assert found.turnover.relevant == len(gone) == 20
+    assert any(lost.gone for lost in verdict.fallen[0].lost)
+    forgiven = gate(QRELS, BASELINE, candidate, "nDCG@10", documents=corpus(gone), forgive_turnover=True)
+    assert forgiven.passed
+    assert forgiven.verdicts[0].difference == pytest.approx(0)
+
+
+def test_gone_documents_do_not_excuse_a_worse_ranking():
+    gone = {f"{topic}-r0" for topic in TOPICS[:5]}
+    candidate = run(lambda topic: [d for d in worse(topic, 3 + int(topic[1:]) % 5) if d not in gone])
+    found = gate(QRELS, BASELINE, candidate, "AP", documents=corpus(gone))
+    assert [(cause.code, cause.passes) for cause in found.verdicts[0].causes] == [
+        ("turnover", False),
+        ("quality", False),
+    ]
+    assert gate(QRELS, BASELINE, candidate, "AP", documents=corpus(gone), forgive_turnover=True).state == "failed"
+
+
+def test_without_a_list_of_the_corpus_gone_documents_are_only_suspected():
+    gone = {f"{topic}-r0" for topic in TOPICS if int(topic[1:]) % 3}
+    candidate = run(lambda topic: [document for document in good(topic) if document not in gone])
+    found = gate(QRELS, BASELINE, candidate, "nDCG@10", k=5)
+    [cause] = found.verdicts[0].causes
+    assert (cause.code, cause.passes, cause.certain) == ("turnover", True, False)
+    assert "perhaps" in cause.text
+    assert set(found.turnover.gone) == gone
+
+
+def test_short_lists_cannot_tell_whether_documents_are_gone():
+    candidate = run(lambda topic: good(topic)[3:8])
+    found = gate(QRELS, BASELINE, candidate, "nDCG@10")
+    assert found.turnover.shallow
+    assert [cause.code for cause in found.verdicts[0].causes] == ["quality"]
+    assert any("cannot be told" in note for note in found.notes())
+
+
+def test_a_fall_of_judged_documents_is_told_from_quality_loss():
+    def fresh(topic: str) -> list[str]:
+        return [f"{topic}-new{i}" for i in range(4 + int(topic[1:]) % 4)] + good(topic)
+
+    found = gate(QRELS, BASELINE, run(fresh), "nDCG@10")
+    [cause] = found.verdicts[0].causes
+    assert (cause.code, cause.passes, cause.difference) == ("unjudged", True, 0.0)
+    assert found.turnover.judged_before == 1
+    assert found.turnover.judged_after == pytest.approx(np.mean([(10 - 4 - i % 4) / 10 for i in range(30)]))
+
+
+def test_topics_that_the_candidate_does_not_answer_are_a_cause_of_their_own():
+    candidate = {topic: documents for topic, documents in BASELINE.items() if int(topic[1:]) % 3}
+    found = gate(QRELS, BASELINE, candidate, "nDCG@10")
+    [cause] = found.verdicts[0].causes
+    assert (cause.code, cause.passes) == ("missing", True)
+    assert all(each.missing for each in found.verdicts[0].fallen)
+    assert gate(QRELS, BASELINE, candidate, "nDCG@10", missing="skip").passed
+
+
+# what is refused
+
+
+def test_runs_over_other_topics_are_refused_rather_than_scored_zero():
+    other = {f"x{topic}": documents for topic, documents in BASELINE.items()}
+    for one, two in ((BASELINE, other), (other, BASELINE)):
+        with pytest.raises(DataError, match=r"answers none of the 30 judged topics.*numbered alike"):
+            gate(QRELS, one, two, "AP")
+
+
+def test_a_list_of_another_corpus_is_refused():
+    with pytest.raises(DataError, match="no document of the list"):
+        gate(QRELS, BASELINE, BASELINE, "AP", documents=["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"alpha": 0}, "alpha must lie between"),
+        ({"alpha": 0.5}, "alpha must lie between"),
+        ({"test": "guess"}, "test must be one of t, randomisation"),
+        ({"max_drop": -1}, "max-drop must be 0 or more"),
+        ({"max_drop": "nan"}, "max-drop must be 0 or more"),
+        ({"max_drop": "AP=x"}, "expected a number"),
+        ({"max_drop": {"nDCG@10": 0.1}}, "does not look at it; it looks at AP"),
+        ({"worst": -1}, "worst must be 0 or more"),
+        ({"forgive_turnover": True}, "found no list"),
+        ({"measures": "gmean(AP)"}, "means over topics"),
+        ({"measures": "R(average=micro)@5"}, "means over topics"),
+        ({"measures": "NumRelRet"}, "means over topics"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(given, said):
+    given = {"measures": "AP", **given}
+    with pytest.raises(ConventionError, match=re.escape(said)):
+        gate(QRELS, BASELINE, BASELINE, **given)
+
+
+def test_max_drops_are_read_for_all_and_for_one():
+    known = measures("nDCG@10 AP(rel=2) RR")
+    assert allowed_drops((), known) == {"nDCG@10": 0.01, "AP(rel=2)": 0.01, "RR": 0.01}
+    assert allowed_drops(["AP(rel=2)=0.05", "0.02"], known) == {"nDCG@10": 0.02, "AP(rel=2)": 0.05, "RR": 0.02}
+    assert allowed_drops({"ndcg_cut_10": 0.3}, known)["nDCG@10"] == 0.3
+    assert allowed_drops(0, known)["RR"] == 0
+
+
+# how it looks
+
+
+@pytest.fixture
+def failed():
+    gone = {f"{topic}-r0" for topic in TOPICS[:5]}
+    candidate = run(lambda topic: [d for d in worse(topic, 3 + int(topic[1:]) % 5) if d not in gone])
+    return gate(QRELS, BASELINE, candidate, "AP P@1 FirstRel", max_drop={"FirstRel": 100}, documents=corpus(gone))
+
+
+def test_junit_has_a_test_case_a_measure_and_counts_that_add_up(failed):
+    root = ElementTree.fromstring(failed.to_junit())
+    [suite] = root.findall("testsuite")
+    cases = suite.findall("testcase")
+    assert [case.get("name") for case in cases] == ["AP", "P@1", "FirstRel"]
+    assert root.tag == "testsuites"
+    assert [len(case.findall("failure")) for case in cases] == [1, 1, 0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "2", "0")
+    assert all(case.get("classname") and case.get("time") for case in cases)
+    failure = cases[0].find("failure")
+    assert failure is not None
+    assert "more than the 0.01 allowed" in (failure.get("message") or "")
+    assert "quality:" in (failure.text or "")
+    assert {each.get("name") for each in suite.iter("property")} >= {"baseline", "candidate", "alpha", "test"}
+
+
+def test_junit_calls_what_is_undecided_an_error_and_holds_any_id():
+    odd = {"q\x01<&\udcff": {"d\x02": 1.0}}
+    found = gate(odd, odd, {"q\x01<&\udcff": {"e": 1.0}}, "AP")
+    root = ElementTree.fromstring(found.to_junit().encode())
+    [error] = root.iter("error")
+    assert "q\\x01<&\\udcff" in (error.text or "")
+
+
+def test_markdown_is_a_table_and_keeps_odd_names_from_breaking_it(failed):
+    lines = failed.to_markdown().splitlines()
+    assert lines[0].startswith("### ❌")
+    [head] = [i for i, line in enumerate(lines) if line.startswith("| measure")]
+    for line in lines[head : head + 5]:
+        assert len(re.findall(r"(?<!\\)\|", line)) == 10
+    assert sum(line.startswith("<details>") for line in lines) == sum(line == "</details>" for line in lines) == 2
+    odd = {"a|b": {"d|`<e": 1.0}, "c": {"d": 1}}
+    text = gate(odd, odd, {"a|b": {"x": 1.0}, "c": {"x": 1.0}}, "AP").to_markdown()
+    assert "a\\|b" in text
+    assert "d\\|\\`&lt;e" in text
+
+
+def test_json_tells_all_and_holds_no_nan(failed):
+    told = json.loads(failed.to_json(), parse_constant=lambda name: pytest.fail(name))
+    assert (told["state"], told["passed"], told["exit_code"]) == ("failed", False, 1)
+    ap = told["measures"][0]
+    assert [cause["cause"] for cause in ap["causes"]] == ["turnover", "quality"]
+    assert ap["worst_topics"][0]["lost"][0].keys() == {"document", "grade", "before", "after", "gone"}
+    assert told["turnover"]["gone"] == 5
+    assert told["turnover"]["certain"]
+
+
+# the command
+
+
+def test_the_command_passes_on_the_examples():
+    answer = cranfield("gate", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP", "--max-drop", "AP=0.05")
+    assert answer.code == 0
+    assert answer.out.startswith("gate PASSED: dense against bm25")
+    assert "0.05" in answer.out
+
+
+def trec(folder: Path, name: str, given: dict[str, dict[str, float]]) -> Path:
+    path = folder / name
+    rows = (f"{t} Q0 {d} 0 {s} x\n" for t, documents in given.items() for d, s in documents.items())
+    path.write_text("".join(rows))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    rows = (f"{t} 0 {d} {g}\n" for t, documents in QRELS.items() for d, g in documents.items())
+    (tmp_path / "qrels").write_text("".join(rows))
+    trec(tmp_path, "base.run", BASELINE)
+    trec(tmp_path, "bad.run", run(lambda topic: worse(topic, 3 + int(topic[1:]) % 5)))
+    return tmp_path
+
+
+def test_the_command_exits_1_and_writes_every_output_at_once(files):
+    outputs = ["--junit", "j.xml", "--markdown", "c.md", "--json", "g.json"]
+    answer = cranfield("gate", "qrels", "base.run", "bad.run", "-m", "AP", *outputs, folder=files)
+    assert answer.code == 1
+    assert "gate FAILED: bad against base" in answer.out
+    assert ElementTree.parse(files / "j.xml").getroot().get("failures") == "1"
+    assert (files / "c.md").read_text().startswith("### ❌")
+    assert json.loads((files / "g.json").read_text())["exit_code"] == 1
+    assert json.loads(cranfield("gate", "qrels", "base.run", "bad.run", "--format", "json", folder=files).out)
+
+
+def test_an_output_that_cannot_be_written_leaves_none(files):
+    answer = cranfield("gate", "qrels", "base.run", "bad.run", "--json", "g.json", "--junit", "no/j.xml", folder=files)
+    assert (answer.code, "no/j.xml" in answer.err) == (3, True)
+    assert not (files / "g.json").exists()
+
+
+def test_two_outputs_into_one_file_are_refused(files):
+    for outputs in (["--json", "x", "--junit", "x"], ["--json", "-"], ["-o", "x", "--markdown", "x"]):
+        assert cranfield("gate", "qrels", "base.run", "bad.run", *outputs, folder=files).code == 2
+    assert not (files / "x").exists()
+
+
+def test_passages_are_looked_for_as_their_documents():
+    cut = {topic: {f"{document}#2": score for document, score in ranked.items()} for topic, ranked in BASELINE.items()}
+    found = gate(QRELS, cut, cut, "AP", documents=corpus({"q00-r0"}), collapse="#")
+    assert found.turnover.gone == ("q00-r0",)
+    assert found.turnover.foreign == 1
+
+
+def test_the_command_exits_3_where_nothing_can_be_decided(files):
+    (files / "one").write_text("q07\n")
+    answer = cranfield("gate", "qrels", "base.run", "bad.run", "-m", "AP", "--topics", "one", folder=files)
+    assert answer.code == 3
+    assert "gate UNDECIDED" in answer.out
+
+
+def test_two_files_of_one_name_are_told_apart(files):
+    for folder, source in (("old", "base.run"), ("new", "bad.run")):
+        (files / folder).mkdir()
+        (files / folder / "run.txt").write_bytes((files / source).read_bytes())
+    answer = cranfield("gate", "qrels", "old/run.txt", "new/run.txt", folder=files)
+    assert "new/run against old/run" in answer.out
+
+
+@pytest.mark.parametrize("shape", ["text", "json", "csv", "tsv", "markdown", "junit"])
+def test_every_format_goes_to_a_file_as_to_the_screen(files, shape):
+    command = ["gate", "qrels", "base.run", "bad.run", "-m", "AP RR", "--format", shape]
+    printed = cranfield(*command, folder=files)
+    cranfield(*command, "-o", "out", folder=files)
+    assert (files / "out").read_text() == printed.out
+
+
+def test_a_list_of_the_corpus_comes_from_a_file(files):
+    (files / "ids").write_text("".join(f"{document}\n" for document in sorted(corpus({"q00-r0"}))))
+    answer = cranfield("gate", "qrels", "base.run", "bad.run", "--documents", "ids", "--format", "json", folder=files)
+    assert json.loads(answer.out)["turnover"]["gone_ids"] == ["q00-r0"]
+
+
+def test_reranking_is_known_to_help_and_undoing_it_fails(shared):
+    """CODEC's published table has bm25+T5 far above bm25 on nDCG@10."""
+    folder = shared / "codec-document"
+    plain, reranked = folder / "document_bm25-tuned.run", folder / "document_bm25-tuned+t5-maxp.run"
+    down = gate(folder / "document_ndcg.qrels", reranked, plain, "nDCG@10 AP", duplicates="first")
+    up = gate(folder / "document_ndcg.qrels", plain, reranked, "nDCG@10 AP", duplicates="first")
+    assert [verdict.state for verdict in down.verdicts] == ["failed", "failed"]
+    assert up.passed
+    assert [verdict.difference for verdict in down.verdicts] == [-verdict.difference for verdict in up.verdicts]
+
+
+def test_p_values_on_the_cranfield_collection_against_scipy(shared):
+    folder = shared / "cranfield-runs-rerank"
+    one, other = (folder / f"cran_results_rerank_boost{boost}_top100.txt" for boost in ("0.5", "2.0"))
+    found = gate(folder / "cranqrel.tcd-corrected", one, other, "AP nDCG@10", max_drop=0, lenient=True)
+    scores = library.evaluate(folder / "cranqrel.tcd-corrected", [one, other], "AP nDCG@10", lenient=True)
+    for verdict in found.verdicts:
+        expected = stats.ttest_rel(*(scores[run, verdict.measure] for run in reversed(scores.runs)), alternative="less")
+        assert verdict.p == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+# the workflows on the page
+
+
+def workflows() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_workflows_on_the_page_are_yaml_that_calls_the_gate():
+    texts = workflows()
+    assert len(texts) == 2
+    yaml = pytest.importorskip("yaml")
+    github, gitlab = (yaml.safe_load(text) for text in texts)
+    steps = next(iter(github["jobs"].values()))["steps"]
+    assert any("cranfield gate" in step.get("run", "") for step in steps)
+    assert github[True]  # YAML 1.1 reads the key `on` as true
+    job = gitlab["search-quality"]
+    assert any("cranfield gate" in line for line in job["script"])
+    assert job["artifacts"]["reports"]["junit"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_command_of_each_workflow_runs(number, files):
+    yaml = pytest.importorskip("yaml")
+    (text,) = re.findall(r"cranfield gate .*", str(yaml.safe_load(workflows()[number])).replace("', '", "\n"))
+    program, *arguments = shlex.split(text.partition("'")[0])
+    (files / "eval").mkdir()
+    (files / "eval" / "qrels.txt").write_bytes((files / "qrels").read_bytes())
+    (files / "eval" / "baseline.run").write_bytes((files / "base.run").read_bytes())
+    (files / "candidate.run").write_bytes((files / "bad.run").read_bytes())
+    answer = cranfield(*arguments, folder=files)
+    assert (program, answer.code) == ("cranfield", 1), answer.err
+    assert {path.name for path in files.glob("gate.*")} == {"gate.xml", "gate.md", "gate.json"}
+
+
+@pytest.mark.parametrize("test", ["t", "randomisation"])
+def test_an_equal_candidate_fails_as_often_as_alpha_says(test):
+    """Any drop counts, so that the interval alone decides: 1,500 experiments of 25 topics, standard error 0.6 %."""
+    rng = np.random.default_rng(8)
+    settings = Settings(0.05, test, 1000, 0)
+    states = [decided(rng.normal(0, 0.1, 25), 0.0, settings)[0] for _ in range(1500)]
+    assert set(states) == {"passed", "failed"}
+    assert states.count("failed") / 1500 == pytest.approx(0.05, abs=0.02)
