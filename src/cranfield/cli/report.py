@@ -1,0 +1,127 @@
+"""`cranfield report`: runs × judgments → a page, a paper's tables, data or a chart, in one file."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+
+from cranfield.cli import options
+from cranfield.cli.compare import ASKED
+from cranfield.cli.compare import command as compare_command
+from cranfield.cli.output import note
+
+ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
+OTHERS = ("bars", "every", "per_topic", "digits", "shape", "output")  # options that only a terminal's table has
+
+
+@click.command(
+    "report",
+    cls=options.Sectioned,
+    params=[parameter for parameter in compare_command.params if parameter.name not in OTHERS],
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="The file to write, whole or not at all; its ending says what it is."
+)
+@click.option(
+    "--format", "shape", type=click.Choice(ENDINGS), help="What to write; md to standard output if nothing says it."
+)
+@click.option("--title", metavar="TEXT", help="The title.  [default: the runs and the judgments]")
+@click.option(
+    "--chart",
+    metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
+    help="One chart of the first measure alone, as svg, png, pdf or vl.json (the Vega-Lite specification).",
+)
+@click.option("--pair", nargs=2, metavar="ONE OTHER", help="The two systems of a chart of two.")
+@click.option(
+    "--digits", type=click.IntRange(0, 12), default=4, show_default=True, metavar="N", help="Decimals to show."
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    qrels: str | None,
+    runs: tuple[str, ...],
+    run_groups: tuple[str, ...],
+    output: str | None,
+    shape: str | None,
+    chart: str | None,
+    pair: tuple[str, str] | None,
+    **given: Any,
+) -> None:
+    """Write a report: a page that opens offline, tables for a paper, data, or one chart.
+
+    The ending of -o FILE says which: -o report.html is one page that needs no network, with summary, leaderboard,
+    comparison, per-topic differences, curves, distributions, topics, conventions, versions and the hashes of all files;
+    .md, .tex (booktabs), .json and .csv hold the same as text; with --chart a single chart goes to .svg, .png, .pdf or
+    .vl.json.
+
+    \b
+    $ cranfield report qrels.txt bm25.run dense.run -m "nDCG@10 AP" --format md
+    """
+    from cranfield.cli.progress import progress
+    from cranfield.formats.streams import write_bytes
+    from cranfield.report.write import written
+    from cranfield.workspace import report_
+
+    options.runs_or_table(qrels, (*runs, *run_groups), given["table"])
+    ending = shape or _ending(output)
+    target = "-" if output is None else output
+    _fitting(ending, chart)
+    changes = options.taken(given)
+    asked = {name: given.pop(name) for name in ASKED if name in given and name != "groups"}
+    asked |= {"groups": run_groups or None, "baselines": asked["baselines"] or None}
+    with progress("runs scored") as tell:
+        made = report_(qrels, runs, asked=asked, changes=changes, command=typed(ctx), progress=tell, **given)
+    write_bytes(target, [written(made, ending, chart, pair or None)])
+    for sentence in made.comparison.notes():
+        note(sentence)
+    for sentence in made.comparison.scores.notes(shell=True):
+        note(f"note: {sentence}")
+
+
+def _ending(path: str | None) -> str:
+    """What a file's ending says; Markdown is what people can read where there is no file."""
+    if path is None or path == "-":
+        return "md"
+    ending = "vl.json" if path.endswith(".vl.json") else path.rpartition(".")[2].lower()
+    return {"htm": "html", "markdown": "md", "latex": "tex"}.get(ending, ending)
+
+
+def _fitting(ending: str, chart: str | None) -> None:
+    """Refuse what cannot be written before anything is computed."""
+    from cranfield.report.figures import CHARTS
+    from cranfield.report.write import CHART_ENDINGS
+
+    if ending not in ENDINGS:
+        raise click.UsageError(f"-o FILE must end in {', '.join(f'.{each}' for each in ENDINGS)} (or give --format)")
+    if chart is not None and chart not in CHARTS:
+        raise click.UsageError(f"--chart must be one of {', '.join(CHARTS)}, got {chart!r}")
+    if (chart is not None) != (ending in CHART_ENDINGS):
+        endings = ", ".join(f".{each}" for each in CHART_ENDINGS)
+        raise click.UsageError(f"--chart NAME and a file that ends in {endings} go together")
+
+
+def typed(ctx: click.Context) -> str:
+    """The command as it was typed, without what was left at its default, ready for a shell."""
+    words = ["cranfield", "report"]
+    options_: list[str] = []
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        value: Any = ctx.params.get(name)
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(parameter, click.Argument):
+            words += [value] if isinstance(value, str) else list(value)
+        elif isinstance(parameter, click.Option):
+            options_ += _option_as_typed(parameter, value)
+    return shlex.join([*words, *options_])
+
+
+def _option_as_typed(option: click.Option, value: Any) -> list[str]:
+    if option.is_flag:
+        return [(option.opts if value else option.secondary_opts)[-1]]
+    if option.multiple:
+        return [word for each in value for word in (option.opts[0], str(each))]
+    return [option.opts[0], *(map(str, value) if option.nargs > 1 else [str(value)])]

@@ -1,0 +1,411 @@
+"""The report as one HTML file that opens offline: no request leaves it, and a Content-Security-Policy sees to that.
+
+Style and script stand in the page and are allowed by their hashes; everything else is forbidden. The page says all it
+has to say without the script, which adds choosers, sorting and a filter. Charts are SVG drawn by `report.svg`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from cranfield.compare.sentences import p_value
+from cranfield.report import figures
+from cranfield.report.svg import legend, svg
+from cranfield.report.tables import Cell, Table, board_table, comparison_table, number
+from cranfield.report.words import joined, summary
+from cranfield.scores import conventions_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.report.report import Report
+
+__all__ = ["page"]
+
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Cpath fill='%230072b2' d='M1 9h4v6H1zM6 1h4v14H6zM11 5h4v10h-4z'/%3E%3C/svg%3E"
+)
+SECTIONS = {
+    "summary": "Summary",
+    "leaderboard": "Leaderboard",
+    "comparison": "Comparison",
+    "two": "Two systems",
+    "efficiency": "Effectiveness and cost",
+    "curves": "Precision and recall",
+    "distributions": "Distributions",
+    "topic-scores": "Topics",
+    "made": "How this was made",
+}
+TALL = 30  # rows of a leaderboard that are shown without scrolling
+FEW = 21  # so many pairs by a measure are shown without being asked for
+
+
+def page(report: Report) -> str:
+    """The whole file."""
+    style, script = _resource("page.css"), _resource("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    bodies = {
+        "summary": _summary(report),
+        "leaderboard": _leaderboard(report),
+        "comparison": _comparison(report),
+        "two": _two(report),
+        "efficiency": _efficiency(report),
+        "curves": _curves(report),
+        "distributions": _distributions(report),
+        "topic-scores": _topics(report),
+        "made": _made(report),
+    }
+    present = {name: body for name, body in bodies.items() if body}
+    sections = "\n".join(
+        f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{SECTIONS[name]}</h2>\n{body}</section>'
+        for name, body in present.items()
+    )
+    links = "".join(f'<li><a href="#{name}">{SECTIONS[name]}</a></li>' for name in present)
+    scores = report.comparison.scores
+    lead = f"{len(report.systems)} systems · {len(scores.topics)} topics · {joined(report.measures)}"
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="generator" content="cranfield {_e(report.versions.get("cranfield", ""))}">\n'
+        f'<title>{_e(report.title)}</title>\n<link rel="icon" href="{ICON}">\n<style>{style}</style>\n</head>\n<body>\n'
+        f'<a class="skip" href="#summary">Skip to the summary</a>\n'
+        f'<header><h1>{_e(report.title)}</h1><p class="lead">{_e(lead)}</p>'
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n'
+        f"<main>\n{_bar(report)}\n{sections}\n</main>\n"
+        f"<footer><p>Made by cranfield {_e(report.versions.get('cranfield', ''))}. This file needs no network.</p></footer>\n"
+        f'<script type="application/json" id="data">{_data(report)}</script>\n<script>{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def _resource(name: str) -> str:
+    from importlib.resources import files
+
+    return (files("cranfield.report") / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _e(text: str) -> str:
+    return escape(_legible(text))
+
+
+def _legible(text: str) -> str:
+    """The text with bytes that are no text spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _data(report: Report) -> str:
+    """What the script draws from: every value of every system, and a sentence a pair."""
+    systems, measures = report.systems, report.measures
+    place = {name: i for i, name in enumerate(systems)}
+    values = [[[None if v != v else v for v in report.values(s, m).tolist()] for s in systems] for m in measures]
+    sentences = {
+        f"{measures.index(pair.measure)} {place[pair.one]} {place[pair.other]}": _legible(f"{report.sentence(pair)}.")
+        for pair in report.listed
+    }
+    given = {
+        "systems": [_legible(name) for name in systems],
+        "topics": [_legible(topic) for topic in report.comparison.scores.topics],
+        "measures": [{"name": m, "lower": report.lower_is_better(m), "domain": report.domain(m)} for m in measures],
+        "values": values,
+        "sentences": sentences,
+        "unlisted": _unlisted(report),
+        "reference": place[report.reference],
+        "digits": report.digits,
+    }
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _unlisted(report: Report) -> str:
+    """What is said of a pair that has no sentence here."""
+    if len(report.listed) < len(report.pairs):
+        return "the comparison of this pair is in the reports with the endings .csv and .json"
+    return "this pair was not compared"
+
+
+def _options(names: Sequence[str], chosen: str) -> str:
+    return "".join(
+        f'<option value="{i}"{" selected" if name == chosen else ""}>{_e(name)}</option>'
+        for i, name in enumerate(names)
+    )
+
+
+def _bar(report: Report) -> str:
+    themes = "".join(f'<option value="{name}">{name}</option>' for name in ("automatic", "light", "dark"))
+    return (
+        '<div class="bar" data-script hidden>'
+        f'<label>Measure <select id="measure">{_options(report.measures, report.measures[0])}</select></label>'
+        f'<label class="push">Theme <select id="theme">{themes}</select></label></div>'
+    )
+
+
+def _summary(report: Report) -> str:
+    said = "".join(f"<p>{_e(sentence)}</p>" for sentence in summary(report))
+    cautions = list(dict.fromkeys(caution.text for caution in report.comparison.cautions))
+    if cautions:
+        items = "".join(f"<li>{_e(text)}</li>" for text in cautions)
+        said += f'<div class="cautions"><h3>Before you rely on this</h3><ul>{items}</ul></div>'
+    notes = [*report.comparison.remarks, *report.comparison.scores.notes()]
+    if notes:
+        said += f'<ul class="plain note">{"".join(f"<li>{_e(note)}</li>" for note in notes)}</ul>'
+    return said
+
+
+def _leaderboard(report: Report) -> str:
+    parts = []
+    for m, measure in enumerate(report.measures):
+        if measure not in report.leaderboards:
+            continue
+        board = board_table(report, measure)
+        table = _table(board, sortable=True, tall=len(board.rows) > TALL)
+        spec = figures.figure(report, "ranks", measure)
+        said = f"A row a run: its rank by {measure} and the interval of that rank. The table above holds the numbers."
+        parts.append(f'<div data-of="{_e(measure)}">{table}{_figure(spec, f"ranks-{m}", said)}</div>')
+    if report.comparison.groups and parts:
+        parts.append('<p class="note">The leaderboard ranks single runs; the comparison below takes groups as one.</p>')
+    return "".join(parts)
+
+
+def _comparison(report: Report) -> str:
+    table = comparison_table(report)
+    place = {name: i for i, name in enumerate(report.systems)}
+    rows = [
+        {
+            "measure": str(report.measures.index(key["measure"])),
+            "one": str(place[key["one"]]),
+            "other": str(place[key["other"]]),
+        }
+        for key in table.keys
+    ]
+    many = len(rows) > FEW * len(report.measures)
+    every = (
+        f'<div class="controls"{" data-script" if many else ""} hidden><label><input type="checkbox" id="every-pair"'
+        f"{'' if many else ' checked'}> all pairs, not only those with {_e(report.reference)}</label></div>"
+    )
+    parts = [every, _table(table, sortable=True, identity="pairs", keys=rows, tall=many)]
+    for m, measure in enumerate(report.measures):
+        if figures.interval_rows(report, measure):
+            spec = figures.figure(report, "intervals", measure)
+            said = f"A row a system: the mean difference to {report.reference}. The table above holds the numbers."
+            parts.append(f'<div data-of="{_e(measure)}">{_figure(spec, f"intervals-{m}", said)}</div>')
+    return "".join([*parts, *_many(report)])
+
+
+def _many(report: Report) -> list[str]:
+    """What tests of all systems at once say."""
+    lines = []
+    for measure, found in report.comparison.many.items():
+        for test, result in found.items():
+            p = getattr(result, "p", float("nan"))
+            if isinstance(p, float) and p == p:
+                lines.append(f"{measure}: {test} over all systems, p {p_value(p)}")
+    return [f'<ul class="plain note">{"".join(f"<li>{_e(line)}</li>" for line in lines)}</ul>'] if lines else []
+
+
+def _two(report: Report) -> str:
+    one, other = report.shown_pair()
+    measure = report.measures[0]
+    pair = report.pair(measure, one, other)
+    said = f"{report.sentence(pair)}." if pair else f"{measure}, {one} and {other}: {_unlisted(report)}."
+    bars, points = (figures.figure(report, name, measure, one, other) for name in ("differences", "scatter"))
+    choosers = (
+        '<div class="controls" data-script hidden>'
+        f'<label>One <select id="one">{_options(report.systems, one)}</select></label>'
+        f'<label>Other <select id="other">{_options(report.systems, other)}</select></label>'
+        '<button type="button" id="swap">Swap</button></div>'
+    )
+    return (
+        f'{choosers}<p class="said" id="sentence" aria-live="polite">{_e(said)}</p><div class="pair">'
+        f"{_drawing(bars, 'differences', said)}{_drawing(points, 'scatter', said)}</div>"
+        '<p class="note">The <a href="#topic-scores">table of topics</a> holds the numbers of both charts.</p>'
+    )
+
+
+def _drawing(spec: dict[str, Any], identity: str, said: str) -> str:
+    """A figure that the script draws anew when another pair is chosen."""
+    caption = f'<figcaption id="{identity}-caption">{_e(spec["title"]["text"])}</figcaption>'
+    drawn = f'<div class="scroll" id="{identity}" tabindex="0" role="group" aria-labelledby="{identity}-caption">'
+    return f"<figure>{caption}{drawn}{svg(spec, identity, said)}{legend(spec)}</div></figure>"
+
+
+def _figure(spec: dict[str, Any], identity: str, said: str) -> str:
+    title, below = spec["title"]["text"], " ".join(spec["title"].get("subtitle", []))
+    more = f"<span>{_e(below)}</span>" if below else ""
+    drawn = f'<div class="scroll" tabindex="0" role="group" aria-labelledby="{identity}-c">{svg(spec, identity, said)}</div>'
+    return f'<figure><figcaption id="{identity}-c">{_e(title)}{more}</figcaption>{drawn}{legend(spec)}</figure>'
+
+
+def _efficiency(report: Report) -> str:
+    found = report.comparison.efficiency
+    if found is None:
+        return ""
+    table = _table(cost_table(found, report.digits), sortable=True)
+    said = "A point a run: its score against its latency; the line joins the Pareto front. The table holds the numbers."
+    notes = "".join(f"<li>{_e(note)}</li>" for note in found.notes())
+    return table + _figure(efficiency_chart(found), "efficiency", said) + (f'<ul class="plain note">{notes}</ul>' if notes else "")
+
+
+def _curves(report: Report) -> str:
+    if report.curves is None:
+        return ""
+    spec = figures.figure(report, "pr")
+    spec["title"]["subtitle"] = spec["title"]["subtitle"][:1]  # where curves cross is said below
+    left = len(report.curves.curves) - len(figures.shown_curves(report))
+    more = (
+        f"The chart shows the best {len(figures.shown_curves(report))} runs; the table below has all." if left else ""
+    )
+    points = report.curves.curves
+    head = ["run", *(f"{x:g}" for x in points[0].x), "area"]
+    rows = [[Cell(c.run), *(Cell(f"{y:.3f}") for y in c.y), Cell(f"{c.area:.4f}")] for c in points]
+    table = _table(Table("Interpolated precision at recall", head, rows))
+    notes = "".join(f"<li>{_e(note)}</li>" for note in report.curves.notes()[:5]) if len(points) < 4 else ""
+    said = "Precision falls as recall grows; a line a run. The table below holds the numbers."
+    below = f'<p class="note">{_e(more)}</p>' if more else ""
+    below += f'<ul class="plain note">{notes}</ul>' if notes else ""
+    return f"{_figure(spec, 'pr', said)}{below}<details><summary>Data of this chart</summary>{table}</details>"
+
+
+def _distributions(report: Report) -> str:
+    parts = []
+    for m, measure in enumerate(report.measures):
+        spec = figures.figure(report, "distribution", measure)
+        head = ["run", "lower quartile", "median", "upper quartile", "mean"]
+        rows = [
+            [Cell(name), *(Cell(number(value, report.digits), value) for value in box)]
+            for name, box in figures.quartiles(report, measure).items()
+        ]
+        table = _table(Table(f"{measure} over topics", head, rows))
+        drawn = _figure(spec, f"spread-{m}", "A row a system; the table below holds the quartiles.")
+        details = f"<details><summary>Data of this chart</summary>{table}</details>"
+        parts.append(f'<div data-of="{_e(measure)}">{drawn}{details}</div>')
+    return "".join(parts)
+
+
+def _topics(report: Report) -> str:
+    measure, (one, other) = report.measures[0], report.shown_pair()
+    topics = report.comparison.scores.topics
+    columns = [report.values(name, measure).tolist() for name in report.systems]
+    gain = (report.values(other, measure) - report.values(one, measure)).tolist()
+    rows = [
+        f'<tr data-topic="{t}"><th scope="row" class="n">{_e(topic)}</th>'
+        + f"<td>{number(gain[t], report.digits, signed=True)}</td>"
+        + "".join(f"<td>{number(column[t], report.digits)}</td>" for column in columns)
+        + "</tr>"
+        for t, topic in enumerate(topics)
+    ]
+    heads = "".join(f'<th scope="col">{_e(name)}</th>' for name in report.systems)
+    first = f'<th scope="col"><span id="topics-difference">{_e(other)} − {_e(one)}</span></th>'
+    count = f'<span id="filtered" role="status">{len(topics)} of {len(topics)} topics</span>'
+    return (
+        '<div class="controls" data-script hidden><label>Show topics that contain '
+        f'<input id="filter" type="search" autocomplete="off" spellcheck="false"></label>{count}</div>'
+        '<div class="scroll tall" tabindex="0" role="region" aria-label="Scores by topic">'
+        f'<table id="topics" class="sortable"><caption><span id="topics-measure">{_e(measure)}</span> by topic</caption>'
+        f'<thead><tr><th scope="col" class="n">topic</th>{first}{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _made(report: Report) -> str:
+    comparison = report.comparison
+    settings = [
+        ("tests", ", ".join(comparison.tests)),
+        ("correction", f"{comparison.correction}, over {comparison.family} p-values"),
+        ("significance level", f"{comparison.alpha:g}"),
+        ("intervals", f"{100 * comparison.level:g} %, {comparison.interval}"),
+        ("resamples", f"{comparison.resamples:,}"),
+        ("seed", str(comparison.seed)),
+        ("alternative", comparison.alternative),
+        ("baselines", joined(comparison.baselines) if comparison.baselines else "none: every pair"),
+        *[(f"group {group.name}", joined(list(group.runs))) for group in comparison.groups],
+    ]
+    conventions = [(name, str(value) or "–") for name, value in comparison.scores.conventions.to_dict().items()]
+    parts = []
+    if report.command:
+        parts.append(
+            f"<h3>Command</h3><p>This command makes this file again:</p><pre><code>{_e(report.command)}</code></pre>"
+        )
+    if report.inputs:
+        head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("what", "file"))
+        head += '<th scope="col">bytes</th><th scope="col" class="n">SHA-256</th>'
+        rows = "".join(
+            f'<tr><td class="n">{_e(file.role)}</td><th scope="row" class="n">{_e(file.path)}</th>'
+            f'<td>{file.size:,}</td><td class="hash">{file.sha256}</td></tr>'
+            for file in report.inputs
+        )
+        parts.append(
+            _scrolled(
+                f"<table><caption>Files, as they were given</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>",
+                "Files",
+            )
+        )
+    said = conventions_in_words(comparison.scores.conventions)
+    parts.append('<div class="pair">')
+    parts.append(_facts("Statistics", settings))
+    parts.append(_facts(f"Conventions ({said.partition(' (')[0] if ' (' in said else 'own'})", conventions))
+    parts.append(_facts("Versions", list(report.versions.items())))
+    return "".join([*parts, "</div>"])
+
+
+def _facts(caption: str, rows: list[tuple[str, str]]) -> str:
+    if not rows:
+        return ""
+    body = "".join(f'<tr><th scope="row" class="n">{_e(a)}</th><td class="n">{_e(b)}</td></tr>' for a, b in rows)
+    return f'<table class="facts"><caption>{_e(caption)}</caption><tbody>{body}</tbody></table>'
+
+
+def _scrolled(table: str, name: str, tall: bool = False) -> str:
+    look = "scroll tall" if tall else "scroll"
+    return f'<div class="{look}" tabindex="0" role="region" aria-label="{_e(name)}">{table}</div>'
+
+
+def _table(
+    table: Table,
+    sortable: bool = False,
+    identity: str = "",
+    keys: list[dict[str, str]] | None = None,
+    tall: bool = False,
+) -> str:
+    """A table of cells; the first columns are names, the last of them heads its row."""
+    named = [_is_name(table, i) for i in range(len(table.head))]
+    heads = "".join(
+        f'<th scope="col"{" class=n" if named[i] else ""}>{_e(name)}</th>' for i, name in enumerate(table.head)
+    )
+    body = []
+    for r, row in enumerate(table.rows):
+        about = "".join(f' data-{key}="{_e(value)}"' for key, value in (keys[r] if keys else {}).items())
+        cells = "".join(_cell(cell, named[i], i == table.names - 1) for i, cell in enumerate(row))
+        body.append(f"<tr{about}>{cells}</tr>")
+    look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
+    drawn = (
+        f"<table{look}><caption>{_e(table.caption)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+    notes = "".join(f'<p class="note">{_e(note)}</p>' for note in table.notes)
+    return _scrolled(drawn, table.caption, tall) + notes
+
+
+def _is_name(table: Table, column: int) -> bool:
+    return all(row[column].value is None for row in table.rows) and any(
+        any(letter.isalpha() for letter in row[column].text) for row in table.rows
+    )
+
+
+def _cell(cell: Cell, named: bool, heads: bool) -> str:
+    raised = f"<sup>{_e(cell.marks)}</sup>" if cell.marks else ""
+    if heads:
+        return f'<th scope="row"{" class=n" if named else ""}>{_e(cell.text)}{raised}</th>'
+    classes = " ".join(name for name, wanted in (("n", named), ("best", cell.best)) if wanted)
+    look = f' class="{classes}"' if classes else ""
+    return f"<td{look}>{_e(cell.text)}{raised}</td>"

@@ -1,0 +1,147 @@
+"""The report as LaTeX tables for a paper: booktabs, the best in bold, raised letters for significance.
+
+The file is a fragment for `\\input`: two tables, with a comment on top that says what it needs and how it was made. It
+compiles with any LaTeX engine; letters outside ASCII other than the few written as commands need a Unicode-aware one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cranfield.report.tables import Cell, Table, comparison_table, leaderboard_table
+
+if TYPE_CHECKING:
+    from cranfield.report.report import Report
+
+__all__ = ["escaped", "latex"]
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "−": "$-$",
+    "–": "--",
+    "α": r"$\alpha$",
+    "×": r"$\times$",
+    "▲": r"$\uparrow$",
+    "▼": r"$\downarrow$",
+    "’": "'",
+    "…": r"\dots{}",
+}
+
+
+def latex(report: Report) -> str:
+    """The whole file."""
+    board, pairs = leaderboard_table(report), _narrow(report, comparison_table(report))
+    needs = "needs \\usepackage{booktabs}" + (" and \\usepackage{longtable}" if len(pairs.rows) > LONG else "")
+    lines = [f"% {_comment(report.title)}; {needs}"]
+    if report.command:
+        lines.append(f"% {_comment(report.command)}")
+    lines += [f"% {file.sha256}  {_comment(file.path)}" for file in report.inputs]
+    return "\n".join([*lines, "", _floating(board, "tab:runs"), "", _pairs(pairs), ""])
+
+
+LONG = 40  # rows that fit on a page
+
+
+def _floating(table: Table, label: str) -> str:
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            r"\small",
+            rf"\caption{{{escaped(table.caption)}. {' '.join(escaped(note) for note in table.notes)}}}",
+            rf"\label{{{label}}}",
+            rf"\begin{{tabular}}{{{_columns(table)}}}",
+            r"\toprule",
+            _line([Cell(name) for name in table.head]),
+            r"\midrule",
+            *(_line(row) for row in table.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _pairs(table: Table) -> str:
+    """The pairs: a table that floats, or one that runs over pages where they are many."""
+    if len(table.rows) <= LONG:
+        return _floating(table, "tab:pairs")
+    head = _line([Cell(name) for name in table.head])
+    return "\n".join(
+        [
+            rf"\begin{{longtable}}{{{_columns(table)}}}",
+            rf"\caption{{{escaped(table.caption)}. {' '.join(escaped(note) for note in table.notes)}}}",
+            r"\label{tab:pairs} \\",
+            r"\toprule",
+            head,
+            r"\midrule",
+            r"\endfirsthead",
+            r"\toprule",
+            head,
+            r"\midrule",
+            r"\endhead",
+            r"\bottomrule",
+            r"\endfoot",
+            *(_line(row) for row in table.rows),
+            r"\end{longtable}",
+        ]
+    )
+
+
+def _narrow(report: Report, table: Table) -> Table:
+    """The pairs without what the table of means has already, and without the verdict: a star says it.
+
+    Where they are too many for a page, those with the reference stay.
+    """
+    kept = [i for i, name in enumerate(table.head) if not name.startswith("mean of") and name != "verdict"]
+    notes = [table.notes[0].replace("Verdict, and a star at the difference: by", "A star: the two differ by")]
+    rows = table.rows
+    if len(rows) > LONG:
+        pairs = zip(rows, table.keys, strict=True)
+        rows = [row for row, key in pairs if report.reference in (key["one"], key["other"])]
+        notes.append(f"Of {len(table.rows)} pairs, the {len(rows)} with {report.reference}.")
+    return replace(
+        table, head=[table.head[i] for i in kept], rows=[[row[i] for i in kept] for row in rows], notes=notes
+    )
+
+
+def _columns(table: Table) -> str:
+    return "".join("l" if all(row[i].value is None for row in table.rows) else "r" for i in range(len(table.head)))
+
+
+def _line(cells: list[Cell]) -> str:
+    shown = []
+    for cell in cells:
+        text = escaped(cell.text)
+        text = rf"\textbf{{{text}}}" if cell.best else text
+        shown.append(rf"{text}$^{{\mathrm{{{cell.marks.replace(' ', ',')}}}}}$" if cell.marks else text)
+    if shown[0].startswith("["):  # after \\ a bracket would be an argument
+        shown[0] = "{}" + shown[0]
+    return f"{' & '.join(shown)} \\\\"
+
+
+def escaped(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    >>> print(escaped("dense_v2 & 95 %"))
+    dense\_v2 \& 95 \%
+    """
+    return "".join(SPECIAL.get(letter, letter) for letter in text.encode("utf-8", "backslashreplace").decode())
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.encode("utf-8", "backslashreplace").decode().split())

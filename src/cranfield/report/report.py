@@ -1,0 +1,167 @@
+"""What a report is made of: a comparison, and beside it the leaderboard, the curves, the files and the command.
+
+Nothing here is computed again. The systems are the comparison's: a group of runs counts as one system. The same report
+gives the same bytes each time, so it holds no date; the hashes of its inputs and the printed command say what it is of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cranfield.columns import listed
+from cranfield.compare.margins import in_words
+from cranfield.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cranfield.compare.comparison import Comparison, Pair
+    from cranfield.compare.leaderboard import Leaderboard
+    from cranfield.curves import Curves
+    from cranfield.kernels.table import Floats
+
+__all__ = ["Input", "Report"]
+
+MOST = 1000  # pairs that a page can list
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file that was read, as it was given (packed, if it is), and its SHA-256."""
+
+    role: str
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a page, a Markdown file or a LaTeX table shows."""
+
+    comparison: Comparison
+    title: str = "Comparison of runs"
+    leaderboards: Mapping[str, Leaderboard] = field(default_factory=dict)  # one a measure, ranked by it
+    curves: Curves | None = None
+    inputs: tuple[Input, ...] = ()
+    command: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    digits: int = 4
+
+    @property
+    def measures(self) -> list[str]:
+        """Their names: those that were compared, in the order of the scores."""
+        compared = {pair.measure for pair in self.comparison.pairs}
+        return [name for name in self.comparison.scores.measures if name in compared]
+
+    @cached_property
+    def systems(self) -> list[str]:
+        """Groups and runs that stand alone, best first by the first measure."""
+        group_of = {run: group.name for group in self.comparison.groups for run in group.runs}
+        names = list(dict.fromkeys(group_of.get(run, run) for run in self.comparison.scores.runs))
+        if not self.measures:
+            return names
+        first = self.measures[0]
+        turn = 1 if self.lower_is_better(first) else -1
+        return sorted(names, key=lambda name: _last(turn * self.mean(name, first)))
+
+    @property
+    def reference(self) -> str:
+        """The system to compare the others with: the first baseline, the first of two, or the best of many."""
+        if self.comparison.baselines:
+            return self.comparison.baselines[0]
+        return self.comparison.pairs[0].one if len(self.systems) == 2 else self.systems[0]
+
+    def mean(self, system: str, measure: str) -> float:
+        """A system's mean over its topics, as `Scores` has it; a group's is the mean over its runs."""
+        scores = self.comparison.scores
+        return float(np.mean([scores.mean(measure, run) for run in self.comparison.runs_of(system)]))
+
+    def values(self, system: str, measure: str) -> Floats:
+        """A system's value of each topic, to six decimals; NaN where there is none."""
+        return np.round(self.comparison.values(system, measure), 6) + 0.0
+
+    def lower_is_better(self, measure: str) -> bool:
+        """Whether a low value is a good one."""
+        return self.comparison.lower_is_better(measure)
+
+    def domain(self, measure: str) -> tuple[float, float] | None:
+        """From the lowest to the highest value that a measure can have, where both exist and are shown whole."""
+        known = self.comparison.scores.measures[measure]
+        return (0.0, 1.0) if (known.low, known.high) == (0.0, 1.0) else None
+
+    def pair(self, measure: str, one: str, other: str) -> Pair | None:
+        """The comparison of two systems, whichever of them it calls `one`; None if they were not compared."""
+        return self._pairs.get((measure, one, other)) or self._pairs.get((measure, other, one))
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str, str], Pair]:
+        return {(pair.measure, pair.one, pair.other): pair for pair in self.pairs}
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """All pairs, by measure; the reference is the `one` of each that it takes part in, where sides do not matter."""
+        if self.comparison.alternative != "two-sided":
+            return list(self.comparison.pairs)
+        return [_turned(pair) if pair.other == self.reference else pair for pair in self.comparison.pairs]
+
+    @cached_property
+    def listed(self) -> list[Pair]:
+        """The pairs that a page or a text lists: all of them, or where they are thousands those with the reference."""
+        if len(self.pairs) <= MOST:
+            return self.pairs
+        return [pair for pair in self.pairs if self.reference in (pair.one, pair.other)]
+
+    def shown_pair(self, one: str | None = None, other: str | None = None) -> tuple[str, str]:
+        """The two systems to look at first: those asked for, or the reference and the best of the others."""
+        for name in (one, other):
+            if name is not None and name not in self.systems:
+                raise DataError(f"no system {name!r}; there are {listed(self.systems, most=20)}")
+        if one is None and other is None and not self.comparison.baselines and len(self.systems) > 2:
+            return self.systems[1], self.systems[0]
+        first = one if one is not None else self.reference if self.reference != other else None
+        rest = [name for name in self.systems if name not in (first, other)]
+        first = first if first is not None else rest[0]
+        return first, other if other is not None else rest[0]
+
+    def better(self, measure: str, one: str, other: str) -> int:
+        """1 where `other` is significantly better than `one`, -1 where it is worse, else 0."""
+        pair = self.pair(measure, one, other)
+        if pair is None or not pair.corrected <= self.comparison.alpha:
+            return 0
+        ahead = {"one": pair.one, "other": pair.other}.get(pair.better)
+        return 0 if ahead is None else 1 if ahead == other else -1
+
+    def sentence(self, pair: Pair) -> str:
+        """A pair in words, with what was found about the margin where there is one."""
+        sides = {pair.one, pair.other}
+        given = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
+        return ". ".join(text for text in (self.comparison.sentence(given), in_words(given)) if text)
+
+
+def _turned(pair: Pair) -> Pair:
+    """The same pair seen from its other side."""
+    ahead: dict[str, Literal["one", "other", "neither"]] = {"one": "other", "other": "one", "neither": "neither"}
+    changed: dict[str, Any] = {
+        "one": pair.other,
+        "other": pair.one,
+        "mean_one": pair.mean_other,
+        "mean_other": pair.mean_one,
+        "difference": -pair.difference,
+        "low": -pair.high,
+        "high": -pair.low,
+        "effect": -pair.effect,
+        "wins": pair.losses,
+        "losses": pair.wins,
+        "better": ahead[pair.better],
+    }
+    return replace(pair, **changed)
+
+
+def _last(value: float) -> float:
+    """A value to sort by: what is undefined comes last."""
+    return value if value == value else float("inf")

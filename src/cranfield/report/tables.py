@@ -1,0 +1,169 @@
+"""The tables of a report as cells, once for HTML, Markdown, LaTeX and CSV; how they look is the writers' affair.
+
+Systems carry letters (a, b, c …), and a raised letter says "significantly better than that one", as papers do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cranfield.compare.many import MANY
+from cranfield.compare.sentences import p_value, short_correction
+
+if TYPE_CHECKING:
+    from cranfield.compare.comparison import Pair
+    from cranfield.report.report import Report
+
+__all__ = ["Cell", "Table", "board_table", "comparison_table", "leaderboard_table", "letter", "number"]
+
+ABC = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text; the number behind it, to sort by; whether it is the best of its column; what is raised beside it."""
+
+    text: str
+    value: float | None = None
+    best: bool = False
+    marks: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells below a head; the first `names` columns are names."""
+
+    caption: str
+    head: list[str]
+    rows: list[list[Cell]]
+    names: int = 1
+    notes: list[str] = field(default_factory=list)
+    keys: list[dict[str, str]] = field(default_factory=list)  # what each row is about, for the page's script
+
+
+def number(value: float, digits: int, signed: bool = False) -> str:
+    """A number as text, with a true minus sign; a dash where there is none.
+
+    >>> number(0.12345, 3), number(-0.1, 2, signed=True), number(float("nan"), 2)
+    ('0.123', '−0.10', '–')
+    """
+    if value != value:
+        return "–"
+    return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+
+
+def letter(i: int) -> str:
+    """The letter of the i-th system: a … z, then aa, ab …"""
+    return ABC[i] if i < len(ABC) else letter(i // len(ABC) - 1) + ABC[i % len(ABC)]
+
+
+def leaderboard_table(report: Report) -> Table:
+    """A row a system: letter, name, and each measure's mean with what it is significantly better than."""
+    systems = report.systems
+    letters = {name: letter(i) for i, name in enumerate(systems)}
+    columns = [[report.mean(name, measure) for name in systems] for measure in report.measures]
+    best = [_best(report, measure, column) for measure, column in zip(report.measures, columns, strict=True)]
+    rows = []
+    for s, name in enumerate(systems):
+        cells = [Cell(letters[name], float(s)), Cell(name)]
+        for m, measure in enumerate(report.measures):
+            value = columns[m][s]
+            beaten = [letters[o] for o in systems if o != name and report.better(measure, o, name) > 0]
+            top = len(systems) > 1 and value == best[m]
+            cells.append(
+                Cell(number(value, report.digits), value, top, " ".join(beaten) if _long(letters) else "".join(beaten))
+            )
+        rows.append(cells)
+    raised = f"significantly better than the system of that letter ({_decided(report)})"
+    notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
+    return Table("Mean over topics", ["", "run", *report.measures], rows, names=2, notes=notes)
+
+
+def _long(letters: dict[str, str]) -> bool:
+    return any(len(each) > 1 for each in letters.values())
+
+
+def _decided(report: Report) -> str:
+    """By which test, after which correction, at which level."""
+    comparison = report.comparison
+    correction = short_correction(comparison.correction)
+    corrected = f"{correction} over {comparison.family}" if correction else "uncorrected"
+    if comparison.test in MANY:
+        corrected = "all systems at once"
+    return f"{comparison.test} test, {corrected}, α = {comparison.alpha:g}"
+
+
+def board_table(report: Report, measure: str) -> Table:
+    """A row a run, ranked by a measure: how sure the rank is, the means of all measures, how much is judged."""
+    board = report.leaderboards[measure]
+    geometric = [name for name in board.rows[0].gmean if board.scores.measures[name].name == "AP"]
+    judged = report.comparison.judged
+    head = ["rank", "run", "ranks", "P(first)", "tier", *board.measures]
+    head += [*(f"gmean({name})" for name in geometric), *judged, "topics"]
+    best = {name: _best(report, name, [row.means[name] for row in board.rows]) for name in board.measures}
+    rows = []
+    for row in board.rows:
+        span = "–" if row.low is None else f"{row.low}–{row.high}" if row.low != row.high else str(row.low)
+        cells = [Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)), Cell(row.run)]
+        cells += [Cell(span, row.low), Cell(number(row.first, 2), row.first), Cell(row.tier or "–")]
+        for name in board.measures:
+            mean = row.means[name]
+            cells.append(Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name]))
+        cells += [Cell(number(row.gmean[name], report.digits), row.gmean[name]) for name in geometric]
+        shares = [known.get(row.run, float("nan")) for known in judged.values()]
+        cells += [Cell(number(share, 2), share) for share in shares]
+        rows.append([*cells, Cell(str(row.topics), float(row.topics))])
+    caption = f"Runs by {measure}"
+    how = board.how()
+    return Table(caption, head, rows, names=2, notes=[f"{how[0].upper()}{how[1:]}.", "Bold: the best mean."])
+
+
+def _best(report: Report, measure: str, column: list[float]) -> float:
+    known = [value for value in column if value == value]
+    return (min if report.lower_is_better(measure) else max)(known, default=float("nan"))
+
+
+def comparison_table(report: Report) -> Table:
+    """A row a pair and measure."""
+    extra = [name for name in report.comparison.tests if name != report.comparison.test]
+    percent = f"{100 * report.comparison.level:g} %"
+    head = ["measure", "one", "other", "mean of one", "mean of other", "difference", f"{percent} interval", "d_z"]
+    head += ["up / equal / down", "p", "corrected p", "verdict", *(f"p, {name}" for name in extra)]
+    rows = [_pair_row(report, pair, extra) for pair in report.listed]
+    keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
+    notes = [
+        "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. d_z: the mean "
+        f"difference in standard deviations. Verdict, and a star at the difference: by {_decided(report)}."
+    ]
+    if len(rows) < len(report.pairs):
+        few = f"Of {len(report.pairs):,} pairs, the {len(rows):,} with {report.reference}"
+        notes.append(f"{few}; the reports with the endings .csv and .json hold all.")
+    return Table("Each pair of systems", head, rows, names=3, notes=notes, keys=keys)
+
+
+def _pair_row(report: Report, pair: Pair, extra: list[str]) -> list[Cell]:
+    digits = report.digits
+    interval = "–" if pair.low != pair.low else f"[{number(pair.low, digits, True)}, {number(pair.high, digits, True)}]"
+    cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
+    cells += [Cell(number(mean, digits), mean) for mean in (pair.mean_one, pair.mean_other)]
+    star = "*" if report.better(pair.measure, pair.one, pair.other) else ""
+    cells += [Cell(number(pair.difference, digits, True), pair.difference, marks=star), Cell(interval, pair.low)]
+    cells += [Cell(number(pair.effect, 2, True), pair.effect)]
+    cells += [Cell(f"{pair.wins} / {pair.ties} / {pair.losses}", float(pair.wins))]
+    cells += [p_cell(pair.p), p_cell(pair.corrected), Cell(verdict(report, pair))]
+    others = [pair.outcomes[name].p if name in pair.outcomes else float("nan") for name in extra]
+    return [*cells, *map(p_cell, others)]
+
+
+def p_cell(p: float) -> Cell:
+    """A p-value as a cell."""
+    return Cell("–" if p != p else p_value(p).removeprefix("= "), p)
+
+
+def verdict(report: Report, pair: Pair) -> str:
+    """Who is better, or that it is open; never that two are equal."""
+    if pair.corrected != pair.corrected:
+        return pair.reason or "no p-value"
+    ahead = report.better(pair.measure, pair.one, pair.other)
+    return ("not settled", "▲ other better", "▼ one better")[ahead]

@@ -1,0 +1,68 @@
+"""The summary of a report: what was compared, who is ahead by each measure, and how sure that is.
+
+A mean that is highest is never called "best" without the share of the others that it is significantly better than.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cranfield.report.tables import number
+
+if TYPE_CHECKING:
+    from cranfield.report.report import Report
+
+__all__ = ["joined", "summary"]
+
+
+def summary(report: Report) -> list[str]:
+    """A sentence about what was compared, then one or two a measure."""
+    comparison = report.comparison
+    topics = len(comparison.scores.topics)
+    what = f"{_counted(len(report.systems), 'system')} on {_counted(topics, 'topic')} by {joined(report.measures)}"
+    against = f", against {joined(comparison.baselines)}" if comparison.baselines else ""
+    return [f"This report compares {what}{against}.", *(_leader(report, measure) for measure in report.measures)]
+
+
+def _leader(report: Report, measure: str) -> str:
+    turn = 1 if report.lower_is_better(measure) else -1
+    known = [name for name in report.systems if report.mean(name, measure) == report.mean(name, measure)]
+    if not known:
+        return f"By {measure} no system has a value."
+    order = sorted(known, key=lambda name: turn * report.mean(name, measure))
+    leader = order[0]
+    lead = "lowest (lower is better)" if report.lower_is_better(measure) else "highest"
+    start = f"By {measure}, {leader} has the {lead} mean, {number(report.mean(leader, measure), report.digits)}"
+    rivals = [name for name in order[1:] if report.pair(measure, name, leader) is not None]
+    beaten = [name for name in rivals if report.better(measure, name, leader) > 0]
+    open_ = [name for name in rivals if name not in beaten]
+    if len(rivals) == 1:
+        pair = report.pair(measure, rivals[0], leader)
+        assert pair is not None
+        return f"{start}: {report.sentence(pair)}."
+    if not rivals:
+        return f"{start}."
+    if not open_:
+        return (
+            f"{start}; it is significantly better than each of the {_counted(len(rivals), 'system')} compared with it."
+        )
+    if not beaten:
+        return f"{start}, but it is significantly better than none of the {_counted(len(rivals), 'system')} compared with it."
+    few = f" ({joined(open_)})" if len(open_) <= 4 else ""
+    return (
+        f"{start}; it is significantly better than {len(beaten)} of the {len(rivals)} systems compared with it, "
+        f"and against {len(open_)}{few} the data do not settle it."
+    )
+
+
+def joined(names: list[str]) -> str:
+    """Names as in a sentence.
+
+    >>> joined(["AP"]), joined(["AP", "RR"]), joined(["a", "b", "c"])
+    ('AP', 'AP and RR', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

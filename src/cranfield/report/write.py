@@ -1,0 +1,77 @@
+"""A report as the bytes of a file, by the file's ending."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import ConventionError
+
+if TYPE_CHECKING:
+    from cranfield.report.report import Report
+
+__all__ = ["CHART_ENDINGS", "TEXT_ENDINGS", "to_dict", "written"]
+
+TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
+CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")
+
+
+def written(report: Report, ending: str, chart: str | None = None, pair: tuple[str, str] | None = None) -> bytes:
+    """The report as html, md, tex, json or csv; or one `chart` of it as svg, png, pdf or vl.json."""
+    if ending not in (*TEXT_ENDINGS, *CHART_ENDINGS):
+        known = ", ".join(f".{each}" for each in (*TEXT_ENDINGS, *CHART_ENDINGS))
+        raise ConventionError(f"a report is written as {known}, found .{ending}")
+    if (chart is not None) != (ending in CHART_ENDINGS):
+        endings = ", ".join(f".{each}" for each in CHART_ENDINGS)
+        raise ConventionError(f"a chart (--chart NAME) and the endings {endings} go together, found .{ending}")
+    if chart is not None:
+        from cranfield.report.charts import rendered
+        from cranfield.report.figures import figure
+
+        spec = figure(report, chart, None, *(pair or (None, None)))
+        return rendered(spec, "json" if ending == "vl.json" else ending)
+    return _text(report, ending).encode("utf-8", "backslashreplace")
+
+
+def _text(report: Report, ending: str) -> str:
+    if ending == "html":
+        from cranfield.report.html import page
+
+        return page(report)
+    if ending == "md":
+        from cranfield.report.markdown import markdown
+
+        return markdown(report)
+    if ending == "tex":
+        from cranfield.report.latex import latex
+
+        return latex(report)
+    if ending == "csv":
+        return report.comparison.to_csv()
+    return json.dumps(_plain(to_dict(report)), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_dict(report: Report) -> dict[str, Any]:
+    """All of it as plain values; what does not exist is None."""
+    from cranfield.report.words import summary
+
+    return {
+        "title": report.title,
+        "command": report.command,
+        "versions": dict(report.versions),
+        "inputs": [vars(file) for file in report.inputs],
+        "summary": summary(report),
+        "comparison": report.comparison.to_dict(per_topic=True),
+        "leaderboards": {measure: board.to_dict() for measure, board in report.leaderboards.items()},
+        "curves": None if report.curves is None else report.curves.to_dict(),
+    }

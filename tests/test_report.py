@@ -1,0 +1,510 @@
+"""Reports as HTML, Markdown, LaTeX, JSON, CSV and charts: what they say, and that they can be made again."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from fnmatch import fnmatch
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from cranfield import compare, evaluate
+from cranfield import report as report_package
+from cranfield.errors import ConventionError, DataError, MissingExtraError
+from cranfield.report.figures import CHARTS, figure
+from cranfield.report.latex import escaped
+from cranfield.report.making import made
+from cranfield.report.tables import board_table, comparison_table, leaderboard_table, letter
+from cranfield.report.words import summary
+from cranfield.report.write import CHART_ENDINGS, TEXT_ENDINGS, written
+from cranfield.scores import Scores
+from shell import EXAMPLES, cranfield
+
+if TYPE_CHECKING:
+    from cranfield.report.report import Report
+
+ASKED = ("report", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP RR@10")
+EVIL = "<b>&_|#$%{x}\\^~`*\"'[]"
+
+
+def scored(values: Any, names: list[str] | None = None, measure: str = "AP", **options: Any) -> Scores:
+    return Scores.from_table(values, names, None, measure, **options)
+
+
+@pytest.fixture(scope="module")
+def three() -> Report:
+    """Three systems: good beats both others on each of twelve topics; fair and poor differ little."""
+    topics = np.linspace(0.1, 0.6, 12)
+    jitter = np.array([0.01, -0.012] * 6)
+    values = np.stack([topics, topics + jitter, topics + 0.3 + jitter / 2], axis=1)
+    return made(compare(scored(values, ["poor", "fair", "good"]), tests="t"))
+
+
+@pytest.fixture(scope="module")
+def wide() -> Report:
+    """Ten systems, 250 topics, three measures."""
+    rng = np.random.default_rng(1)
+    easy = rng.beta(2, 2, (250, 1))
+    tables = {name: np.clip(easy + rng.normal(0, 0.2, (250, 10)), 0, 1) for name in ("nDCG@10", "AP", "RR@10")}
+    scores = Scores.from_table(tables, [f"a-system-of-the-year-{r}" for r in range(10)])
+    return made(compare(scores, tests="t"))
+
+
+class Outline(HTMLParser):
+    """What a page is made of: elements in order, with their attributes and the text inside."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, list[str]] = {}
+        self.stack: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        self.stack.append(tag)
+        self.inside.setdefault(tag, []).append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.stack and self.stack[-1] in self.inside:
+            self.inside[self.stack[-1]][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.stack and self.stack.pop() != tag:
+            pass
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    target = tmp_path_factory.mktemp("page") / "report.html"
+    assert cranfield(*ASKED, "-o", target).code == 0
+    return target.read_text(encoding="utf-8")
+
+
+# the page
+
+
+def test_style_and_script_are_allowed_by_their_hashes_and_nothing_else_is(page: str) -> None:
+    outline = Outline(page)
+    policy = next(meta["content"] for meta in outline.of("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none';")
+    for text in re.findall(r"<style>(.*?)</style>", page, re.DOTALL) + re.findall(
+        r"<script>(.*?)</script>", page, re.DOTALL
+    ):
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in policy
+    assert not any("style" in attributes for _, attributes in outline.elements)
+    assert not any(name.startswith("on") for _, attributes in outline.elements for name in attributes)
+
+
+def test_the_page_refers_to_nothing_outside_of_it(page: str) -> None:
+    addresses = [
+        attributes[name] for _, attributes in Outline(page).elements for name in ("src", "href") if attributes.get(name)
+    ]
+    assert addresses
+    assert all(address.startswith(("#", "data:image/svg+xml")) for address in addresses if address)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_every_id_is_there_once_and_every_reference_leads_to_one(page: str) -> None:
+    outline = Outline(page)
+    ids = Counter(attributes["id"] for _, attributes in outline.elements if "id" in attributes)
+    assert [name for name, count in ids.items() if count > 1] == []
+    wanted = [a["href"][1:] for a in outline.of("a") if a.get("href")]  # type: ignore[index]
+    for _, attributes in outline.elements:
+        wanted += (attributes.get("aria-labelledby") or "").split()
+    assert set(wanted) <= set(ids)
+
+
+def test_tables_charts_and_controls_have_names(page: str) -> None:
+    outline = Outline(page)
+    assert len(outline.of("caption")) == len(outline.of("table")) > 5
+    assert all(head.get("scope") in ("col", "row") for head in outline.of("th"))
+    charts = [chart for chart in outline.of("svg") if chart.get("class") == "chart"]
+    assert len(charts) == len(outline.of("desc")) > 5
+    assert all(chart.get("role") == "img" for chart in charts)
+    assert all(sample.get("aria-hidden") == "true" for sample in outline.of("svg") if sample not in charts)
+    assert page.count("<label") == len(outline.of("select")) + len(outline.of("input"))
+    assert [tag for tag, _ in outline.elements if re.fullmatch(r"h\d", tag)][:2] == ["h1", "h2"]
+    assert len(outline.of("h1")) == len(outline.of("main")) == 1
+    assert outline.of("html")[0].get("lang") == "en"
+
+
+def test_the_page_holds_all_that_was_promised(page: str) -> None:
+    heads = ["Summary", "Leaderboard", "Comparison", "Two systems", "Precision and recall", "Distributions", "Topics"]
+    assert re.findall(r"<h2[^>]*>([^<]*)<", page) == [*heads, "How this was made"]
+    for file in ("qrels.txt", "bm25.run", "dense.run"):
+        assert hashlib.sha256((EXAMPLES / file).read_bytes()).hexdigest() in page
+    for word in ("document-descending", "randomisation", "seed", "numpy", "scipy"):
+        assert word in page
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])
+    assert data["systems"] == ["dense", "bm25"]
+    assert data["values"][0][0][5] == 0.0
+    assert len(data["sentences"]) == 3
+
+
+def test_ten_runs_on_250_topics_stay_under_two_megabytes(wide: Report) -> None:
+    text = written(wide, "html")
+    assert len(text) < 2_000_000
+    assert text.count(b"<tr data-topic=") == 250
+    assert text.count(b"<tr data-measure=") == 3 * 45
+
+
+def test_many_pairs_are_hidden_until_asked_for_and_few_are_not(wide: Report, three: Report) -> None:
+    assert 'data-script hidden><label><input type="checkbox" id="every-pair">' in written(wide, "html").decode()
+    assert 'id="every-pair" checked>' in written(three, "html").decode()
+
+
+def test_the_page_needs_no_extra(monkeypatch: pytest.MonkeyPatch, three: Report) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert written(three, "html").startswith(b"<!doctype html>")
+    with pytest.raises(MissingExtraError):
+        written(three, "svg", "ranks")
+
+
+def test_style_and_script_travel_with_the_package() -> None:
+    folder = Path(report_package.__file__).parent
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["cranfield"]
+    for file in [path for path in folder.iterdir() if path.suffix in (".css", ".js")]:
+        assert any(fnmatch(f"report/{file.name}", pattern) for pattern in patterns), file
+
+
+def test_of_thousands_of_pairs_those_with_the_reference_are_listed() -> None:
+    values = np.random.default_rng(8).random((5, 46))
+    report = made(compare(scored(values), tests="t"))
+    assert (len(report.pairs), len(report.listed)) == (1035, 45)
+    page = written(report, "html").decode()
+    assert page.count("<tr data-measure=") == 45
+    assert f"Of 1,035 pairs, the 45 with {report.reference}" in page
+    assert len(written(report, "csv").splitlines()) == 1036
+
+
+# what it says
+
+
+def test_the_summary_says_who_is_ahead_and_how_sure_that_is(three: Report) -> None:
+    assert three.systems == ["good", "poor", "fair"]
+    assert summary(three) == [
+        "This report compares 3 systems on 12 topics by AP.",
+        "By AP, good has the highest mean, 0.6495; it is significantly better than each of the 2 systems compared with it.",
+    ]
+
+
+def test_a_leader_that_beats_none_is_said_to(three: Report) -> None:
+    rng = np.random.default_rng(0)
+    report = made(compare(scored(rng.random((8, 3)), ["a", "b", "c"]), tests="t"))
+    assert "significantly better than none of the 2 systems" in summary(report)[1]
+
+
+def test_where_lower_is_better_the_lowest_leads() -> None:
+    values = [[5, 1], [6, 2], [7, 2], [5, 1]]
+    report = made(compare(scored(values, ["slow", "fast"], "seconds", lower_is_better=True), tests="t"))
+    assert report.systems == ["fast", "slow"]
+    assert report.better("seconds", "slow", "fast") == 1
+    assert "fast has the lowest (lower is better) mean" in summary(report)[1]
+    assert leaderboard_table(report).rows[0][2].best
+    chart = figure(report, "differences")
+    assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast better"]
+
+
+def test_raised_letters_name_the_systems_that_are_beaten(three: Report) -> None:
+    rows = {row[1].text: (row[0].text, row[2].marks, row[2].best) for row in leaderboard_table(three).rows}
+    assert rows == {"good": ("a", "bc", True), "poor": ("b", "", False), "fair": ("c", "", False)}
+
+
+def test_letters_go_on_after_z() -> None:
+    assert [letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
+
+
+def test_the_reference_is_the_first_of_every_pair_that_it_is_in(three: Report) -> None:
+    assert three.reference == "good"
+    for pair in three.pairs:
+        assert pair.other != "good"
+        assert pair.difference == pytest.approx(pair.mean_other - pair.mean_one)
+        assert pair.low <= pair.difference <= pair.high
+        gains = three.values(pair.other, "AP") - three.values(pair.one, "AP")
+        assert (pair.wins, pair.losses) == ((gains > 0).sum(), (gains < 0).sum())
+    assert [row[11].text for row in comparison_table(three).rows] == ["not settled", "▼ one better", "▼ one better"]
+
+
+def test_a_one_sided_question_is_not_turned_round() -> None:
+    values = np.stack([np.linspace(0, 0.5, 9), np.linspace(0.2, 0.9, 9), np.linspace(0.1, 0.6, 9)], axis=1)
+    report = made(compare(scored(values, ["a", "b", "c"]), tests="t", alternative="greater"))
+    assert report.pairs == report.comparison.pairs
+
+
+def test_a_baseline_is_the_reference() -> None:
+    values = np.random.default_rng(2).random((9, 4))
+    report = made(compare(scored(values, list("abcd")), tests="t", baselines="c"))
+    assert report.reference == "c"
+    assert report.shown_pair()[0] == "c"
+    assert {row[0] for row in figure(report, "intervals")["layer"][2]["encoding"]["y"]["scale"]["domain"]} == {
+        "a",
+        "b",
+        "d",
+    }
+    with pytest.raises(DataError, match="no system 'x'; there are"):
+        report.shown_pair("x", "c")
+
+
+def test_runs_of_one_system_are_one_system() -> None:
+    values = np.random.default_rng(4).random((20, 5))
+    scores = scored(values, ["old", "new.1", "new.2", "other.1", "other.2"])
+    report = made(compare(scores, groups=["new=new.*", "other=other.*"]))
+    assert sorted(report.systems) == ["new", "old", "other"]
+    assert report.mean("new", "AP") == pytest.approx(values[:, 1:3].mean())
+    assert '<th scope="row" class="n">group new</th>' in written(report, "html").decode()
+    assert {key["one"] for key in comparison_table(report).keys} <= {"new", "old", "other"}
+
+
+def test_equal_runs_get_no_verdict_and_a_reason() -> None:
+    values = np.full((6, 2), 0.5)
+    report = made(compare(scored(values, ["a", "b"])))
+    row = comparison_table(report).rows[0]
+    assert row[11].text not in ("▲ other better", "▼ one better")
+    for ending in TEXT_ENDINGS:
+        assert written(report, ending)
+
+
+def test_one_topic_and_undefined_values_are_reported_not_hidden() -> None:
+    one = made(compare(scored([[0.1, 0.2]], ["a", "b"])))
+    some = np.random.default_rng(5).random((6, 2))
+    some[2, 0] = np.nan
+    gap = made(compare(scored(some, ["a", "b"])))
+    for report in (one, gap):
+        for ending in TEXT_ENDINGS:
+            assert b"nan" not in written(report, ending).lower().replace(b"nano", b"")
+    assert "–" in written(gap, "html").decode()
+
+
+def test_the_leaderboard_shows_rank_intervals_and_tiers(three: Report) -> None:
+    table = board_table(three, "AP")
+    assert table.head[:6] == ["rank", "run", "ranks", "P(first)", "tier", "AP"]
+    assert [cell.text for cell in table.rows[0][:5]] == ["1", "good", "1", "1.00", "a"]
+
+
+# files
+
+
+@pytest.mark.parametrize("ending", TEXT_ENDINGS)
+def test_the_same_command_gives_the_same_bytes(tmp_path: Path, ending: str) -> None:
+    files = [tmp_path / "x" / f"r.{ending}", tmp_path / "y" / f"r.{ending}"]
+    for file in files:
+        shutil.copytree(EXAMPLES, file.parent)
+        assert cranfield(*ASKED, "-o", file.name, folder=file.parent).code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_the_printed_command_makes_the_file_again(tmp_path: Path) -> None:
+    here = tmp_path / "x"
+    shutil.copytree(EXAMPLES, here)
+    more = ("--baseline", "bm25", "--test", "t", "--test", "sign", "--lenient", "--drop-self", "--alpha", "0.1")
+    assert cranfield(*ASKED, *more, "--title", "it's", "-o", "a b.json", folder=here).code == 0
+    first = (here / "a b.json").read_bytes()
+    (here / "a b.json").unlink()
+    program, *arguments = shlex.split(json.loads(first)["command"])
+    assert program == "cranfield"
+    assert {*more, "it's"} <= set(arguments)
+    assert cranfield(*arguments, folder=here).code == 0
+    assert (here / "a b.json").read_bytes() == first
+
+
+def test_markdown_tables_are_tables_whatever_the_names() -> None:
+    values = np.random.default_rng(6).random((7, 2))
+    report = made(compare(scored(values, [EVIL, "b|c"]), tests="t"), title=EVIL)
+    lines = written(report, "md").decode().splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    assert len(tables) > 5
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
+    assert widths <= {len(board_table(report, "AP").head) + 1, len(comparison_table(report).head) + 1, 5}
+    assert lines[0] == "# \\<b\\>&\\_\\|\\#$%\\{x\\}\\\\^\\~\\`\\*\"'\\[\\]"
+
+
+def tex_problems(text: str) -> list[str]:
+    """What would not compile: unbalanced groups and environments, rows with other numbers of cells, bare letters."""
+    problems = []
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    plain = re.sub(r"\\[{}\\&#$%_]", "", body)
+    if plain.count("{") != plain.count("}"):
+        problems.append("braces")
+    if plain.count("$") % 2:
+        problems.append("dollars")
+    begun, ended = re.findall(r"\\begin\{(\w+)\}", body), re.findall(r"\\end\{(\w+)\}", body)
+    if Counter(begun) != Counter(ended):
+        problems.append("environments")
+    for columns, rows in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", body, re.DOTALL):
+        lines = re.findall(r"^(.*) \\\\$", rows, re.MULTILINE)
+        problems += [line for line in lines if len(re.findall(r"(?<!\\)&", line)) != len(columns) - 1]
+    if re.search(r"(?<!\\)[#%]", plain) or not plain.isascii():
+        problems.append("letters")
+    return problems
+
+
+def test_latex_has_booktabs_marks_and_the_best_in_bold(three: Report) -> None:
+    text = written(three, "tex").decode()
+    assert tex_problems(text) == []
+    for word in (r"\toprule", r"\midrule", r"\bottomrule", r"\textbf{0.6495}$^{\mathrm{bc}}$", r"$^{\mathrm{*}}$"):
+        assert word in text
+
+
+def test_latex_is_sound_whatever_the_names(wide: Report) -> None:
+    values = np.random.default_rng(6).random((7, 2))
+    report = made(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=f"{EVIL}\nnext")
+    assert tex_problems(written(report, "tex").decode()) == []
+    assert tex_problems(written(wide, "tex").decode()) == []
+    assert "Of 135 pairs, the 27 with" in written(wide, "tex").decode()
+    assert escaped("a_b & 5 % of $x^2 {#} ~\\") == (
+        r"a\_b \& 5 \% of \$x\textasciicircum{}2 \{\#\} \textasciitilde{}\textbackslash{}"
+    )
+    assert tex_problems("a & b_ {") != []
+
+
+def test_latex_compiles_with_pdflatex(tmp_path: Path, wide: Report) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("needs pdflatex")
+    values = np.random.default_rng(6).random((7, 2))
+    odd = made(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=EVIL)
+    (tmp_path / "a.tex").write_bytes(written(odd, "tex"))
+    (tmp_path / "b.tex").write_bytes(written(wide, "tex"))
+    start = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
+    (tmp_path / "doc.tex").write_text(rf"{start}\input{{a}}\input{{b}}\end{{document}}")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "doc.tex"]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert answer.returncode == 0, answer.stdout[-2000:]
+
+
+def test_json_holds_everything_and_csv_a_row_a_pair(three: Report) -> None:
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    found = json.loads(written(three, "json"), parse_constant=refuse)
+    assert found["summary"] == summary(three)
+    assert len(found["comparison"]["pairs"]) == 3
+    assert [row["run"] for row in found["leaderboards"]["AP"]["rows"]] == ["good", "poor", "fair"]
+    rows = list(csv.DictReader(io.StringIO(written(three, "csv").decode())))
+    assert len(rows) == 3
+    assert {"measure", "one", "other", "p"} <= set(rows[0])
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_every_chart_is_written_alone(tmp_path: Path, chart: str) -> None:
+    target = tmp_path / "chart.vl.json"
+    assert cranfield(*ASKED, "--chart", chart, "-o", target).code == 0
+    spec = json.loads(target.read_text())
+    assert spec["$schema"].endswith("vega-lite/v5.json")
+    assert spec["title"]["text"]
+    answer = cranfield(*ASKED, "--chart", chart, "--pair", "dense", "bm25", "-o", tmp_path / "chart.svg")
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+
+
+def test_the_bars_of_a_chart_are_the_differences_in_order(tmp_path: Path) -> None:
+    target = tmp_path / "d.vl.json"
+    asked = ("--chart", "differences", "--pair", "dense", "bm25", "-o", target)
+    assert cranfield("report", "qrels.txt", "bm25.run", "dense.run", "-m", "AP", *asked).code == 0
+    rows = json.loads(target.read_text())["data"]["values"]
+    values = [row["value"] for row in rows]
+    assert values == sorted(values, reverse=True)
+    scores = evaluate(EXAMPLES / "qrels.txt", [EXAMPLES / "bm25.run"], "AP")
+    assert rows[0] == {"name": "q6", "value": pytest.approx(scores["AP", "q6"]), "sign": "bm25 better"}
+
+
+def test_a_chart_goes_to_png_and_pdf(tmp_path: Path) -> None:
+    for ending, start in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        target = tmp_path / f"c.{ending}"
+        assert cranfield(*ASKED, "--chart", "scatter", "-o", target).code == 0
+        assert target.read_bytes().startswith(start)
+
+
+def test_a_report_of_a_table_of_scores_has_no_curves(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("topic,a,b\n1,0.1,0.3\n2,0.4,0.5\n3,0.2,0.1\n")
+    assert cranfield("report", "--table", tmp_path / "t.csv", "-m", "AP", "-o", tmp_path / "r.html").code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "Precision and recall" not in page
+    assert hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest() in page
+    answer = cranfield("report", "--table", tmp_path / "t.csv", "--chart", "pr", "-o", tmp_path / "r.svg")
+    assert (answer.code, "no precision-recall curves" in answer.err) == (3, True)
+    assert not (tmp_path / "r.svg").exists()
+
+
+def test_without_a_file_the_report_is_markdown_on_standard_output() -> None:
+    answer = cranfield(*ASKED)
+    assert answer.code == 0
+    assert answer.out.startswith("# bm25 and dense on qrels\n")
+    assert "caution: 7 topics are few" in answer.err
+    assert cranfield(*ASKED, "--format", "csv").out.startswith("measure,one,other,")
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["-o", "r.docx"], 2, "-o FILE must end in .html, .md, .tex, .json, .csv, .svg, .png, .pdf, .vl.json"),
+        (
+            ["-o", "r.html", "--chart", "pr"],
+            2,
+            "--chart NAME and a file that ends in .svg, .png, .pdf, .vl.json go together",
+        ),
+        (["-o", "r.svg"], 2, "--chart NAME and a file that ends in"),
+        (["-o", "r.svg", "--chart", "pie"], 2, "--chart must be one of differences, scatter, pr"),
+        (["-o", "r.svg", "--chart", "scatter", "--pair", "bm25", "splade"], 3, "no system 'splade'; there are"),
+        (["-o", "r.html", "--digits", "-1"], 2, "--digits"),
+        (["-", "-o", "r.html"], 3, "give files, found - (standard input)"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_nothing_is_left(
+    tmp_path: Path, more: list[str], code: int, said: str
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "x")
+    before = sorted(path.name for path in (tmp_path / "x").iterdir())
+    answer = cranfield(*ASKED, *more, folder=tmp_path / "x")
+    assert answer.code == code, answer.err
+    assert said in answer.err
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == before
+
+
+def test_endings_and_charts_fit_together(three: Report) -> None:
+    with pytest.raises(ConventionError, match="a report is written as .html, .md, .tex, .json, .csv, .svg"):
+        written(three, "doc")
+    with pytest.raises(ConventionError, match="go together, found .svg"):
+        written(three, "svg")
+    with pytest.raises(ConventionError, match="chart must be one of differences"):
+        figure(three, "pie")
+    with pytest.raises(DataError, match="no measure 'RR'"):
+        figure(three, "ranks", "RR")
+    assert CHART_ENDINGS == ("svg", "png", "pdf", "vl.json")
+
+
+def test_the_report_of_trec_covid_against_the_track_s_means(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "trec-covid-r3"
+    runs = [folder / "runs" / name for name in ("covidex.r3.t5_lr", "r3.fusion1", "sab20.3.rocchio")]
+    asked = ["-m", "nDCG@10 P@5", "--test", "t", "-o", tmp_path / "r.json"]
+    answer = cranfield("report", folder / "qrels.covid-round3.txt", *runs, *asked)
+    assert answer.code == 0, answer.err
+    found = json.loads((tmp_path / "r.json").read_text())
+    with open(folder / "leaderboard.csv", newline="") as file:
+        published = {row["run"]: row for row in csv.DictReader(file)}
+    board = found["leaderboards"]["nDCG@10"]["rows"]
+    assert [row["run"] for row in board] == ["covidex.r3.t5_lr", "sab20.3.rocchio", "r3.fusion1"]
+    for row in board:
+        assert row["means"]["nDCG@10"] == pytest.approx(float(published[row["run"]]["ndcg@10"]), abs=5.1e-5)
+        assert row["means"]["P@5"] == pytest.approx(float(published[row["run"]]["P@5"]), abs=5.1e-5)
