@@ -1,14 +1,15 @@
-"""A test collection: what was asked, and what is right. Here: the judgments (qrels).
+"""A test collection: documents, topics (what was asked) and judgments (what is right).
 
 Judgments are kept grouped by topic, topics in the order of their first judgment. A document may be
 judged several times for a topic only under different labels (column 2: a subtopic, or a judgment
 group); plain qrels that name a document twice are refused, because one of the two must be wrong.
+A `Collection` holds no document: it reads them again, one by one, each time it is asked for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,48 @@ from cranfield.kernels import FaultError, Index, Strings, Table, decode, parse
 from cranfield.run import Text, bad_line, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cranfield.kernels.table import Floats, Ints
 
-__all__ = ["Extras", "Qrels"]
+__all__ = ["Collection", "Document", "Extras", "Grade", "Qrels", "Topic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a system searches: an id, a title, a text, and whatever else is known of it (author, url, date …).
+
+    >>> Document("471", title="wing flutter").text
+    ''
+    """
+
+    id: str
+    title: str = ""
+    text: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What was asked: the title is what one types, description and narrative are what an assessor judges by.
+
+    >>> Topic("301", "organized crime", description="Identify organisations that …").title
+    'organized crime'
+    """
+
+    id: str
+    title: str
+    description: str = ""
+    narrative: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What a grade is called, and when an assessor gives it."""
+
+    label: str = ""
+    meaning: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,3 +192,80 @@ class Qrels:
 
     def __repr__(self) -> str:
         return f"<Qrels {self.name}: {len(self.topics)} topics, {len(self)} judgments>"
+
+
+class Collection:
+    """Documents, topics and judgments, with what their grades mean and how they came about.
+
+    Topics and judgments are read when they are first asked for, documents anew with each call of `documents()`.
+
+    >>> collection = Collection(
+    ...     "toy",
+    ...     documents=lambda: iter([Document("d1", text="wing flutter")]),
+    ...     topics=lambda: [Topic("q1", "flutter")],
+    ...     qrels=lambda: Qrels({"q1": {"d1": 1}}),
+    ... )
+    >>> collection, [document.id for document in collection.documents()], collection.qrels["q1"]
+    (<Collection toy: 1 document, 1 topic, 1 judgment>, ['d1'], {'d1': 1.0})
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        documents: Callable[[], Iterator[Document]],
+        topics: Callable[[], Iterable[Topic]],
+        qrels: Callable[[], Qrels],
+        subtopics: Callable[[], Qrels | None] = lambda: None,
+        grades: Mapping[float, Grade] | None = None,
+        relevant_from: float = 1,
+        n_documents: int | None = None,
+        meta: Mapping[str, Any] | None = None,
+        path: str | None = None,
+    ) -> None:
+        self.name = name
+        self.path = path  # the folder it lies in, if it lies in one
+        self.grades: dict[float, Grade] = dict(sorted((grades or {}).items()))
+        self.relevant_from = relevant_from
+        self.meta: dict[str, Any] = dict(meta or {})  # all that collection.toml says
+        self._documents, self._topics, self._qrels, self._subtopics = documents, topics, qrels, subtopics
+        self._n_documents = n_documents
+
+    def documents(self) -> Iterator[Document]:
+        """The documents, one by one, in the collection's order."""
+        return self._documents()
+
+    @cached_property
+    def topics(self) -> list[Topic]:
+        """The topics, in the collection's order; some may be unjudged."""
+        return list(self._topics())
+
+    @cached_property
+    def qrels(self) -> Qrels:
+        """The judgments; empty where nothing is judged yet."""
+        return self._qrels()
+
+    @cached_property
+    def subtopics(self) -> Qrels | None:
+        """The judgments by subtopic, for measures of diversity, if the collection has any."""
+        return self._subtopics()
+
+    @cached_property
+    def n_documents(self) -> int:
+        """How many documents there are; counted once if collection.toml does not say."""
+        if self._n_documents is not None:
+            return self._n_documents
+        return sum(1 for _ in self.documents())
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return str(self.meta.get("title") or self.name)
+
+    def __repr__(self) -> str:
+        counts = ((self.n_documents, "document"), (len(self.topics), "topic"), (len(self.qrels), "judgment"))
+        return f"<Collection {self.name}: {', '.join(f'{n:,} {word}{_s(n)}' for n, word in counts)}>"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -31,6 +31,7 @@ __all__ = [
     "detect",
     "expand",
     "open_buffer",
+    "qrels_in",
     "read_qrels",
     "read_run",
     "run_name",
@@ -65,14 +66,14 @@ def read_run(given: Any, format: str | None = None, lenient: bool = False, name:
 
 
 def read_qrels(given: Any, format: str | None = None, lenient: bool = False, name: str | None = None) -> Qrels:
-    """Read judgments from whatever `read_run` reads runs from.
+    """Read judgments from whatever `read_run` reads runs from, or from a collection: its folder, or a bundled one's name.
 
     >>> read_qrels(b'{"301": {"FBIS3-1": 1}}')["301"]
     {'FBIS3-1': 1.0}
     """
     if not is_source(given):
         return Qrels(_table(given, "qrels"), name or "qrels")
-    file = opened(given)
+    file = opened(qrels_in(given))
     chosen = _chosen(file, "qrels", format)
     source = chosen.read(file.buffer, "qrels", file.where, lenient)
     qrels = Qrels(source, name or (file.name if file.where != "<bytes>" else "qrels"))
@@ -80,6 +81,18 @@ def read_qrels(given: Any, format: str | None = None, lenient: bool = False, nam
     if not len(qrels):
         raise DataError(f"{file.where}: no judgments{'' if len(file.buffer) else ' (the file is empty)'}")
     return qrels
+
+
+def qrels_in(given: Any) -> Any:
+    """The qrels in a collection's folder, or in the bundled collection of that name; anything else as it is."""
+    if not isinstance(given, (str, os.PathLike)) or os.path.isfile(given) or os.fspath(given) == "-":
+        return given
+    from cranfield.formats.folder import QRELS, bundled_names, file_in, folder_of
+
+    path = os.fspath(given)
+    if os.path.isdir(path) or (not os.path.exists(path) and path in bundled_names()):
+        return file_in(folder_of(path), QRELS)
+    return given
 
 
 def detect(given: Any) -> tuple[str | None, tuple[Kind, ...]]:

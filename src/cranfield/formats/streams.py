@@ -11,17 +11,28 @@ import mmap
 import os
 import stat
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import DataError, FormatError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["COMPRESSED", "Opened", "is_source", "open_buffer", "opened", "plain_ending", "run_name", "write_bytes"]
+__all__ = [
+    "COMPRESSED",
+    "Opened",
+    "is_source",
+    "lines",
+    "open_buffer",
+    "opened",
+    "plain_ending",
+    "run_name",
+    "write_bytes",
+    "write_together",
+]
 
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"}
 NAMELESS = (".run", ".txt", ".res", ".trec")  # endings that say nothing about the system
@@ -161,6 +172,31 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
         raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
 
 
+def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a file one by one, unpacked on the way and past its byte order mark: a file of any size fits."""
+    where = os.fspath(path)
+    try:
+        with open(where, "rb") as raw:
+            packing = _packing(raw.peek(10)[:10])  # a pipe cannot be wound back
+            if packing == "zip":
+                raise FormatError(f"{where}: a zip archive; unpack it first")
+            file = raw if packing is None else _codec(packing).open(raw, "rb")
+            first = file.readline()
+            if (first.startswith(WIDE) and b"\0" in first) or _is_wide(first[:64]):
+                raise FormatError(f"{where}: the text is UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)")
+            if first:
+                yield first.removeprefix(BOM)
+            yield from file
+    except EOFError as error:
+        raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
+    except OSError as error:
+        raise DataError(f"{where}: {_reason(error)}") from error
+    except Exception as error:  # each codec has its own: zlib.error, LZMAError, ZstdError
+        if not type(error).__module__.startswith(("zlib", "lzma", "_lzma", "backports", "compression")):
+            raise
+        raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
+
+
 def _codec(packing: str) -> Any:
     """The module that packs and unpacks; each is loaded only when a file needs it."""
     try:
@@ -196,6 +232,15 @@ def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     with _replacing(os.fspath(path)) as file, _packed(file, os.fspath(path)) as packed:
         for chunk in chunks:
             packed.write(chunk)
+
+
+def write_together(files: Mapping[str, bytes]) -> None:
+    """Write several files: all of them, or none where one cannot be opened or filled."""
+    with ExitStack() as stack:
+        for path, data in files.items():
+            file = stack.enter_context(_replacing(path))
+            with _packed(file, path) as packed:
+                packed.write(data)
 
 
 @contextmanager

@@ -1,0 +1,90 @@
+"""Pool files: one JSON line for each document to judge, with who returned it and how it was chosen."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from cranfield.errors import BadLineError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Item", "pool_lines", "read_pool"]
+
+BATCH = 4096  # lines written together
+
+
+class Item(NamedTuple):
+    """A document to judge for a topic."""
+
+    topic: str
+    document: str
+    rank: int  # its best, in any run
+    runs: tuple[str, ...] = ()  # that returned it within their depth
+    priority: int = 0  # 1 is to be judged first; 0 was not drawn, and is listed for what estimates need to know
+    probability: float = 1.0  # with which it came into the pool
+    stratum: str = ""  # from which it was drawn
+    assessor: str = ""
+
+
+def pool_lines(items: Iterable[Item]) -> Iterator[bytes]:
+    """One line an item, some thousand at a time; what is empty is left out."""
+    spelt = _Spelt()
+    name_of, spell = spelt.__getitem__, json.encoder.encode_basestring_ascii  # half a million lines are made of these
+    lines: list[str] = []
+    for topic, document, rank, runs, priority, probability, stratum, assessor in items:
+        who = ", ".join(map(name_of, runs))
+        more = f', "stratum": {spelt[stratum]}' if stratum else ""
+        if assessor:
+            more += f', "assessor": {spelt[assessor]}'
+        lines.append(
+            f'{{"topic": {spelt[topic]}, "document": {spell(document)}, "rank": {rank}, "runs": [{who}], '
+            f'"priority": {priority}, "probability": {probability}{more}}}\n'
+        )
+        if len(lines) == BATCH:
+            yield "".join(lines).encode()
+            lines.clear()
+    if lines:
+        yield "".join(lines).encode()
+
+
+class _Spelt(dict[str, str]):
+    """Text as JSON, each made once."""
+
+    def __missing__(self, text: str) -> str:
+        spelt = self[text] = json.dumps(text)
+        return spelt
+
+
+def read_pool(path: str | os.PathLike[str]) -> list[Item]:
+    """The items of a pool file."""
+    from cranfield.formats import open_buffer
+
+    where = os.fspath(path)
+    answer = []
+    for number, line in enumerate(bytes(open_buffer(where)).split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode("utf-8", "surrogateescape"))
+            item = Item(
+                str(row["topic"]),
+                str(row["document"]),
+                int(row.get("rank", 0)),
+                tuple(map(str, row.get("runs", ()))),
+                int(row.get("priority", 0)),
+                float(row.get("probability", 1.0)),
+                str(row.get("stratum", "")),
+                str(row.get("assessor", "")),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            wanted = "expected a JSON object with topic, document, rank, runs, priority, probability"
+            raise BadLineError(where, number, f"{wanted}, found {line[:60]!r}") from None
+        if not 0 < item.probability <= 1:
+            raise BadLineError(where, number, f"expected a probability in (0, 1], found {item.probability!r}")
+        answer.append(item)
+    if not answer:
+        raise DataError(f"{where}: no items")
+    return answer

@@ -1,0 +1,96 @@
+"""What a run cost to make: `RUN.stats.json` beside the run, written by `cranfield run`, read by whoever compares runs.
+
+The layout has a version; docs/run.md describes it. A field that was not measured is null or left out, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cranfield.errors import DataError
+from cranfield.formats.streams import write_bytes
+
+__all__ = ["ENDING", "VERSION", "RunStats", "read_run_stats", "stats_path", "write_run_stats"]
+
+VERSION = 1
+ENDING = ".stats.json"
+
+
+@dataclass
+class RunStats:
+    """How a run came about: the system, its index, its queries, what it cost, and on what machine.
+
+    >>> RunStats("bm25", "bm25s", queries={"latency_ms": {"median": 1.5}}).latency("median")
+    1.5
+    """
+
+    run: str
+    system: str
+    collection: dict[str, Any] = field(default_factory=dict)  # name, documents, topics
+    k: int = 1000
+    fields: list[str] = field(default_factory=list)  # of a topic, that were searched for
+    complete: bool = True
+    topics: dict[str, Any] = field(default_factory=dict)  # asked, answered, empty, failed {topic: why}
+    index: dict[str, Any] = field(default_factory=dict)  # documents, seconds, documents_per_second, bytes
+    queries: dict[str, Any] = field(default_factory=dict)  # loop, clients, latency_ms, histogram, throughput …
+    memory: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    made_at: str = ""
+    version: int = VERSION
+
+    def latency(self, which: str) -> float | None:
+        """A latency in milliseconds (mean, median, p95, p99, min, max), if it was measured."""
+        found = (self.queries.get("latency_ms") or {}).get(which)
+        return None if found is None else float(found)
+
+    @property
+    def throughput(self) -> float | None:
+        """Queries answered a second."""
+        found = self.queries.get("throughput_per_second")
+        return None if found is None else float(found)
+
+    @property
+    def cost_per_thousand(self) -> float | None:
+        """What a thousand queries cost, if a price was given."""
+        found = self.cost.get("per_thousand_queries")
+        return None if found is None else float(found)
+
+
+def stats_path(run: str | os.PathLike[str]) -> str:
+    """Where a run's statistics lie.
+
+    >>> stats_path("runs/bm25.run")
+    'runs/bm25.run.stats.json'
+    """
+    return os.fspath(run) + ENDING
+
+
+def read_run_stats(run: str | os.PathLike[str]) -> RunStats | None:
+    """The statistics beside a run file; None if there are none."""
+    path = stats_path(run)
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected the statistics of a run as JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        said = found.get("version") if isinstance(found, dict) else type(found).__name__
+        raise DataError(f"{path}: expected version {VERSION} of the layout, found {said!r}; make the run again")
+    known = {name: found[name] for name in RunStats.__dataclass_fields__ if name in found}
+    try:
+        return RunStats(**known)
+    except TypeError as error:
+        raise DataError(f"{path}: expected run and system, found {', '.join(found)}") from error
+
+
+def write_run_stats(stats: RunStats, run: str | os.PathLike[str]) -> None:
+    """Write the statistics beside a run file, whole or not at all."""
+    text = json.dumps(asdict(stats), indent=2, ensure_ascii=False, allow_nan=False)
+    write_bytes(stats_path(run), [text.encode("utf-8", "surrogateescape"), b"\n"])
