@@ -24,7 +24,5 @@ def driving(plan: Plan, scale: float = 1.0) -> list[Row]:
         added = Spread.of([a - b for a, b in zip(taken["driven"], taken["bare"], strict=True)]).median
         name = f"{hits} hits"
         loop = "http.client and json.loads"
-        rows.append(
-            Row("a query over HTTP", name, "drive", mine, loop, other, added, "ms", "ms", "≤", bar)
-        )
+        rows.append(Row("a query over HTTP", name, "drive", mine, loop, other, added, "ms", "ms", "≤", bar))
     return rows

@@ -1,0 +1,145 @@
+"""Methods that read places alone, so that scores of any kind can be fused without a normalisation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.fuse.method import Method, Number
+from cranfield.fuse.norms import NORMS
+
+if TYPE_CHECKING:
+    from cranfield.fuse.lists import Lists, Votes
+    from cranfield.fuse.norms import Norm
+    from cranfield.kernels.table import Floats
+
+__all__ = ["ISR", "RBC", "RRF", "Borda", "Condorcet", "LogISR"]
+
+MOURAO = "Mourão, Martins & Magalhães (2015), Multimodal medical information retrieval with unsupervised rank fusion"
+BLOCK = 1 << 21  # pairs of documents compared at a time: they stay in the cache
+
+
+class RRF(Method):
+    """Reciprocal rank fusion: 1 / (k + rank), summed."""
+
+    name = "RRF"
+    formula = "Σ 1 / (k + rank)"
+    reference = "Cormack, Clarke & Büttcher (2009), Reciprocal rank fusion outperforms Condorcet …, SIGIR"
+    peers = {"ranx": "rrf", "trectools": "reciprocal_rank_fusion"}
+    parameters = {"k": Number(60, 0, np.inf, "how little the first ranks stand out")}
+    takes_weights = True
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        """What each run says of each entry."""
+        return lists.votes(1 / (self.values["k"] + lists.rank))
+
+
+class ISR(Method):
+    """Inverse square rank: 1 / rank², summed, times the number of runs that returned the document."""
+
+    name = "ISR"
+    formula = "n · Σ 1 / rank²"
+    reference = MOURAO
+    peers = {"ranx": "isr"}
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        """What each run says of each entry."""
+        return lists.votes(1 / lists.rank.astype(np.float64) ** 2)
+
+    def combine(self, votes: Votes) -> Floats:
+        """One number for each entry."""
+        return votes.holders * votes.total()
+
+
+class LogISR(ISR):
+    """Inverse square rank with the logarithm of the number of runs: a document that one run alone returned gets ln(1 + σ)."""
+
+    name = "LogISR"
+    formula = "ln(n + σ) · Σ 1 / rank²"
+    reference = MOURAO
+    peers = {"ranx": "log_isr, and logn_isr for σ > 0"}
+    parameters = {"sigma": Number(0, 0, 1, "keeps a document of one run above 0")}
+
+    def combine(self, votes: Votes) -> Floats:
+        """One number for each entry."""
+        factor: Floats = np.log(votes.holders + self.values["sigma"])
+        return factor * votes.total()
+
+
+class RBC(Method):
+    """Rank-biased centroids: the weight that rank-biased precision gives to a document's rank, summed."""
+
+    name = "RBC"
+    formula = "Σ (1 − φ) φ^(rank − 1)"
+    reference = (
+        "Bailey, Moffat, Scholer & Thomas (2017), Retrieval consistency in the presence of query variations, SIGIR"
+    )
+    peers = {"ranx": "rbc", "trectools": "rank_biased_precision_fusion"}
+    parameters = {"phi": Number(0.8, 0, 1, "the patience of the reader", open=True)}
+    takes_weights = True
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        """What each run says of each entry."""
+        phi = self.values["phi"]
+        return lists.votes((1 - phi) * np.power(phi, lists.rank - 1.0))
+
+
+class Borda(Method):
+    """An election: of c candidates a run's first gets c points, its second c − 1; those it lacks share what is left."""
+
+    name = "Borda"
+    formula = "Σ (c − rank + 1); lacking: (c − n + 1) / 2"
+    reference = "Aslam & Montague (2001), Models for metasearch, SIGIR"
+    peers = {"ranx": "bordafuse"}
+    takes_weights = True
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        """Points of every candidate, whether returned or not."""
+        votes = NORMS["borda"].votes(lists)
+        votes.value[:] *= lists.candidates[lists.home[votes.entry]]
+        return votes
+
+
+class Condorcet(Method):
+    """An election by pairs: how many other documents a majority of the runs ranks below this one; a draw is half a win.
+
+    A run ranks what it returned above what it did not, and says nothing of two that it did not return. A document that
+    beats all others comes first; where majorities go round in a circle, its documents are told apart by their wins alone.
+    """
+
+    name = "Condorcet"
+    formula = "#{d' : more runs rank d above d' than below} + ½ #{d' : as many}"
+    reference = "Montague & Aslam (2002), Condorcet fusion for improved retrieval, CIKM; Copeland (1951) for the count"
+    peers = {"ranx": "condorcet"}
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        """Places."""
+        return lists.votes(lists.rank.astype(np.float64))
+
+    def fuse(self, lists: Lists, norm: Norm, weights: Floats | None = None) -> Floats:
+        """One number for each entry."""
+        value = np.zeros(len(lists.home))
+        opening = np.cumsum(lists.candidates) - lists.candidates
+        ends = np.r_[np.searchsorted(lists.topic, np.arange(len(lists.topics) + 1))]
+        for t, (first, count) in enumerate(zip(opening.tolist(), lists.candidates.tolist(), strict=True)):
+            rows = slice(int(ends[t]), int(ends[t + 1]))
+            place = np.full((len(lists.names), count), np.iinfo(np.int32).max, np.int32)
+            place[lists.run[rows], lists.entry[rows] - first] = lists.rank[rows]
+            value[first : first + count] = _wins(place)
+        return value
+
+
+def _wins(place: np.ndarray[tuple[int, int], np.dtype[np.int32]]) -> Floats:
+    """For each document (column), the others that it beats, and half those that it draws with."""
+    count = place.shape[1]
+    wins = np.zeros(count)
+    step = max(1, BLOCK // max(count, 1))
+    for start in range(0, count, step):
+        lead = np.zeros((min(step, count - start), count), np.int8 if len(place) < 128 else np.int32)
+        for row in place:
+            mine = row[start : start + step, None]
+            lead += mine < row
+            lead -= mine > row
+        wins[start : start + step] = (lead > 0).sum(1) + ((lead == 0).sum(1) - 1) / 2
+    return wins

@@ -1,0 +1,99 @@
+"""Any command as a system: topics on standard input, TREC lines on standard output.
+
+Topics come as `id<TAB>text`, one a line, white space in the text made single spaces. `{k}` in the command, and
+CRANFIELD_K in its environment, is how many documents are wanted. `command:` starts it once for all topics, so only the
+whole time is known; `command-each:` starts it for each topic, and its start counts as part of the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from typing import TYPE_CHECKING
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.formats import read_run
+from cranfield.systems.system import Query, Ranking, System
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.run import Run
+
+__all__ = ["Command", "CommandEach"]
+
+
+class Command(System):
+    """A command that is started once and answers all topics."""
+
+    name = "command"
+    about = "a command of yours: topics on its standard input (id, tab, text), TREC lines on its standard output"
+    needs_documents = False
+    in_process = False
+    batch = True
+
+    def __init__(self, rest: str = "") -> None:
+        super().__init__()
+        if not rest.strip():
+            raise ConventionError("command: expected what to run, as in command:./search.sh")
+        self.line = rest
+        self.seconds: float | None = None
+
+    def timeout(self, seconds: float) -> None:
+        """How long the command may take, whether it answers one topic or all."""
+        self.seconds = seconds
+
+    def search(self, query: Query, k: int) -> Ranking:
+        """One topic alone."""
+        return self.search_all([query], k).get(query.id, [])
+
+    def search_all(self, queries: Sequence[Query], k: int) -> dict[str, Ranking]:
+        """Start the command, hand the topics over, and read what it prints."""
+        words = [word.replace("{k}", str(k)) for word in shlex.split(self.line)]
+        given = "".join(f"{query.id}\t{' '.join(query.text.split())}\n" for query in queries)
+        try:
+            done = subprocess.run(
+                words,
+                input=given.encode("utf-8", "surrogateescape"),
+                capture_output=True,
+                timeout=self.seconds,
+                env={**os.environ, "CRANFIELD_K": str(k)},
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise DataError(f"{words[0]}: no end after {self.seconds:g} s (--timeout)") from None
+        except OSError as error:
+            raise DataError(f"{words[0]}: cannot be started: {(error.strerror or str(error)).lower()}") from error
+        answers = self._answers(done.stdout, queries, k)
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            problem = f"{words[0]}: exit code {done.returncode}{f': {said[-1][:200]}' if said else ''}"
+            raise Broken(problem, answers)
+        return answers
+
+    def _answers(self, printed: bytes, queries: Sequence[Query], k: int) -> dict[str, Ranking]:
+        if not printed.strip():
+            return {}
+        run: Run = read_run(printed, format="trec", name=f"output of {shlex.split(self.line)[0]}")
+        asked = {query.id for query in queries}
+        unknown = [topic for topic in run.topics if topic not in asked]
+        if unknown:
+            raise DataError(f"{run.name}: topic {unknown[0]!r} was not asked for")
+        return {topic: run[topic][:k] for topic in run.topics}
+
+
+class CommandEach(Command):
+    """A command that is started anew for each topic."""
+
+    name = "command-each"
+    about = "the same, started anew for each topic, so that each answer is timed (its start included)"
+    batch = False
+
+
+class Broken(DataError):
+    """A command that ended with an error; what it had answered by then is kept."""
+
+    def __init__(self, problem: str, answers: dict[str, Ranking]) -> None:
+        super().__init__(problem)
+        self.answers = answers

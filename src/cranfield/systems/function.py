@@ -1,0 +1,87 @@
+"""Any Python callable as a system: `module:function` is called with a query's text and k.
+
+A class is made first; its `index(documents)` is called if it has one, then its `search(text, k)` for each query. An
+answer is a list of (document, score), a list of documents best first, or a mapping of documents to scores.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.systems.system import Query, Ranking, System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cranfield.collection import Document
+
+__all__ = ["Function"]
+
+
+class Function(System):
+    """A function of text and k, or a class with `index` and `search`."""
+
+    name = "python"
+    about = "a Python function or class of yours: module:function, called with text and k"
+
+    def __init__(self, rest: str = "") -> None:
+        super().__init__()
+        self.spec = rest
+        self.made = _found(rest)
+        if isinstance(self.made, type):
+            self.made = self.made()
+        self.ask: Any = getattr(self.made, "search", self.made)
+        if not callable(self.ask):
+            raise ConventionError(
+                f"{rest}: expected a function, or a class with a method search, found {self.made!r:.60}"
+            )
+
+    def index(self, documents: Iterable[Document], folder: str) -> None:
+        """Hand the documents over, if they are wanted."""
+        take = getattr(self.made, "index", None)
+        if callable(take):
+            take(documents)
+        else:
+            for _ in documents:  # counted by whoever streams them
+                pass
+
+    def search(self, query: Query, k: int) -> Ranking:
+        """What the function returns, cut at k."""
+        return _ranking(self.ask(query.text, k), self.spec)[:k]
+
+    def close(self) -> None:
+        """Let the object close itself."""
+        end = getattr(self.made, "close", None)
+        if callable(end):
+            end()
+
+
+def _found(spec: str) -> Any:
+    module, _, name = spec.partition(":")
+    if not module or not name:
+        raise ConventionError(f"expected module:function, got {spec!r}")
+    if os.getcwd() not in sys.path:  # a module beside the user, as with python -m
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ConventionError(f"{spec}: {error}") from error
+    return found
+
+
+def _ranking(answer: Any, where: str) -> Ranking:
+    """Whatever is returned, as documents and scores."""
+    rows: list[Any] = list(answer.items()) if isinstance(answer, Mapping) else list(answer)
+    if rows and isinstance(rows[0], str):
+        return [(document, 1.0 / rank) for rank, document in enumerate(rows, 1)]
+    try:
+        return [(str(document), float(score)) for document, score in rows]
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: expected (document, score) pairs or documents, found {rows[0]!r:.60}") from None

@@ -1,0 +1,153 @@
+"""A small HTTP client: one kept-alive connection a thread, a deadline for the whole answer, and failures told apart.
+
+The standard library's http.client does all that is needed; an answer may arrive in drips, so the deadline holds for all
+of it and not for each piece.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+import time
+from typing import Any
+from urllib.parse import unquote, urlencode, urlsplit
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.systems.system import Busy
+
+__all__ = ["Client"]
+
+PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
+PIECE = 1 << 16
+
+
+class Client:
+    """Asks one server. `ask` may be called by several threads."""
+
+    def __init__(self, base: str, timeout: float = 30.0) -> None:
+        parts = urlsplit(base)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConventionError(f"expected a URL such as http://localhost:9200/index, got {base!r}")
+        self.secure, self.host, self.port = parts.scheme == "https", parts.hostname, parts.port
+        self.where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+        self.timeout = timeout
+        self.basic: dict[str, str] = {}
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self.basic = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+        self.local = threading.local()
+        self.opened: list[http.client.HTTPConnection] = []
+
+    def ask(self, method: str, path: str, params: dict[str, Any], headers: dict[str, str], body: Any) -> Any:
+        """The answer as JSON; Busy if it may come later, DataError if it will not."""
+        target = f"{path}{'&' if '?' in path else '?'}{urlencode(params)}" if params else path
+        sent = None if body is None else json.dumps(body).encode()
+        given = {"Accept": "application/json", **self.basic, **headers}
+        if sent is not None:
+            given.setdefault("Content-Type", "application/json")
+        deadline = time.perf_counter() + self.timeout
+        try:
+            status, told, content = self._exchange(method, target, sent, given, deadline)
+        except TimeoutError:
+            self._drop()
+            raise Busy(f"{self.where}: no answer within {self.timeout:g} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            self._drop()
+            raise Busy(f"{self.where}: {_reason(error)}") from None
+        return self._judged(status, told, content, path)
+
+    def _exchange(
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str], deadline: float
+    ) -> tuple[int, Any, bytes]:
+        connection, fresh = self._connection()
+        try:
+            connection.request(method, target, body, headers)
+            answer = connection.getresponse()
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            if fresh:
+                raise
+            self._drop()  # the server had closed the kept connection: that is no failure of this query
+            connection, _ = self._connection()
+            connection.request(method, target, body, headers)
+            answer = connection.getresponse()
+        pieces = []
+        while True:
+            left = deadline - time.perf_counter()
+            if left <= 0:
+                raise TimeoutError
+            if connection.sock is not None:
+                connection.sock.settimeout(left)
+            piece = answer.read1(PIECE)
+            if not piece:
+                break
+            pieces.append(piece)
+        content = b"".join(pieces)
+        lacking = answer.length
+        answer.close()  # read1 does not, and the connection waits for it
+        if lacking:
+            raise http.client.IncompleteRead(content, lacking)
+        if connection.sock is not None:
+            connection.sock.settimeout(self.timeout)
+        if answer.will_close:
+            self._drop()
+        return answer.status, answer.headers, content
+
+    def _judged(self, status: int, told: Any, content: bytes, path: str) -> Any:
+        if status in PASSING:
+            after = told.get("Retry-After", "")
+            raise Busy(
+                f"{self.where}{path}: status {status}{_said(content)}", float(after) if after.isdigit() else None
+            )
+        if not 200 <= status < 300:
+            moved = f" to {told.get('Location')}; name that URL" if 300 <= status < 400 else _said(content)
+            raise DataError(f"{self.where}{path}: status {status}{moved}")
+        try:
+            return json.loads(content)
+        except ValueError:
+            raise Busy(f"{self.where}{path}: expected JSON, found {content[:60]!r}") from None
+
+    def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
+        """This thread's connection, and whether it is a new one."""
+        known = getattr(self.local, "connection", None)
+        if known is not None:
+            return known, False
+        made: http.client.HTTPConnection
+        if self.secure:
+            context = ssl.create_default_context()
+            made = http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=context)
+        else:
+            made = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+        self.local.connection = made
+        self.opened.append(made)
+        return made, True
+
+    def _drop(self) -> None:
+        known = getattr(self.local, "connection", None)
+        if known is not None:
+            known.close()
+            self.opened.remove(known)
+            self.local.connection = None
+
+    def close(self) -> None:
+        """Close every thread's connection."""
+        for connection in self.opened:
+            connection.close()
+        self.opened.clear()
+
+
+def _said(content: bytes) -> str:
+    text = " ".join(content[:400].decode("utf-8", "replace").split())
+    return f": {text[:200]}" if text else ""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused; is the engine running?"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "the connection was dropped"
+    if isinstance(error, http.client.IncompleteRead):
+        return "the connection was dropped in the middle of the answer"
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

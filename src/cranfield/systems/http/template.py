@@ -1,0 +1,131 @@
+"""How an HTTP engine is asked, as data: a TOML file with the request and the paths into the answer.
+
+about  = "what it is"
+url    = "{base}/_search"          # {base} is the URL in the SPEC; a file of yours may name the whole URL
+method = "POST"                    # GET if left out
+headers.X-Key = "$KEY"             # $NAME is taken from the environment and never written down
+params.q = "{query}"               # behind the ? of the URL
+body   = { q = "{query}", size = "{k}" }   # sent as JSON; "{k}" alone becomes a number
+hits   = "hits.hits"               # where the list of hits is
+id     = "_id"                     # in a hit
+score  = "_score"                  # in a hit; left out, the order decides
+id_after = "::"                    # what stands before this in an id is cut off
+[options]                          # further {names}, with defaults; SPEC,name=value sets one
+[[failures]]                       # an answer that is none although its status is 200
+path = "timed_out"
+equals = true                      # left out: anything but nothing, 0, false and []
+[paging]                           # where one answer holds no more than some hits
+most = 250
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any
+
+from cranfield.errors import DataError
+
+__all__ = ["Template", "at_path", "filled", "packaged", "read_template"]
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class Template:
+    """A request and the paths into its answer."""
+
+    name: str
+    url: str
+    hits: str
+    id: str
+    about: str = ""
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    score: str | None = None
+    id_after: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    meanings: dict[str, str] = field(default_factory=dict)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    paging: dict[str, Any] = field(default_factory=dict)
+
+
+def packaged(name: str) -> Template:
+    """The template of an engine that comes with the package."""
+    return read_template(os.path.join(FOLDER, f"{name}.toml"))
+
+
+def read_template(path: str) -> Template:
+    """A template from a TOML file."""
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: no TOML: {error}") from error
+    name = str(found.pop("name", os.path.splitext(os.path.basename(path))[0]))
+    known = Template.__dataclass_fields__
+    unknown = [key for key in found if key not in known]
+    lacking = [key for key in ("url", "hits", "id") if not isinstance(found.get(key), str)]
+    if unknown or lacking:
+        problem = (
+            f"no key {unknown[0]!r}" if unknown else f"expected {lacking[0]} as text, found {found.get(lacking[0])!r}"
+        )
+        raise DataError(f"{path}: {problem}; a template has {', '.join(known)}")
+    return Template(name=name, **found)
+
+
+def filled(value: Any, names: dict[str, Any]) -> Any:
+    """A part of a template with its {names} filled in; a text that is one name alone becomes that value as it is.
+
+    >>> filled({"size": "{k}", "q": ["all:{query}"]}, {"k": 5, "query": "{wing}"})
+    {'size': 5, 'q': ['all:{wing}']}
+    """
+    if isinstance(value, dict):
+        return {key: filled(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [filled(one, names) for one in value]
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    if value[1:-1] in names and value == "{" + value[1:-1] + "}":
+        return names[value[1:-1]]
+    parts, rest = [], value
+    while rest:  # one pass, so that braces in a query stay as they are
+        start = rest.find("{")
+        end = rest.find("}", start)
+        key = rest[start + 1 : end] if 0 <= start < end else None
+        if key is None:
+            parts.append(rest)
+            break
+        if key in names:
+            parts.append(rest[:start] + _text(names[key]))
+            rest = rest[end + 1 :]
+        else:
+            parts.append(rest[: start + 1])
+            rest = rest[start + 1 :]
+    return "".join(parts)
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What stands at a dotted path; MISSING if there is nothing.
+
+    >>> at_path({"hits": {"hits": [{"_id": "d1"}]}}, "hits.hits.0._id")
+    'd1'
+    """
+    for part in filter(None, path.split(".")):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return MISSING
+    return value

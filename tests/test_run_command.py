@@ -1,0 +1,259 @@
+"""`cranfield run`: a run and what it cost, whole, partial, cut short and taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cranfield
+import engines
+from cranfield.collection import Document, Qrels, Topic
+from cranfield.errors import DataError
+from cranfield.formats.folder import BUNDLED, write_collection
+from cranfield.formats.run_stats import VERSION, RunStats, read_run_stats, stats_path, write_run_stats
+from engines import serving
+from shell import cranfield as shell
+
+
+@pytest.fixture
+def folder(tmp_path):
+    documents = [Document(name, text=text) for name, text in engines.DOCUMENTS.items()]
+    topics = [
+        Topic("1", "wing flutter", "What makes a wing flutter?"),
+        Topic("2", "boundary layer", "heat"),
+        Topic("3", "heat", fields={"place": "wing"}),
+        Topic("4", "zzz"),
+    ]
+    write_collection(str(tmp_path / "papers"), documents, topics, Qrels({"1": {"d1": 1}, "2": {"d3": 1, "d4": 1}}))
+    return tmp_path
+
+
+def run(folder, *arguments, system="sqlite"):
+    return shell("run", "papers", "--system", system, "-o", "x.run", *arguments, folder=folder)
+
+
+def stats(folder) -> RunStats:
+    found = read_run_stats(folder / "x.run")
+    assert found is not None
+    return found
+
+
+def test_a_run_and_its_statistics_are_written(folder):
+    answer = run(folder, "-k", 3, "--price-per-hour", 3.6, "--repeat", 2)
+    assert answer.code == 0, answer.err
+    made = cranfield.read_run(folder / "x.run")
+    assert made.tag == "x"
+    assert made["2"][0][0] in ("d3", "d4")
+    assert "4" not in made.topics
+    found = stats(folder)
+    assert found.complete
+    assert found.topics == {"asked": 4, "answered": 4, "empty": 1, "failed": {}}
+    assert found.index["documents"] == 4
+    assert found.index["bytes"] > 0
+    assert found.queries["count"] == 8
+    assert found.queries["loop"] == "closed"
+    assert found.queries["warmup"]["count"] == 4
+    assert sum(found.queries["histogram"]["counts"]) == 8
+    assert found.latency("p99") >= found.latency("median") > 0
+    assert found.cost_per_thousand == pytest.approx(3.6 / 3600 * 1000 / found.throughput, rel=1e-4)
+    assert found.memory["peak_bytes"] > 0
+    assert {"cranfield", "python", "sqlite"} <= set(found.versions)
+    assert {"cores", "processor", "system"} <= set(found.machine)
+    assert found.made_at
+    assert "1 topics were answered with no document" in answer.err
+    assert not (folder / "x.run.journal").exists()
+
+
+def test_what_is_printed_names_what_was_measured(folder):
+    printed = run(folder).out
+    for word in ("index", "latency", "throughput", "memory", "median", "p99", "4 documents"):
+        assert word in printed
+    as_json = json.loads(run(folder, "--format", "json").out)
+    assert as_json["version"] == VERSION
+    assert as_json == json.loads((folder / "x.run.stats.json").read_text())
+
+
+def test_fields_choose_what_is_searched_for(folder):
+    assert run(folder, "--fields", "title,description", "--name", "long").code == 0
+    made = cranfield.read_run(folder / "x.run")
+    assert made.tag == "long"
+    assert {document for document, _ in made["2"]} == {"d3", "d4"}
+    wrong = run(folder, "--fields", "place")
+    assert wrong.code == 2
+    assert "topic '1' has no field 'place'; it has title, description, narrative" in wrong.err
+
+
+def test_topics_choose_what_is_asked(folder):
+    (folder / "some.txt").write_text("3\n1\n")
+    assert run(folder, "--topics", "some.txt").code == 0
+    assert cranfield.read_run(folder / "x.run").topics == ["3", "1"]
+    (folder / "some.txt").write_text("77\n")
+    wrong = run(folder, "--topics", "some.txt")
+    assert wrong.code == 3
+    assert "no topic '77'" in wrong.err
+
+
+FLAKY = """
+import os
+def search(text, k):
+    if "flutter" in text and not os.path.exists("mended"):
+        raise RuntimeError("the index for that is on fire")
+    return [("d1", 2.0), ("d2", 1.0)]
+"""
+
+
+def test_a_failing_topic_makes_a_partial_run_that_says_so_and_can_be_taken_up_again(folder):
+    (folder / "flaky_engine.py").write_text(FLAKY)
+    sys.modules.pop("flaky_engine", None)
+    answer = run(folder, system="flaky_engine:search")
+    assert answer.code == 1
+    assert "PARTIAL: 1 of 4 topics failed (topic '1': the index for that is on fire)" in answer.err
+    assert cranfield.read_run(folder / "x.run").topics == ["2", "3", "4"]
+    assert cranfield.read_run(folder / "x.run").tag == "x-partial"
+    assert not stats(folder).complete
+    assert stats(folder).topics["failed"] == {"1": "the index for that is on fire"}
+    refused = run(folder, system="flaky_engine:search")
+    assert refused.code == 3
+    assert "--resume" in refused.err
+    (folder / "mended").touch()
+    answer = run(folder, "--resume", system="flaky_engine:search")
+    assert answer.code == 0, answer.err
+    assert "3 topics were answered before" in answer.err
+    assert sorted(cranfield.read_run(folder / "x.run").topics) == ["1", "2", "3", "4"]
+    assert cranfield.read_run(folder / "x.run").tag == "x"
+    assert stats(folder).complete
+    assert not (folder / "x.run.journal").exists()
+
+
+def test_when_nothing_is_answered_nothing_is_written(folder):
+    (folder / "x.run").write_text("old\n")
+    answer = run(folder, system="command:false")
+    assert answer.code == 3
+    assert "no topic was answered, nothing is written" in answer.err
+    assert (folder / "x.run").read_text() == "old\n"
+    assert not (folder / "x.run.journal").exists()
+
+
+SLOW = """
+import time
+def search(text, k):
+    time.sleep(0.2)
+    with open("asked.txt", "a") as file:
+        file.write(text + "\\n")
+    return [("d1", 2.0)]
+"""
+
+
+def test_a_killed_process_loses_no_answer(folder):
+    (folder / "slow_engine.py").write_text(SLOW)
+    command = [sys.executable, "-m", "cranfield", "run", "papers", "--system", "slow_engine:search", "-o", "x.run"]
+    process = subprocess.Popen([*command, "--warmup", "0"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    journal = folder / "x.run.journal"
+    end = time.monotonic() + 60
+    while time.monotonic() < end and (not journal.exists() or journal.read_bytes().count(b"\n") < 3):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (folder / "x.run").exists()
+    kept = journal.read_bytes().count(b"\n") - 1
+    assert kept >= 2
+    (folder / "asked.txt").unlink()
+    done = subprocess.run(
+        [*command, "--warmup", "0", "--resume"], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((folder / "asked.txt").read_text().splitlines()) == 4 - kept
+    assert len(cranfield.read_run(folder / "x.run").topics) == 4
+
+
+def test_an_engine_over_http_is_driven_from_the_command_line(folder):
+    with serving(engines.elasticsearch) as (url, _):
+        answer = run(folder, "--clients", 2, "--rate", 200, "--repeat", 3, system=f"elasticsearch:{url}/papers")
+    assert answer.code == 0, answer.err
+    found = stats(folder)
+    assert found.queries["loop"] == "open"
+    assert found.queries["clients"] == 2
+    assert found.index == {}
+    assert found.memory == {}
+    assert cranfield.read_run(folder / "x.run")["1"][0][0] in ("d1", "d2")
+
+
+def test_a_command_answers_all_topics_at_once(folder):
+    code = 'import sys\nfor line in sys.stdin: print(line.split()[0], "Q0 d1 1 0.5 me")'
+    answer = run(folder, system=f"command:{sys.executable} -c '{code}'")
+    assert answer.code == 0, answer.err
+    assert len(cranfield.read_run(folder / "x.run").topics) == 4
+    assert stats(folder).queries["latency_ms"] is None
+    assert stats(folder).throughput > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("run",), 2, "give a COLLECTION"),
+        (("run", "papers"), 2, "give --system SPEC"),
+        (("run", "papers", "--system", "sqlite"), 2, "give -o RUN"),
+        (("run", "nothing", "--system", "sqlite", "-o", "x.run"), 3, "nothing: no such folder"),
+        (("run", "papers", "--system", "sqlite", "-o", "x.run", "-k", "0"), 2, "k must be 1 or more"),
+        (("run", "papers", "--system", "sqlite", "-o", "x.run", "--clients", "0"), 2, "clients must be 1 or more"),
+        (("run", "papers", "--system", "sqlite", "-o", "no/x.run"), 3, "no/x.run"),
+        (("run", "papers", "--system", "sqlite", "-o", "-"), 2, "a run is written to a file"),
+    ],
+)
+def test_wrong_use_is_told_in_words(arguments, code, message, folder):
+    answer = shell(*arguments, folder=folder)
+    assert answer.code == code
+    assert message in answer.err
+    assert not (folder / "x.run").exists()
+    assert not (folder / "x.run.journal").exists()
+
+
+def test_the_bundled_runs_are_what_their_commands_make(tmp_path):
+    """Scores to six digits: another SQLite may round otherwise."""
+    kept = Path(BUNDLED, "allotment", "runs")
+    asked = {"bm25": (), "phrase": ("--system", "sqlite:mode=phrase"), "description": ("--fields", "description")}
+    for name, more in asked.items():
+        made = shell("run", "allotment", "--system", "sqlite", *more, "-k", 100, "-o", f"{name}.run", folder=tmp_path)
+        assert made.code == 0, made.err
+    given = [f"{name}.run" for name in asked]
+    assert shell("fuse", *given, "-k", 100, "--name", "fusion", "-o", "fusion.run", folder=tmp_path).code == 0
+    for name in ("bm25", "phrase", "fusion"):
+        made, expected = (cranfield.read_run(at / f"{name}.run") for at in (tmp_path, kept))
+        assert made.topics == expected.topics
+        assert made.to_dict() == {t: pytest.approx(rows, rel=1e-6) for t, rows in expected.to_dict().items()}
+
+
+def test_the_systems_are_listed():
+    printed = shell("run", "--list").out
+    assert all(name in printed for name in ("bm25s", "sqlite", "mode=any", "elasticsearch:URL", "command-each"))
+    assert json.loads(shell("run", "--list", "--format", "json").out)[0]["system"] == "bm25s"
+
+
+# the statistics' file
+
+
+def test_statistics_written_and_read_back_are_the_same(tmp_path):
+    made = RunStats("bm25", "bm25s:k1=0.9", queries={"latency_ms": {"median": 1.5}, "throughput_per_second": 9.0})
+    write_run_stats(made, tmp_path / "x.run")
+    assert read_run_stats(tmp_path / "x.run") == made
+    assert read_run_stats(tmp_path / "other.run") is None
+    assert (made.latency("median"), made.latency("p99"), made.throughput, made.cost_per_thousand) == (
+        1.5,
+        None,
+        9.0,
+        None,
+    )
+
+
+@pytest.mark.parametrize("text", ["nonsense", "[]", '{"version": 99}', '{"version": 1}'])
+def test_statistics_that_cannot_be_read_are_refused(text, tmp_path):
+    (tmp_path / "x.run.stats.json").write_text(text)
+    with pytest.raises(DataError, match=stats_path("x.run")):
+        read_run_stats(tmp_path / "x.run")
