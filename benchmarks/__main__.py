@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import driving, importing, peers, sets, significance, suite, table
+from benchmarks import driving, importing, peers, pool, sets, significance, suite, table
 from benchmarks.agreement import VoidError
 
 HISTORY = Path(__file__).parent / "history.jsonl"
-SECTIONS = ("start", "files", "dicts", "significance", "import", "driving")
+SECTIONS = ("start", "files", "dicts", "significance", "import", "driving", "pool")
 RIVALS = ("pytrec_eval", "ir_measures", "ranx")
 
 
@@ -96,6 +96,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             rows += suite.files(plan, data, RIVALS if data.name != "L" or given.slow else RIVALS[:1])
         if "dicts" in parts and data.name != "L":
             rows += suite.dicts(plan, data)
+        if "pool" in parts and data.name == "L":
+            rows += pool.pool(plan, data)
     if "significance" in parts:
         rows += significance.significance(plan, given.scale)
     if "import" in parts:

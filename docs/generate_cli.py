@@ -42,13 +42,15 @@ def section(name: str, command: click.Command) -> str:
         f"\n## cranfield {name}",
         f"```\ncranfield {name} {usage}\n```",
         prose.strip(),
-        f"```console\n{example}\n```",
     ]
+    if example:
+        lines.append(f"```console\n{example}\n```")
     if others:
         lines.append("\n".join(map(entry, others)))
     if conventions:
         lines += ["Conventions:", "\n".join(map(entry, conventions))]
-    return "\n\n".join(lines) + "\n"
+    inner = command.commands.items() if isinstance(command, click.Group) else ()
+    return "\n\n".join(lines) + "\n" + "".join(section(f"{name} {part}", each) for part, each in inner)
 
 
 def entry(option: click.Option) -> str:

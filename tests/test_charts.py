@@ -125,6 +125,16 @@ def test_odd_names_are_text_in_a_chart() -> None:
     assert "検索" in text
 
 
+def test_lines_without_points_have_a_legend_of_strokes() -> None:
+    curves = {"AP": ([1, 2], [1.0, 0.2]), "RR": ([1, 2], [0.9, 0.1])}
+    drawn = line_chart(curves, "pairs", "p", "Levels", points=False)["layer"][0]["encoding"]
+    assert drawn["color"]["legend"] == drawn["strokeDash"]["legend"]
+    assert drawn["color"]["legend"]["symbolType"] == "stroke"
+    assert drawn["color"]["legend"]["symbolStrokeWidth"] > 0
+    with_points = line_chart(curves, "pairs", "p", "Levels")["layer"][1]["encoding"]
+    assert "symbolType" not in with_points["shape"]["legend"]
+
+
 def test_a_legend_names_what_is_there_and_nothing_else() -> None:
     assert re.findall(r"</svg>(\w+)</li>", legend(SPECS["bar"])) == ["up", "equal", "down"]
     assert re.findall(r"</svg>(\w+)</li>", legend(SPECS["line"])) == ["t", "sign"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import random
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield import Collection, Document, Qrels, Topic, read_collection
+from cranfield import Collection, Document, Qrels, Topic, evaluate, read_collection
 from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.check.closeness import Closeness, Sample, words
 from cranfield.check.collection import COLLECTION_CODES, check_collection
@@ -242,6 +244,7 @@ def test_concordance_is_that_of_counted_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("code", "changes"),
     [
+        ("no-documents", {"documents": [], "qrels": None}),
         ("no-topics", {"topics": [], "qrels": None}),
         ("no-judgments", {"qrels": None}),
         ("documents-empty", {"documents": [*DOCUMENTS, Document("d3")]}),
@@ -355,6 +358,30 @@ def test_both_figures_are_shown_where_taught_and_published_differ(tmp_path):
     toy(tmp_path / "lisa", documents=[Document(f"d{i}", text=f"w{i}") for i in range(6004)])
     [found] = [f for f in check_collection(str(tmp_path / "lisa")) if f.code == "catalogue-differs"]
     assert "6,004 documents (5,872 taught, 6,004 published)" in found.message
+
+
+def test_the_catalogue_as_csv_holds_one_plain_number_a_cell():
+    rows = list(csv.DictReader(io.StringIO(cranfield("collection", "list", "--format", "csv").out)))
+    by_name = {row["name"]: row for row in rows}
+    assert (by_name["gov2"]["documents_taught"], by_name["gov2"]["documents_published"]) == ("25000000", "25205179")
+    assert by_name["ait"]["judgments_published"] == ""
+    assert float(by_name["cacm"]["terms_taught"]) == 24.5
+    table = cranfield("collection", "list").out
+    assert " >10,000 " in table
+    assert "25,000,000 / 25,205,179" in table
+
+
+def test_the_collection_says_from_which_grade_on_a_document_is_relevant(tmp_path):
+    graded = Qrels({"q1": {"d1": 1, "d2": 2}})
+    toy(tmp_path / "two", qrels=graded, relevant_from=2)
+    run = {"q1": {"d1": 2.0, "d2": 1.0}}
+    assert float(evaluate(graded, run, "RR")) == 1.0
+    for qrels in (tmp_path / "two", read_collection(tmp_path / "two").qrels):
+        scores = evaluate(qrels, run, ["RR", "RR(rel=1)"])
+        assert any("the collection says that grades from 2 on are relevant" in each for each in scores.notes())
+        assert scores.means() == {"RR": 0.5, "RR(rel=1)": 1.0}
+    other = evaluate(tmp_path / "two", run, "RR", rel=1)
+    assert (float(other), other.notes()) == (1.0, [])
 
 
 # stats
@@ -529,7 +556,7 @@ def test_judgments_may_be_named_by_their_collection():
 
     collection = read_collection("allotment")
     first = collection.qrels.topics[0]
-    run = {first: {document: 1.0 for document in collection.qrels[first]}}
+    run = {first: dict.fromkeys(collection.qrels[first], 1.0)}
     by_name = cranfield.evaluate("allotment", run, "AP R@1000")
     assert by_name == cranfield.evaluate(collection.path, run, "AP R@1000")
     assert by_name.at(measure="R@1000", topic=first) == 1.0

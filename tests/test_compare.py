@@ -502,6 +502,49 @@ def test_runs_for_different_topics_are_an_error():
         compare(qrels, runs, "RR", missing="skip")
 
 
+@pytest.mark.parametrize("stranger", [{}, {"x1": {"a": 1}}])
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_a_run_that_answers_no_judged_topic_is_an_error(stranger, missing):
+    qrels = {f"q{t}": {"a": 1} for t in range(9)}
+    runs = {"good": {topic: {"a": 1} for topic in qrels}, "stranger": stranger}
+    with pytest.raises(DataError, match=r"^stranger answers none of the 9 topics \('q0', 'q1', 'q2' and 6 more\)"):
+        compare(qrels, runs, "RR", missing=missing)
+
+
+def test_an_infinite_score_is_an_error():
+    scores = two([0.1, 0.2, 0.3], [0.2, 0.3, 0.4], "AP")
+    scores.values[:, 0, 1] = np.inf
+    with pytest.raises(DataError, match=r"^AP of old on topic '2': expected a finite number, found inf"):
+        compare(scores)
+
+
+def test_the_text_says_that_equivalence_is_not_corrected_and_intervals_are_of_one_pair():
+    values = np.random.default_rng(1).uniform(size=(60, 3))
+    said = compare(Scores.from_table(values), margin=0.1).to_text()
+    assert "equivalence and non-inferiority: t-tests within 0.1, each by itself, not corrected" in said
+    assert "(t), of each pair by itself" in said
+    alone = compare(Scores.from_table(values[:, :2])).to_text()
+    assert "by itself" not in alone
+
+
+def test_micro_averages_stand_beside_the_means_of_ratios():
+    qrels = {"q1": {"a": 1, "b": 1, "c": 1}, "q2": {"a": 1}}
+    runs = {"x": {"q1": {"a": 1}, "q2": {"a": 1}}, "y": {"q1": {"a": 2, "b": 1}, "q2": {"b": 1}}}
+    found = compare(qrels, runs, "R@2 AP")
+    assert found.micro == {"R@2": {"x": 2 / 4, "y": 2 / 4}}
+    assert found.to_dict()["micro"] == found.micro
+    assert list(found.scores.measures) == ["R@2", "AP"]
+
+
+def test_ties_may_be_averaged_though_judged_at_k_cannot():
+    qrels = {f"q{t}": {"a": 1, "b": 0} for t in range(4)}
+    runs = {"tied": {topic: {"a": 1, "b": 1} for topic in qrels}, "good": {topic: {"a": 2, "b": 1} for topic in qrels}}
+    found = compare(qrels, runs, "P@1 R@1", ties="averaged")
+    assert found.pair("tied", "good", "P@1").mean_one == 0.5
+    assert found.micro == {"R@1": {"tied": 0.5, "good": 1.0}}
+    assert set(found.judged) == {"Judged@1"}
+
+
 def test_with_missing_skip_runs_are_compared_on_common_topics():
     qrels = {f"q{t}": {"a": 1} for t in range(4)}
     runs = {"x": {f"q{t}": {"a": 1} for t in range(3)}, "y": {f"q{t}": {"b": 2, "a": 1} for t in range(1, 4)}}

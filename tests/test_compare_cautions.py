@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from cranfield import Comparison, Scores, compare, evaluate
 from cranfield.compare.cautions import RULES
@@ -46,6 +47,37 @@ def test_fewer_than_fifty_topics_are_few():
 
 def test_fifty_topics_are_enough():
     assert "few-topics" not in codes(compare(steady(50)))
+
+
+def test_bootstraps_on_few_topics_are_said_to_be_too_sure():
+    assert "bootstrap-bca: more false alarms" in text(compare(steady(49), tests="bootstrap-bca"), "too-sure")
+    assert "too-sure" not in codes(compare(steady(49)))
+    assert "too-sure" not in codes(compare(steady(50), tests="bootstrap-bca"))
+
+
+def test_a_topic_that_is_not_answered_is_said_to_score_0_only_where_it_does():
+    qrels = {f"q{t}": {"a": 1} for t in range(9)}
+    whole = {topic: {"b": 2, "a": 1} for topic in qrels}
+    runs = {"whole": whole, "part": {topic: {"a": 1} for topic in list(qrels)[:7]}}
+    assert text(compare(qrels, runs, "RR"), "missing-topics").startswith("part does not answer 2 of the 9 topics; ")
+    assert "missing-topics" not in codes(compare(qrels, runs, "FirstRel"))
+    assert "left-out" in codes(compare(qrels, runs, "FirstRel"))
+
+
+def test_what_can_be_detected_is_less_with_one_side_against_the_noncentral_t():
+    d = np.random.default_rng(0).normal(0, 1, 60)
+    d = (d - d.mean()) / d.std(ddof=1) + 0.1  # mean 0.1, standard deviation 1
+    scores = Scores.from_table(np.stack([np.zeros(60), d], axis=1))
+    for alternative, tail in (("two-sided", 0.025), ("greater", 0.05)):
+        said = text(compare(scores, alternative=alternative), "undetectable")
+        least = float(said.split("is smaller than ")[1].split(",")[0])
+        power = stats.nct.sf(stats.t.isf(tail, 59), 59, least * np.sqrt(60))
+        assert power == pytest.approx(0.8, abs=0.003)
+
+
+def test_one_topic_that_differs_decides():
+    values = [[0.5, 0.5]] * 59 + [[0.5, 0.9]]
+    assert text(compare(Scores.from_table(values)), "heavy-ties").endswith("on 59 of 60 topics: 1 topic decides")
 
 
 # many p-values

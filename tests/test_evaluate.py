@@ -6,6 +6,7 @@ import gzip
 import threading
 import time
 from collections import namedtuple
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -333,3 +334,15 @@ def test_measures_may_be_objects_texts_or_both():
 
     scores = evaluate(QRELS, RUN, ["AP RR", measure("nDCG@10")])
     assert list(scores.measures) == ["AP", "RR", "nDCG@10"]
+
+
+@pytest.mark.parametrize("measure", ["R(average=micro)@2", "R(average=micro,judged_only=true)@2"])
+def test_a_micro_average_over_ties_against_the_mean_over_all_orders(measure):
+    qrels = {"q1": {"a": 1, "b": 0, "c": 1, "z": 1}, "q2": {"a": 0, "b": 1, "y": 1}}
+    tied = {"q1": "abcu", "q2": "abv"}
+    averaged = evaluate(
+        qrels, {topic: dict.fromkeys(ids, 1.0) for topic, ids in tied.items()}, measure, ties="averaged"
+    )
+    orders = [[dict(zip(ids, range(9, 0, -1), strict=False)) for ids in permutations(text)] for text in tied.values()]
+    means = [evaluate(qrels, {"q1": one, "q2": two}, measure).mean() for one in orders[0] for two in orders[1]]
+    assert averaged.mean() == pytest.approx(np.mean(means))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from itertools import permutations
 
 import numpy as np
@@ -154,6 +155,28 @@ def test_borda_by_hand():
 def test_condorcet_by_hand():
     runs = [{"q": {"a": 3, "b": 2, "c": 1}}, {"q": {"b": 3, "a": 2, "c": 1}}, {"q": {"a": 3, "c": 2}}]
     assert fuse(runs, "Condorcet").to_dict()["q"] == {"a": 2, "b": 1, "c": 0}
+
+
+@pytest.mark.parametrize("runs", [2, 3, 130])
+def test_condorcet_s_wins_against_exact_counting(runs):
+    draw = random.Random(runs)
+    lists = [draw.sample("abcdefgh", draw.randint(1, 8)) for _ in range(runs)]
+    place = [{d: one.index(d) if d in one else 99 for d in "abcdefgh"} for one in lists]
+    seen = {d for one in lists for d in one}
+    lead = {x: {y: sum((p[x] < p[y]) - (p[x] > p[y]) for p in place) for y in seen - {x}} for x in seen}
+    wins = {x: sum(1.0 if by > 0 else 0.5 if by == 0 else 0.0 for by in lead[x].values()) for x in seen}
+    fused = fuse([{"q": {d: -i for i, d in enumerate(one)}} for one in lists], "Condorcet")
+    assert fused.to_dict()["q"] == wins
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32])
+def test_condorcet_s_wins_are_the_same_whatever_ranks_are_kept_in(kind, monkeypatch):
+    ranks = sys.modules["cranfield.fuse.ranks"]  # loaded by load_all; the package's name is that of its function
+    last = np.iinfo(kind).max
+    place = np.array([[1, 2, last, 3, last], [2, 1, 3, last, last], [last, last, 1, 2, 3]], kind)
+    for block in (1, 1 << 19):
+        monkeypatch.setattr(ranks, "BLOCK", block)
+        assert ranks._wins(place).tolist() == [3.5, 3.5, 2.0, 1.0, 0.0]
 
 
 def test_a_document_that_beats_all_others_comes_first_against_exact_counting():

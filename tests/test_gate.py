@@ -210,10 +210,21 @@ def test_without_a_list_of_the_corpus_gone_documents_are_only_suspected():
     gone = {f"{topic}-r0" for topic in TOPICS if int(topic[1:]) % 3}
     candidate = run(lambda topic: [document for document in good(topic) if document not in gone])
     found = gate(QRELS, BASELINE, candidate, "nDCG@10", k=5)
-    [cause] = found.verdicts[0].causes
+    cause, doubt = found.verdicts[0].causes
     assert (cause.code, cause.passes, cause.certain) == ("turnover", True, False)
     assert "perhaps" in cause.text
+    assert (doubt.code, doubt.certain) == ("quality", False)
+    assert "unless those documents are gone" in doubt.text
     assert set(found.turnover.gone) == gone
+
+
+def test_the_display_in_a_notebook_holds_verdict_causes_and_topics():
+    found = gate(QRELS, BASELINE, run(lambda topic: good(topic)[::-1]), "nDCG@10")
+    html = found._repr_html_()
+    assert "<caption>Gate failed: " in html
+    assert "quality: " in html
+    assert html.count('<th scope="row">') == 1 + len(found.verdicts[0].fallen) + bool(found.verdicts[0].more)
+    assert found.verdicts[0].fallen[0].topic in html
 
 
 def test_short_lists_cannot_tell_whether_documents_are_gone():

@@ -18,6 +18,7 @@ from cranfield.errors import BadLineError, ConventionError, CranfieldError, Data
 from cranfield.formats.importing import GRADES, TOPIC_IDS, import_collection
 from cranfield.formats.sources.registry import SOURCES
 from cranfield.formats.sources.source import Files, Options
+from cranfield.formats.sources.trec_text import Trec
 from layouts import DOCUMENTS, EXPECTED, QRELS, TOPICS, WRITERS, jsonl, plain, smart, trec, write
 from shell import cranfield
 
@@ -429,6 +430,44 @@ def test_a_single_file_takes_topics_and_judgments_from_elsewhere(tmp_path):
     assert plain(done.collection) == EXPECTED
 
 
+def test_a_file_of_any_name_is_read_as_the_layout_that_is_named(tmp_path):
+    source = jsonl(tmp_path / "s")
+    (tmp_path / "dump").write_bytes((source / "documents.jsonl").read_bytes())
+    done = import_collection(tmp_path / "dump", tmp_path / "x", layout="jsonl")
+    assert [d.id for d in done.collection.documents()] == [d[0] for d in DOCUMENTS]
+    with pytest.raises(FormatError, match="not recognised"):
+        import_collection(tmp_path / "dump", tmp_path / "y")
+
+
+def test_topics_may_be_of_another_layout_than_the_documents(tmp_path):
+    source, other = jsonl(tmp_path / "s"), Path(WRITERS["trec"](tmp_path / "t"))
+    named = Files(topics=[str(path) for path in other.rglob("*") if path.is_file() and Trec.asks(str(path))])
+    assert named.topics
+    done = import_collection(source, tmp_path / "x", files=named)
+    assert [(t.id, t.title) for t in done.collection.topics] == TOPICS
+    assert "the documents are jsonl files, the topics trec files" in done.notes
+    back = import_collection(other, tmp_path / "y", files=Files(topics=[str(source / "topics.jsonl")]))
+    assert [t.title for t in back.collection.topics] == [title for _, title in TOPICS]
+
+
+def test_trec_covid_s_topics_beside_a_csv_of_documents(shared, tmp_path):
+    (tmp_path / "metadata.csv").write_text("cord_uid,title,abstract\nug7v899j,Origin,of the virus\n")
+    files = Files(topics=[str(shared / "trec-covid-r3" / "topics.covid-round3.xml")])
+    found = import_collection(tmp_path / "metadata.csv", tmp_path / "x", files=files, fields={"id": "cord_uid"})
+    assert len(found.collection.topics) == 40
+    assert found.collection.topics[0].description == "what is the origin of COVID-19"
+
+
+def test_a_topic_without_a_title_has_its_description_in_its_place(tmp_path):
+    source = jsonl(tmp_path / "s")
+    (source / "topics.jsonl").write_text('{"id": "1", "description": "who flew first"}\n')
+    [topic] = import_collection(source, tmp_path / "x").collection.topics
+    assert (topic.title, topic.description) == ("who flew first", "who flew first")
+    (source / "topics.jsonl").write_text('{"id": "1", "place": "Kitty Hawk"}\n')
+    with pytest.raises(BadLineError, match=r"topics\.jsonl:1: expected columns with what it asks"):
+        import_collection(source, tmp_path / "y")
+
+
 def test_several_qrels_files_are_taken_together_unless_they_contradict(tmp_path):
     source = jsonl(tmp_path / "s")
     write(source, more__txt="1 0 2 0\n1 0 1 1\n", other__txt="1 0 1 0\n")
@@ -514,6 +553,10 @@ def test_a_killed_import_leaves_no_folder(tmp_path):
         run.wait(30)
         os.close(pipe)
     assert not (tmp_path / "x").exists()
+    other = tmp_path / f".x.{os.getpid()}.01234567"  # of a process that lives
+    other.mkdir()
+    import_collection(jsonl(tmp_path / "s"), tmp_path / "x")
+    assert [name for name in os.listdir(tmp_path) if name.startswith(".x.")] == [other.name]
 
 
 def test_a_pipe_needs_its_layout_named(tmp_path):

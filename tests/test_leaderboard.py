@@ -71,7 +71,7 @@ def test_intervals_and_chances_against_the_statistics_they_come_from():
 
 def test_two_runs_share_a_letter_exactly_when_randomised_tukey_does_not_tell_them_apart():
     scores = table(0.0, 0.01, 0.02, 0.03, 0.05, 0.08)
-    board = leaderboard(scores, resamples=3000)
+    board = leaderboard(scores, test="randomised-tukey", resamples=3000)
     ordered = scores.select(runs=[row.run for row in board.rows])
     p = randomised_tukey_hsd(ordered.values[:, 0].T, 3000, np.random.default_rng(0)).p
     told = 0
@@ -96,7 +96,24 @@ def test_tiers_by_paired_t_tests_with_holm_against_scipy():
         assert apart == (corrected <= 0.05)
         told += apart
     assert 0 < told < len(pairs)
-    assert "t with holm correction" in board.how()
+    assert "(t, holm over all pairs by this measure)" in board.how()
+
+
+def test_a_run_that_answers_no_topic_gets_no_tier_and_the_reason_is_said():
+    qrels = {f"q{i}": {"a": 1} for i in range(9)}
+    board = leaderboard(qrels, {"good": {topic: {"a": 1} for topic in qrels}, "stranger": {"x": {"a": 1}}}, "RR")
+    assert [row.tier for row in board.rows] == ["", ""]
+    assert any(note.startswith("no tiers: stranger answers none of the 9 topics") for note in board.notes())
+
+
+def test_the_display_in_a_notebook_holds_the_table_and_how_it_came_about():
+    board = leaderboard(QRELS, {"<b>": BM25, "dense": DENSE}, "R@5 AP")
+    html = board._repr_html_()
+    assert html.count("<tr>") == 1 + len(board.rows)
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert "<td>0.9643</td><td>0.6399</td><td>0.9474</td>" in html  # R@5, AP, micro(R@5) of bm25, as in the docs
+    assert "were not told apart at 0.05 (randomisation, holm over all pairs by this measure)" in html
 
 
 def test_micro_and_macro_averages_and_the_geometric_mean_stand_beside_the_mean():
@@ -209,7 +226,7 @@ def test_averaged_ties_do_not_stop_the_board():
 def test_many_letters_in_a_row_are_shortened_for_people_only():
     rng = np.random.default_rng(1)
     values = rng.uniform(size=(60, 1)) + np.linspace(0, 0.6, 16) + rng.normal(0, 0.12, (60, 16))
-    board = leaderboard(Scores.from_table(values), resamples=500)
+    board = leaderboard(Scores.from_table(values), test="randomised-tukey", resamples=500)
     assert any(len(row.tier) >= 4 for row in board.rows)
     longest = max((row.tier for row in board.rows), key=len)
     assert f"{longest[0]}–{longest[-1]}" in board.to_text()

@@ -16,6 +16,10 @@ import cranfield
 from cranfield import errors
 
 PUBLIC = [
+    "Document",
+    "Topic",
+    "Collection",
+    "read_collection",
     "Qrels",
     "Extras",
     "Run",
@@ -32,12 +36,27 @@ PUBLIC = [
     "Scores",
     "bounds",
     "curves",
+    "fuse",
+    "tune",
     "slices",
     "explain",
     "explain_as",
     "correlate",
     "rbo",
     "reproduce",
+    "compare",
+    "Comparison",
+    "leaderboard",
+    "Leaderboard",
+    "stability",
+    "design",
+    "gate",
+    "Gate",
+    "pool",
+    "Pool",
+    "session",
+    "simulate",
+    "reuse",
     "CranfieldError",
 ]
 

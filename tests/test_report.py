@@ -253,6 +253,14 @@ def test_a_one_sided_question_is_not_turned_round() -> None:
     assert report.pairs == report.comparison.pairs
 
 
+def test_micro_averages_stand_in_the_leaderboard_as_on_the_board_of_its_own() -> None:
+    files = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
+    table = board_table(made(compare(EXAMPLES / "qrels.txt", files, "R@5 AP")), "R@5")
+    shown = {row[1].text: row[table.head.index("micro(R@5)")].text for row in table.rows}
+    assert shown == {"bm25": "0.9474", "dense": "0.7895"}
+    assert "micro(AP)" not in table.head
+
+
 def test_a_baseline_is_the_reference() -> None:
     values = np.random.default_rng(2).random((9, 4))
     report = made(compare(scored(values, list("abcd")), tests="t", baselines="c"))
@@ -275,6 +283,7 @@ def test_runs_of_one_system_are_one_system() -> None:
     assert report.mean("new", "AP") == pytest.approx(values[:, 1:3].mean())
     assert '<th scope="row" class="n">group new</th>' in written(report, "html").decode()
     assert {key["one"] for key in comparison_table(report).keys} <= {"new", "old", "other"}
+    assert any("one by one" in note for note in board_table(report, "AP").notes)
 
 
 def test_equal_runs_get_no_verdict_and_a_reason() -> None:

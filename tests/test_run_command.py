@@ -67,7 +67,7 @@ def test_a_run_and_its_statistics_are_written(folder):
     assert {"cranfield", "python", "sqlite"} <= set(found.versions)
     assert {"cores", "processor", "system"} <= set(found.machine)
     assert found.made_at
-    assert "1 topics were answered with no document" in answer.err
+    assert "no document was found for 1 topic" in answer.err
     assert not (folder / "x.run.journal").exists()
 
 
@@ -81,7 +81,7 @@ def test_what_is_printed_names_what_was_measured(folder):
 
 
 def test_fields_choose_what_is_searched_for(folder):
-    assert run(folder, "--fields", "title,description", "--name", "long").code == 0
+    assert run(folder, "--fields", "title, description", "--name", "long").code == 0
     made = cranfield.read_run(folder / "x.run")
     assert made.tag == "long"
     assert {document for document, _ in made["2"]} == {"d3", "d4"}
@@ -125,7 +125,7 @@ def test_a_failing_topic_makes_a_partial_run_that_says_so_and_can_be_taken_up_ag
     (folder / "mended").touch()
     answer = run(folder, "--resume", system="flaky_engine:search")
     assert answer.code == 0, answer.err
-    assert "3 topics were answered before" in answer.err
+    assert "3 topics came from the journal; throughput and cost are those of the 1 query asked now" in answer.err
     assert sorted(cranfield.read_run(folder / "x.run").topics) == ["1", "2", "3", "4"]
     assert cranfield.read_run(folder / "x.run").tag == "x"
     assert stats(folder).complete
@@ -204,6 +204,8 @@ def test_a_command_answers_all_topics_at_once(folder):
         (("run", "papers", "--system", "sqlite", "-o", "x.run", "-k", "0"), 2, "k must be 1 or more"),
         (("run", "papers", "--system", "sqlite", "-o", "x.run", "--clients", "0"), 2, "clients must be 1 or more"),
         (("run", "papers", "--system", "sqlite", "-o", "no/x.run"), 3, "no/x.run"),
+        (("run", "papers", "--system", "sqlite", "-o", "x.run", "--price-per-hour", "-1"), 2, "must be 0 or more"),
+        (("run", "papers", "--system", "command:'x", "-o", "x.run"), 2, "no closing quotation"),
         (("run", "papers", "--system", "sqlite", "-o", "-"), 2, "a run is written to a file"),
     ],
 )
@@ -213,6 +215,42 @@ def test_wrong_use_is_told_in_words(arguments, code, message, folder):
     assert message in answer.err
     assert not (folder / "x.run").exists()
     assert not (folder / "x.run.journal").exists()
+
+
+@pytest.mark.parametrize(("documents", "topics", "message"), [(1, 0, "no topics"), (0, 1, "no documents")])
+def test_a_collection_with_nothing_to_ask_or_to_find_is_refused(documents, topics, message, tmp_path):
+    write_collection(
+        str(tmp_path / "papers"), [Document("d", text="x")][:documents], [Topic("1", "x")][:topics], Qrels({})
+    )
+    answer = run(tmp_path)
+    assert (answer.code, answer.out) == (3, "")
+    assert f"papers: {message}" in answer.err
+    assert os.listdir(tmp_path) == ["papers"]
+
+
+def test_a_class_that_fails_to_index_is_told_in_words(folder):
+    (folder / "broken_engine.py").write_text(
+        "class Engine:\n    def index(self, documents): raise OSError(28, 'No space left on device')\n"
+        "    def search(self, text, k): return []\n"
+    )
+    answer = run(folder, system="broken_engine:Engine")
+    assert answer.code == 3
+    assert "broken_engine:Engine: indexing failed: OSError: [Errno 28] No space left on device" in answer.err
+    assert not (folder / "x.run.journal").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
+def test_a_full_disk_under_the_journal_is_told_and_taken_up_again(folder):
+    (folder / "wordy_engine.py").write_text("def search(text, k): return [f'{text[:1]}{i}' for i in range(200)]\n")
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)); "
+    limited += "from cranfield.cli import main; main(sys.argv[1:])"
+    given = ["run", "papers", "--system", "wordy_engine:search", "-o", "x.run"]
+    done = subprocess.run([sys.executable, "-c", limited, *given], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "x.run.journal: cannot be written: file too large; --resume" in done.stderr
+    again = subprocess.run([sys.executable, "-m", "cranfield", *given, "--resume"], cwd=folder, capture_output=True)
+    assert again.returncode == 0
+    assert cranfield.read_run(folder / "x.run").topics == ["1", "2", "3", "4"]
 
 
 def test_the_bundled_runs_are_what_their_commands_make(tmp_path):

@@ -78,7 +78,7 @@ def test_ranking_by_two_sets_of_judgments_and_the_pairs_whose_significance_flips
         alone += sum(apart) == 1
     assert (row.both, row.one, row.opposite, row.pairs) == (both, alone, opposite, 15)
     assert len(row.flips) == alone + opposite > 0
-    assert "no difference by" in row.flips[0][2]
+    assert "not told apart by" in row.flips[0][2]
 
 
 def test_the_same_judgments_change_nothing():

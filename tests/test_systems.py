@@ -226,6 +226,9 @@ def pairs(text, k): return [("d1", 2.0), ("d2", 1)]
 def names(text, k): return ["d7", "d1", "d2"]
 def mapping(text, k): return {"d1": 0.5}
 def odd(text, k): return [1, 2]
+def nothing(text, k): return None
+def shuffled(text, k): return {"low": 1.0, "high": 3.0, "middle": 2.0}
+def twice(text, k): return [("d1", 1.0), ("d2", 2.0), ("d1", 3.0)]
 class Engine:
     def __init__(self): self.size = 0
     def index(self, documents): self.size = sum(1 for _ in documents)
@@ -248,6 +251,13 @@ def test_a_function_may_answer_in_several_shapes(mine):
     assert system("my_engine:mapping").search(query("x"), 9) == [("d1", 0.5)]
     with pytest.raises(DataError, match=r"my_engine:odd: expected \(document, score\) pairs"):
         system("my_engine:odd").search(query("x"), 9)
+    with pytest.raises(DataError, match="my_engine:nothing: expected .* found None"):
+        system("my_engine:nothing").search(query("x"), 9)
+
+
+def test_a_function_s_answer_is_cut_below_its_best_scores(mine):
+    assert system("my_engine:shuffled").search(query("x"), 2) == [("high", 3.0), ("middle", 2.0)]
+    assert system("my_engine:twice").search(query("x"), 1) == [("d1", 3.0)]
 
 
 def test_a_class_is_given_the_documents(mine):
@@ -285,6 +295,11 @@ def test_a_command_that_fails_brings_along_what_it_had_answered():
     with pytest.raises(Broken, match="exit code 1: out of coffee") as caught:
         system(python_command(code)).search_all([query("x", "1"), query("y", "2")], 5)
     assert caught.value.answers == {"1": [("d1", 2.0)]}
+
+
+def test_a_command_that_is_no_line_of_words_is_refused():
+    with pytest.raises(ConventionError, match="cannot be split into words: no closing quotation"):
+        system("command:'./search.sh")
 
 
 def test_a_command_that_prints_something_else_is_refused():

@@ -105,6 +105,24 @@ def test_a_score_that_is_no_number_costs_one_topic():
     assert sorted(driven.answers) == ["0", "2"]
 
 
+@pytest.mark.parametrize("odd", ["doc 1", "doc\n1", ""])
+def test_an_id_that_no_run_can_hold_costs_one_topic(odd):
+    driven = drive(Scripted(lambda topic, times: [("a", 2.0), (odd if topic == "1" else "b", 1.0)]), queries(3), 5)
+    assert driven.failed == {
+        "1": f"document {odd!r}: expected an id without white space, as runs and judgments hold no other"
+    }
+    assert sorted(driven.answers) == ["0", "2"]
+
+
+def test_an_engine_that_is_down_is_not_warmed_up():
+    def script(topic, times):
+        raise Busy("down")
+
+    engine = Scripted(script)
+    drive(engine, queries(5), 5, Load(warmup=5, retries=0, give_up=1))
+    assert engine.asked == ["0", "0"]
+
+
 def test_an_engine_that_asks_for_time_is_given_it():
     def script(topic, times):
         if times == 1:

@@ -220,6 +220,25 @@ def test_without_a_score_the_order_decides(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("hit", "changes", "expected"),
+    [
+        ({"doc": {"id": "d1"}, "points": 2.5}, {"id": "doc.id"}, ("d1", 2.5)),
+        ({"doc": 7, "points": 2}, {}, ("7", 2.0)),
+        ({"doc": "id:papers:doc::d1", "points": 2.5}, {"id_after": "::"}, ("d1", 2.5)),
+        ({"doc": "d1", "points": 2.5}, {"id_after": "::"}, ("d1", 2.5)),
+        ({"doc": ["d1", "other"], "points": 2.5}, {"id": "doc.0"}, ("d1", 2.5)),
+        ({"doc": "d1", "points": 2.5}, {"score": None}, ("d1", 1.0)),
+    ],
+)
+def test_a_hit_is_found_wherever_its_template_says(hit, changes, expected, tmp_path):
+    with serving(lambda *asked: {"found": {"rows": [hit]}}) as (url, _):
+        made = system(f"http:{template(tmp_path, url=f'{url}/ask', **changes)}")
+        assert made.search(query("wing"), 5) == [expected]
+        assert [made._hit(hit)[0]] == [expected[0]], "one by one as all together"
+        made.close()
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"hits": "found.hits"}, r"no list at 'found.hits' \(hits\) in the answer; it has found"),
@@ -236,9 +255,21 @@ def test_a_wrong_path_is_told_with_what_is_there(changes, message, tmp_path):
         made.close()
 
 
+WHOLE = 'url = "http://localhost/"\nhits = "hits"\nid = "id"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("url = 1", "expected url as text, found 1"), ("nonsense = 1", "no key 'nonsense'"), ("[", "no TOML")],
+    [
+        ("url = 1", "expected url as text, found 1"),
+        ("nonsense = 1", "no key 'nonsense'"),
+        ("[", "no TOML"),
+        (WHOLE + "method = 3", "expected method as text, found 3"),
+        (WHOLE + "headers = 'X: 1'", "expected headers as a table, found 'X: 1'"),
+        (WHOLE + "headers.X = 1", "expected headers.X as text, found 1"),
+        (WHOLE + "paging.most = 'all'", "expected paging.most as a number of 1 or more, found 'all'"),
+        (WHOLE + "[[failures]]\nequals = true", "expected a path in each of"),
+    ],
 )
 def test_a_template_that_is_none_is_refused(text, message, tmp_path):
     (tmp_path / "t.toml").write_text(text)

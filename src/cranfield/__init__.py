@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cranfield.bounds import bounds
-    from cranfield.collection import Extras, Qrels
+    from cranfield.collection import Collection, Document, Extras, Qrels, Topic
+    from cranfield.compare import Comparison, compare
+    from cranfield.compare.design import design
+    from cranfield.compare.gate import Gate, gate
+    from cranfield.compare.leaderboard import Leaderboard, leaderboard
+    from cranfield.compare.stability import stability
     from cranfield.conventions import PRESETS, Conventions
     from cranfield.correlate import correlate, rbo
     from cranfield.curves import curves
@@ -22,16 +27,27 @@ if TYPE_CHECKING:
     from cranfield.evaluate import Evaluator, evaluate
     from cranfield.explain import explain, explain_as
     from cranfield.formats import read_qrels, read_run
+    from cranfield.formats.folder import read_collection
+    from cranfield.fuse import fuse
     from cranfield.hits import Hits
     from cranfield.measures import Measure, measure, measures
+    from cranfield.pool import Pool, pool
+    from cranfield.pool.make import session
+    from cranfield.pool.reuse import reuse
+    from cranfield.pool.simulate import simulate
     from cranfield.reproduce import reproduce
     from cranfield.run import Run
     from cranfield.scores import Scores
     from cranfield.slices import slices
+    from cranfield.tune import tune
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Document": "collection",
+    "Topic": "collection",
+    "Collection": "collection",
+    "read_collection": "formats.folder",
     "Qrels": "collection",
     "Extras": "collection",
     "Run": "run",
@@ -48,39 +64,73 @@ _HOMES = {
     "Scores": "scores",
     "bounds": "bounds",
     "curves": "curves",
+    "fuse": "fuse",
+    "tune": "tune",
     "slices": "slices",
     "explain": "explain",
     "explain_as": "explain",
     "correlate": "correlate",
     "rbo": "correlate",
     "reproduce": "reproduce",
+    "compare": "compare",
+    "Comparison": "compare",
+    "leaderboard": "compare.leaderboard",
+    "Leaderboard": "compare.leaderboard",
+    "stability": "compare.stability",
+    "design": "compare.design",
+    "gate": "compare.gate",
+    "Gate": "compare.gate",
+    "pool": "pool",
+    "Pool": "pool",
+    "session": "pool.make",
+    "simulate": "pool.simulate",
+    "reuse": "pool.reuse",
     "CranfieldError": "errors",
 }
 
 __all__ = [
     "PRESETS",
+    "Collection",
+    "Comparison",
     "Conventions",
     "CranfieldError",
+    "Document",
     "Evaluator",
     "Extras",
+    "Gate",
     "Hits",
+    "Leaderboard",
     "Measure",
+    "Pool",
     "Qrels",
     "Run",
     "Scores",
+    "Topic",
     "bounds",
+    "compare",
     "correlate",
     "curves",
+    "design",
     "evaluate",
     "explain",
     "explain_as",
+    "fuse",
+    "gate",
+    "leaderboard",
     "measure",
     "measures",
+    "pool",
     "rbo",
+    "read_collection",
     "read_qrels",
     "read_run",
     "reproduce",
+    "reuse",
+    "session",
+    "simulate",
     "slices",
+    "stability",
+    "tune",
 ]
 
 

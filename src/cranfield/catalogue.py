@@ -39,6 +39,7 @@ class Entry:
     files: str = ""
     stems: str = ""  # what its files' names start with, as a pattern
     remark: str = ""
+    above: tuple[str, ...] = ()  # what is taught as "more than"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -56,14 +57,24 @@ class Entry:
             "differences": self.differences(),
         }
 
+    def row(self) -> dict[str, Any]:
+        """Its row for a program: one plain number a cell, as taught and as published; None where none is known."""
+        counts = {
+            f"{what}_{word}": side.get(what)
+            for what in COUNTS
+            for word, side in (("taught", self.lecture), ("published", self.published))
+        }
+        return {"name": self.name, **counts, "from": self.source}
+
     def cells(self) -> list[str]:
         """Its row in a table: name, counts as taught / as published, where to get it."""
         shown = []
         for what in COUNTS:
             sides = [side[what] for side in (self.lecture, self.published) if what in side]
-            shown.append(
-                " / ".join(dict.fromkeys(f"{value:,.0f}" if value == int(value) else f"{value:,g}" for value in sides))
-            )
+            figures = [f"{value:,.0f}" if value == int(value) else f"{value:,g}" for value in sides]
+            if what in self.above:
+                figures[0] = f">{figures[0]}"
+            shown.append(" / ".join(dict.fromkeys(figures)))
         return [self.name, *(text or "–" for text in shown), self.source]
 
     @property
@@ -112,6 +123,7 @@ CATALOGUE: dict[str, Entry] = {
             "a small collection with many judgments a topic",
             _counts(2109, 14, 2, 400, 10000),
             remark="the lectures give more than 10,000 judgments",
+            above=("judgments",),
         ),
         Entry(
             "cacm",

@@ -100,6 +100,7 @@ class Qrels:
     def __init__(self, source: Mapping[str, Mapping[str, float]] | Text | Table, name: str = "qrels") -> None:
         self.name = name
         self.extras = Extras()
+        self.relevant_from: float | None = None  # what its collection says, if it says anything but 1
         self._where = source if isinstance(source, Text) else None
         table = self._read(source)
         order = np.argsort(table.topic, kind="stable")

@@ -112,7 +112,6 @@ class Evaluator:
         baseline: Any = None,
         **changes: Any,
     ) -> None:
-        self.measures = _aggregated(_measures(measures, rel), aggregate)
         self.conventions = _conventions(conventions, **changes)
         self.never_averaged: frozenset[Measure] = frozenset()
         self.threads = _threads(threads)
@@ -121,6 +120,8 @@ class Evaluator:
         self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
+        self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
+        self.measures = _aggregated(_measures(measures, self.relevant_from if rel is None else rel), aggregate)
         self.judgments = Judgments(self.qrels, self.conventions.negative, extras)
         if isinstance(conventions, str):
             from cranfield.peers import as_peer, in_order_given
@@ -203,7 +204,7 @@ class Evaluator:
             values[i] = self.values_of(measure, hits)
             parts = measure.pooled(hits)
             if parts is not None:
-                pooled[name] = np.stack(parts)
+                pooled[name] = np.stack(self._over_ties(measure, values[i], parts))
         hits.let_go()
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
@@ -223,6 +224,16 @@ class Evaluator:
             f"ties=averaged: no formula is known for the mean of {measure} over the orders of ties (bounds over ties try "
             "them out); choose another rule, such as ties=input-order"
         )
+
+    def _over_ties(self, measure: Measure, values: Floats, parts: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        """What a topic adds to a micro average; above the line its mean over the orders of ties, where values are means.
+
+        Measures that have such a mean have the same below the line in every order.
+        """
+        above, below = parts
+        if self.conventions.ties != "averaged" or measure in self.never_averaged:
+            return above, below
+        return np.where(below > 0, values * below, above), below
 
     def _scores(self, rows: list[_Row]) -> Scores:
         if not rows:

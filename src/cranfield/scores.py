@@ -76,9 +76,53 @@ class Scores:
         self.absent = absent
         self.conventions = conventions
         self.pooled = dict(pooled or {})  # measure → runs × 2 × topics: above and below the line of a micro average
+        self.elsewhere = False  # whether they come from a table, so that nobody knows under which conventions
         self.bounds: Any = None  # what the scores could have been (cranfield.bounds), where that was asked for
         self._means: Floats | None = None
         self._origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None
+
+    @classmethod
+    def from_table(
+        cls,
+        values: Any,
+        runs: Sequence[str] | None = None,
+        topics: Sequence[str] | None = None,
+        measure: str = "score",
+        *,
+        lower_is_better: bool | None = None,
+    ) -> Scores:
+        """Scores that were computed elsewhere: topics × runs, or a mapping of measures to such tables.
+
+        A name that is a measure's is taken for that measure; any other is just a name, for which higher is better
+        unless `lower_is_better`. NaN is a value that does not exist. Runs and topics without names are numbered.
+
+        >>> scores = Scores.from_table([[0.5, 0.25], [1.0, 0.75]], ["bm25", "dense"], ["301", "302"], "AP")
+        >>> scores.mean("AP", "bm25"), scores.at(run="dense")
+        (0.75, array([0.25, 0.75]))
+        """
+        from cranfield.conventions import Conventions
+        from cranfield.measures.given import given
+
+        tables = values if hasattr(values, "keys") else {measure: values}
+        arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
+        _refuse_table(arrays, runs, topics)
+        shape = next(iter(arrays.values())).shape
+        stacked = np.stack([array.T for array in arrays.values()], axis=1)
+        there: npt.NDArray[np.bool_] = np.any(~np.isnan(stacked), axis=1)
+        names = [f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs]
+        answer = cls(
+            runs=names,
+            tags=[None] * shape[1],
+            measures={name: given(name, lower_is_better) for name in arrays},
+            topics=[str(t + 1) for t in range(shape[0])] if topics is None else [str(topic) for topic in topics],
+            values=stacked,
+            counted=there,
+            retrieved=there.astype(np.int32),
+            absent=Absent(),
+            conventions=Conventions(),
+        )
+        answer.elsewhere = True
+        return answer
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_origin": None}  # files and judgments do not travel
@@ -214,6 +258,7 @@ class Scores:
                 if name in self.pooled
             },
         )
+        chosen.elsewhere = self.elsewhere
         if self._origin is not None:
             chosen._origin = self._origin[0], {name: self._origin[1][name] for name in names if name in self._origin[1]}
         return chosen
@@ -292,6 +337,12 @@ class Scores:
     def notes(self, shell: bool = False) -> list[str]:
         """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
         notes = self.absent.in_words(self.conventions, len(self.topics), shell)
+        least = getattr(self._origin[0], "relevant_from", None) if self._origin is not None else None
+        if least is not None:
+            notes.append(
+                f"the collection says that grades from {least:g} on are relevant: measures that name no rel count from there "
+                f"({'--rel 1' if shell else 'rel=1'} does otherwise)"
+            )
         turned = self.turned()
         for one, other in dict.fromkeys(turned.values()):
             names = [name for name, pair in turned.items() if pair == (one, other)]
@@ -529,6 +580,25 @@ def _turned_pair(one: Floats, other: Floats) -> tuple[int, int] | None:
     ahead = one[order, None] - one[None, order] > apart
     pairs = np.argwhere(ahead & (other[None, order] - other[order, None] > apart))
     return (int(order[pairs[0][0]]), int(order[pairs[0][1]])) if len(pairs) else None
+
+
+def _refuse_table(tables: Mapping[str, Floats], runs: Sequence[str] | None, topics: Sequence[str] | None) -> None:
+    """Stop at a table that is no table, or does not fit the names."""
+    if not tables:
+        raise DataError("no measure in the table of scores")
+    shapes = {array.shape for array in tables.values()}
+    shape = next(iter(shapes))
+    if len(shapes) > 1 or len(shape) != 2 or 0 in shape:
+        found = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
+        raise DataError(f"expected a table of topics × runs for each measure, all alike, found {found or 'one number'}")
+    if any(np.isinf(array).any() for array in tables.values()):
+        raise DataError("expected numbers, or NaN for a value that does not exist, found an infinite one")
+    for what, names, size in (("run", runs, shape[1]), ("topic", topics, shape[0])):
+        if names is not None and len(names) != size:
+            raise DataError(f"expected a name for each of {size} {what}s, found {len(names)}")
+        if names is not None and len(set(names)) != size:
+            twice = next(name for name in names if list(names).count(name) > 1)
+            raise DataError(f"expected each {what} once in the table of scores, found {twice!r} twice")
 
 
 def _position(what: str, name: Any, names: list[str]) -> int:

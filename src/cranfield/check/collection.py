@@ -66,6 +66,7 @@ COLLECTION_CODES: dict[str, Code] = {
     "ids-with-space": Code(
         "error", "ids with white space in them", "They cannot stand in TREC files; replace the white space."
     ),
+    "no-documents": Code("error", "no documents", "There is nothing to find; is the file the right one?"),
     "no-topics": Code("warning", "no topics", "Nothing is asked of the documents yet; write some, with descriptions."),
     "no-judgments": Code(
         "warning", "no judgments", "Nothing can be scored yet; pool some runs and judge what they return."
@@ -289,6 +290,8 @@ class _Examined:
 
     def look_at_topics(self) -> None:
         """Empty, repeated, without a stated need, outlying."""
+        if not self.n_documents:
+            self.add("no-documents", DOCUMENTS, n_of(len(self.topics), "topic"), 1)
         if not self.topics:
             self.add("no-topics", TOPICS, n_of(self.n_documents, "document"), 1)
         texts = {topic.id: words(f"{topic.title} {topic.description}") for topic in self.topics}

@@ -22,19 +22,32 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
+    "import": "Make a collection's folder from files in another layout.",
+    "collection": "Look at a collection of documents, topics and judgments.",
+    "check": "Say what is wrong or suspicious in run and qrels files.",
+    "convert": "Convert runs or judgments from one format into another, or merge judgments.",
+    "run": "Produce a run from a system under test, and time it.",
+    "fuse": "Fuse runs into one.",
+    "pool": "Choose what to judge next from the tops of runs.",
+    "reuse": "Say whether judgments can score a run that did not contribute, by leaving out each run or team in turn.",
     "eval": "Score runs against judgments.",
     "explain": "Show how a score came about, rank by rank, or what it is under other programs' conventions.",
+    "curve": "Draw precision-recall and other curves of runs, or print their points.",
+    "compare": "Compare runs: by how much one is better, and how sure that is.",
+    "leaderboard": "Rank runs by a measure, and say how sure the ranks are.",
+    "stability": "Say how stable the ranking of the runs is: under other measures, judgments and topics.",
     "correlate": "Compare runs by their result lists, or measures by how they rank systems.",
     "reproduce": "Say how close a reproduction comes to the original experiment.",
-    "curve": "Draw precision-recall and other curves of runs, or print their points.",
+    "design": "Say how many topics it takes to find a difference, and what the topics at hand can find.",
+    "gate": "Fail if a candidate run is worse than the baseline by more than is allowed, and not by chance.",
+    "report": "Write a report: a page that opens offline, tables for a paper, data, or one chart.",
     "measures": "List the measures, or explain one.",
     "presets": "List the presets of conventions and their answers.",
     "formats": "List the file formats that are read and written.",
-    "convert": "Convert runs or judgments from one format into another, or merge judgments.",
-    "check": "Say what is wrong or suspicious in run and qrels files.",
     "trec_eval": "Do what trec_eval does, with its own options, byte for byte.",
 }
 
+MODULES = {"import": "import_"}  # a keyword is no module's name
 BAD_USAGE, BAD_DATA, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 
 
@@ -51,7 +64,7 @@ class Commands(click.Group):
             return None
         from importlib import import_module
 
-        command: click.Command = import_module(f"cranfield.cli.{name}").command
+        command: click.Command = import_module(f"cranfield.cli.{MODULES.get(name, name)}").command
         return command
 
     def resolve_command(

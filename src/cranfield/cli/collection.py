@@ -126,11 +126,15 @@ def list_(shape: str, output: str | None) -> None:
     if shape == "json":
         put(as_json([entry.to_dict() for entry in entries]), output)
         return
-    rows = [head, *(entry.cells() for entry in entries)]
     if shape != "table":
         mark = "," if shape == "csv" else "\t"
-        put("\n".join(mark.join(_quoted(cell, mark) for cell in row) for row in rows), output)
+        plain = [list(entries[0].row()), *(list(entry.row().values()) for entry in entries)]
+        put(
+            "\n".join(mark.join(_quoted("" if value is None else str(value), mark) for value in row) for row in plain),
+            output,
+        )
         return
+    rows = [head, *(entry.cells() for entry in entries)]
     wide = max(len(row[-1]) for row in rows)
     padded = [[*row[:-1], row[-1].ljust(wide)] for row in rows]
     put("\n".join(aligned(padded, limit=screen_width(output))), output)

@@ -81,6 +81,10 @@ def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **given
         }
         put(as_json({"path": dest, **said}))
         return
-    put(f"{dest}: {', '.join(f'{n:,} {what}' for what, n in counts.items())}, from {done.layout} files")
+    put(f"{dest}: {', '.join(_n(n, what) for what, n in counts.items())}, from {done.layout} files")
     for sentence in done.notes:
         note(f"note: {sentence}")
+
+
+def _n(count: int, many: str) -> str:
+    return f"{count:,} {many[:-1] if count == 1 and many.endswith('s') else many}"

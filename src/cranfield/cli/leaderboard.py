@@ -18,17 +18,24 @@ from cranfield.cli.output import note, put, screen_width
 @click.option("--judged", "k", type=int, default=10, show_default=True, metavar="K", help="The depth of judged@K.")
 @click.option(
     "--test",
-    default="randomised-tukey",
+    default="randomisation",
     show_default=True,
     metavar="NAME",
-    help="What tells runs apart, for the tiers: randomised-tukey, tukey, or a paired test (t, randomisation …).",
+    help="What tells runs apart, for the tiers: a paired test (randomisation, t …), or randomised-tukey, tukey.",
 )
 @click.option(
     "--correction", default="holm", show_default=True, metavar="NAME", help="For paired tests: over all pairs of runs."
 )
 @click.option("--alpha", type=float, default=0.05, show_default=True, metavar="A", help="The level of the tiers.")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="That of the rank intervals.")
-@click.option("--resamples", type=int, default=10_000, show_default=True, metavar="N", help="Draws and shuffles.")
+@click.option(
+    "--resamples",
+    type=int,
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Draws of topics; shuffles of randomised-tukey.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Where chance starts.")
 @click.option(
     "--rel", type=float, metavar="N", help="The lowest relevant grade, where a measure does not say so itself."
@@ -44,7 +51,7 @@ def command(
     """Rank runs by a measure, and say how sure the ranks are.
 
     Beside each run: its rank, the interval of the rank and the chance of being first (topics drawn again), and its
-    tier: runs that share a letter do not differ. Then the means, the micro averages of measures that are ratios, the
+    tier: runs that share a letter were not told apart. Then the means, the micro averages of measures that are ratios, the
     geometric mean of AP, and how much of the first K is judged. -o FILE ending in .svg, .png, .pdf, .html or .vl.json
     draws the rank intervals. --table FILE takes scores per topic (topics × runs) in place of judgments and runs.
 

@@ -14,7 +14,17 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CONVENTIONS", "Sectioned", "conventions", "output", "reading", "taken", "without_algebra"]
+__all__ = [
+    "CONVENTIONS",
+    "Sectioned",
+    "conventions",
+    "measures_or_table",
+    "output",
+    "reading",
+    "runs_or_table",
+    "taken",
+    "without_algebra",
+]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -95,6 +105,30 @@ def output(*kinds: str) -> Callable[[Command], Command]:
         return kind(command)
 
     return add
+
+
+def measures_or_table(command: Command) -> Command:
+    """`-m`, and `--table` for scores that are there already."""
+    table = (
+        "Scores per topic from a file (a row a topic, a column a run; or what eval --per-topic writes as csv) instead."
+    )
+    command = click.option("--table", metavar="FILE", help=table)(command)
+    names = "What to compute; of a table, what its scores are called. May be repeated.  [default: nDCG@10 AP RR@10]"
+    return click.option("-m", "--measures", multiple=True, metavar="MEASURES", help=names)(command)
+
+
+def runs_or_table(
+    qrels: str | None, runs: tuple[str, ...], table: str | None, changes: dict[str, Any] | None = None
+) -> None:
+    """Refuse both or neither of judgments with runs, and a table; and conventions beside a table."""
+    if table is not None and changes:
+        raise click.UsageError(
+            f"--table holds scores already; --{next(iter(changes)).replace('_', '-')} comes too late"
+        )
+    if table is not None and (qrels is not None or runs):
+        raise click.UsageError("--table FILE holds scores already; give no judgments or runs beside it")
+    if table is None and (qrels is None or not runs):
+        raise click.UsageError("expected QRELS RUN..., or --table FILE")
 
 
 def without_algebra() -> None:

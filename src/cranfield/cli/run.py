@@ -77,7 +77,9 @@ def command(
     assert system
     assert output
     with progress("documents, then topics") as tell:
-        done = run_(collection, system, output, fields=fields.split(","), progress=tell, **given)
+        done = run_(
+            collection, system, output, fields=[name.strip() for name in fields.split(",")], progress=tell, **given
+        )
     put(as_json(done.stats.__dict__) if shape == "json" else _shown(done.stats))
     for sentence in done.notes:
         note(f"note: {sentence}")
@@ -99,7 +101,7 @@ def _shown(stats: Any) -> str:
         named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
         rows.append(("latency", f"{named} ms ({_loop(stats.queries)})"))
     if stats.throughput:
-        rows.append(("throughput", f"{stats.throughput:,.1f} queries a second, {stats.queries['count']} queries"))
+        rows.append(("throughput", f"{stats.throughput:,.1f} queries a second, {_asked(stats.queries['count'])}"))
     if stats.memory:
         rows.append(
             ("memory", f"{_bytes(stats.memory['peak_bytes'])} at most, {_bytes(stats.memory['before_bytes'])} before")
@@ -107,6 +109,10 @@ def _shown(stats: Any) -> str:
     if stats.cost:
         rows.append(("cost", f"{stats.cost['per_thousand_queries']:g} for 1000 queries"))
     return "\n".join(f"{name:10}  {text}" for name, text in rows)
+
+
+def _asked(count: int) -> str:
+    return f"{count:,} {'query' if count == 1 else 'queries'}"
 
 
 def _loop(queries: dict[str, Any]) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Suspects", "forgiven"]
 
+DOUBTED = "unless those documents are gone, the candidate ranks relevant ones too low to be returned"
 NOTABLE = 0.05  # judged@k that falls by this much is worth a second look
 
 
@@ -68,8 +69,11 @@ class Suspects:
             found.append(self._turnover(m, max_drop, settings))
         if self.moved.judged_fell >= NOTABLE and self.evaluator.conventions.unjudged != "drop":
             found.append(self._unjudged(m, max_drop, settings))
-        if not any(cause.passes for cause in found):
+        explained = [cause for cause in found if cause.passes]
+        if not explained:
             found.append(Cause("quality", _quality(found)))
+        elif not any(cause.certain or cause.code == "unjudged" for cause in explained):
+            found.append(Cause("quality", DOUBTED, certain=False))
         return tuple(found)
 
     def _returned(self) -> bool:
@@ -89,12 +93,13 @@ class Suspects:
             evaluator, one = forgiven(self.evaluator, self.one, self.moved, self.options)
             self._made["turnover"] = evaluator.evaluate([one, self.other])
         left, passes = _left(self._made["turnover"], m, max_drop, settings)
+        verb = "is" if len(self.moved.gone) == 1 else "are"
         what = (
             "that left the corpus"
             if self.moved.certain
-            else "that are returned nowhere any more (perhaps gone, perhaps ranked below the end)"
+            else f"that {verb} returned nowhere any more (perhaps gone, perhaps ranked below the end)"
         )
-        text = f"without the {len(self.moved.gone)} judged documents {what} {_words(left, passes, max_drop)}"
+        text = f"without the {_documents(len(self.moved.gone))} {what} {_words(left, passes, max_drop)}"
         return Cause("turnover", text, left, passes, self.moved.certain)
 
     def _unjudged(self, m: int, max_drop: float, settings: Settings) -> Cause:
@@ -118,6 +123,10 @@ def _left(scores: Scores, m: int, max_drop: float, settings: Settings) -> tuple[
     if not len(change):
         return math.nan, False
     return float(change.mean()), decided(up * change, max_drop, settings)[0] == "passed"
+
+
+def _documents(number: int) -> str:
+    return "judged document" if number == 1 else f"{number} judged documents"
 
 
 def _words(left: float, passes: bool, max_drop: float) -> str:

@@ -18,6 +18,7 @@ from cranfield.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cranfield.compare.efficiency import Efficiency
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
@@ -100,6 +101,7 @@ class Comparison:
     rope: float | None = None
     margin: float | None = None
     judged: dict[str, dict[str, float]] = field(default_factory=dict)  # Judged@k → run → the share that was judged
+    micro: dict[str, dict[str, float]] = field(default_factory=dict)  # a ratio → run → the ratio of the topics' sums
     inputs: dict[str, Any] = field(default_factory=dict)  # the names of files, where files were read
     efficiency: Efficiency | None = None  # what the runs cost, where that was measured
 
@@ -219,6 +221,7 @@ class Comparison:
                 measure: {name: _plain(one, digits) for name, one in of.items()} for measure, of in self.many.items()
             },
             "judged": {name: _plain(shares, digits) for name, shares in self.judged.items()},
+            "micro": {name: _plain(means, digits) for name, means in self.micro.items()},
             "cautions": [_plain(asdict(caution), digits) for caution in self.cautions],
             "remarks": self.remarks,
             "efficiency": None if self.efficiency is None else _plain(self.efficiency.to_dict(), digits),

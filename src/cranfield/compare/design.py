@@ -102,7 +102,8 @@ class Plans:
                 "the difference that matters to you"
             )
         for plan in self.plans:
-            said += [f"{each.test}: {each.reason}" for each in plan.tests if each.reason]
+            reasons = [(each.test, each.reason) for each in plan.tests if each.reason]
+            said += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
         return list(dict.fromkeys(said))
 
     def to_dict(self) -> dict[str, Any]:

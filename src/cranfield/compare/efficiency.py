@@ -81,7 +81,7 @@ class Efficiency:
         found = [f"{row.run} is partial: topics failed while it was made" for row in known if not row.stats.complete]  # type: ignore[union-attr]
         lacking = [row.run for row in self.rows if row.latency is None]
         if lacking and known:
-            found.append(f"no latency is known of {', '.join(lacking)}; the front leaves them out")
+            found.append(f"no latency is known of {', '.join(lacking)}, which says nothing of the front")
         for what in ("machine", "loop"):
             kinds = {_circumstance(row.stats, what) for row in known if row.latency is not None}
             if len(kinds) > 1:
@@ -134,7 +134,8 @@ def efficiency(
     means = [scores.mean(name, run) for run in scores.runs]
     known = [stats.get(run) for run in scores.runs]
     waits = [None if one is None else one.latency(latency) for one in known]
-    front = pareto_front(list(zip(means, waits, strict=True)))
+    turn = -1 if scores.measures[name].lower_is_better else 1
+    front = pareto_front([(turn * score, wait) for score, wait in zip(means, waits, strict=True)])
     rows = zip(scores.runs, means, waits, front, known, strict=True)
     return Efficiency(name, latency, tuple(Cost(*row) for row in rows))
 

@@ -1,8 +1,8 @@
 """A leaderboard with honesty: how sure each rank is, which systems cannot be told apart, and how much of each is judged.
 
-Ranks get intervals and a chance of being first by drawing the topics again (bootstrap). Systems that share a letter do
-not differ at the level given. By default the pairs are tested by Carterette's randomised Tukey HSD, one test for all
-pairs at once: with many systems it loses less power than pairwise tests corrected one by one.
+Ranks get intervals and a chance of being first by drawing the topics again (bootstrap). Systems that share a letter
+were not told apart at the level given. By default the pairs are tested as `compare` tests them, by randomisation with a
+correction over all pairs; the randomised Tukey HSD and its normal twin test all pairs at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cranfield.columns import aligned, listed
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.measures import measure as _measure
-from cranfield.measures.measure import takes_topics_alone
+from cranfield.measures.measure import micro_average, takes_topics_alone
 from cranfield.scores import Scores
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Row:
     low: int | None  # the interval of the rank
     high: int | None
     first: float  # the chance of being first; NaN where it cannot be had
-    tier: str  # runs that share a letter do not differ
+    tier: str  # runs that share a letter were not told apart
     means: dict[str, float]
     micro: dict[str, float]  # of measures that are ratios: the ratio of the topics' sums, beside the mean of the ratios
     gmean: dict[str, float]  # the geometric mean over topics, beside the mean
@@ -88,10 +88,10 @@ class Leaderboard:
 
     def how(self) -> str:
         """How ranks and tiers came about, in one line."""
-        corrected = "" if self.test in TOGETHER else f" with {self.correction} correction"
+        corrected = "" if self.test in TOGETHER else f", {self.correction} over all pairs by this measure"
         return (
             f"by {self.sort}; ranks with {100 * self.level:g} % intervals and P(first) by bootstrap over topics "
-            f"({self.resamples} draws, seed {self.seed}); runs that share a letter do not differ at {self.alpha:g} "
+            f"({self.resamples} draws, seed {self.seed}); runs that share a letter were not told apart at {self.alpha:g} "
             f"({self.test}{corrected})"
         )
 
@@ -186,8 +186,17 @@ class Leaderboard:
             return known
         return [name for name in known if self.scores.measures[name].name == "AP"]
 
+    def cells(self, digits: int = 4) -> list[list[str]]:
+        """The table as text: a header, and a row a run."""
+        return self._cells(lambda value: f"{value:.{digits}f}", "–")
+
     def __repr__(self) -> str:
         return self.to_text()
+
+    def _repr_html_(self) -> str:
+        from cranfield.compare.notebook import board_to_html
+
+        return board_to_html(self)
 
 
 def leaderboard(
@@ -197,7 +206,7 @@ def leaderboard(
     *,
     sort: str | Measure | None = None,
     k: int = 10,
-    test: str = "randomised-tukey",
+    test: str = "randomisation",
     correction: str = "holm",
     alpha: float = 0.05,
     level: float = 0.95,
@@ -209,8 +218,9 @@ def leaderboard(
     """Rank runs by a measure, and say how sure the ranks are.
 
     Give `Scores`, or judgments, runs and measures as to `evaluate` (then judged@k and micro averages are there as
-    well). `sort` is the measure that ranks, the first if not given. `test` is randomised-tukey, tukey, or a paired test
-    by name (t, randomisation …), whose p-values `correction` corrects over all pairs.
+    well). `sort` is the measure that ranks, the first if not given. `test` is a paired test by
+    name (randomisation, t …), whose p-values `correction` corrects over all pairs, as `compare` does, or one of all runs
+    at once: randomised-tukey, tukey. `resamples` are for ranks and for randomised-tukey; `compare` knows how many it needs.
     """
     _refuse(alpha, level, k, resamples)
     test = test if test in TOGETHER else paired_test(test).name
@@ -249,20 +259,13 @@ def _scored(
         raise ConventionError("expected Scores, or judgments with runs and measures")
     evaluator = Evaluator(given, measures, **options)
     wanted = dict(evaluator.measures)
-    beside = {f"micro {name}": micro for name, each in wanted.items() if (micro := _micro(each)) is not None}
+    beside = {f"micro {name}": micro for name, each in wanted.items() if (micro := micro_average(each)) is not None}
     beside[f"judged {k}"] = judged = _measure(f"Judged@{k}")
     evaluator.never_averaged |= {judged}  # the same whatever becomes of ties, but for those that k divides
     evaluator.measures = {**wanted, **beside}
     everything = evaluator.evaluate(runs, progress)
     evaluator.measures = wanted
     return everything.select(measures=list(wanted)), everything
-
-
-def _micro(measure: Measure) -> Measure | None:
-    """The micro average of a measure that is a ratio and was asked for as the mean of ratios."""
-    if measure.values.get("average") != "macro" or measure.aggregate != "mean":
-        return None
-    return type(measure)(**{**measure.values, "average": "micro"})
 
 
 def comparable(measure: Measure) -> bool:
@@ -353,28 +356,21 @@ def _tiers(
             remarks.append(f"no tiers: {found.reason}")
             return nothing
         differ = found.differ(alpha)
-    else:
-        differ = _pairwise(scores, name, test, correction, alpha, resamples, seed)
-    np.fill_diagonal(differ, False)
     try:
+        if test not in TOGETHER:
+            differ = _pairwise(scores, name, test, correction, alpha, seed)
+        np.fill_diagonal(differ, False)
         return letters(table.mean(axis=0), differ)
     except DataError as error:
         remarks.append(f"no tiers: {error}")
         return nothing
 
 
-def _pairwise(scores: Scores, name: str, test: str, correction: str, alpha: float, resamples: int, seed: int) -> Any:
+def _pairwise(scores: Scores, name: str, test: str, correction: str, alpha: float, seed: int) -> Any:
     """Which pairs differ by a paired test, corrected over all pairs."""
     from cranfield.compare.pairs import compare
 
-    found = compare(
-        scores.select(measures=[name]),
-        tests=test,
-        correction=correction,
-        alpha=alpha,
-        resamples=max(resamples, 10_000),
-        seed=seed,
-    )
+    found = compare(scores.select(measures=[name]), tests=test, correction=correction, alpha=alpha, seed=seed)
     places = {run: r for r, run in enumerate(scores.runs)}
     differ = np.zeros((len(places), len(places)), bool)
     for pair in found.pairs:

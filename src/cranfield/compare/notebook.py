@@ -1,4 +1,4 @@
-"""A comparison in a notebook: one table, the sentences, each topic's difference, the cautions. No scripts, no style sheet.
+"""A comparison, a leaderboard or a gate in a notebook: tables, sentences, bars, cautions. No scripts, no style sheet.
 
 Significance is said in words inside the cell, so that a screen reader and a black-and-white print have it too.
 """
@@ -13,8 +13,10 @@ from cranfield.compare.text import SENTENCES, made_by, mark, shown_pairs, table
 
 if TYPE_CHECKING:
     from cranfield.compare.comparison import Comparison, Pair
+    from cranfield.compare.leaderboard import Leaderboard
+    from cranfield.compare.verdict import Gate
 
-__all__ = ["to_html"]
+__all__ = ["board_to_html", "gate_to_html", "to_html"]
 
 DRAWN = 2  # pairs whose topics are drawn
 WIDTH, HEIGHT = 700, 160
@@ -42,6 +44,35 @@ def to_html(found: Comparison) -> str:
         f"<tbody>{body}</tbody></table>{_list(said)}{''.join(_bars(found, pair) for pair in pairs[:DRAWN])}"
         f"{_list(found.notes())}<p>{_text('. '.join(made_by(found)))}</p>"
     )
+
+
+def board_to_html(board: Leaderboard) -> str:
+    """A leaderboard as a piece of HTML."""
+    caption = f"Runs {board.how()}"
+    return f"{_table(board.cells(), caption)}{_list(board.notes())}"
+
+
+def gate_to_html(gate: Gate) -> str:
+    """What a gate says as a piece of HTML."""
+    said = [verdict.sentence() for verdict in gate.verdicts]
+    said += [f"{cause.code}: {cause.text}" for verdict in gate.verdicts for cause in verdict.causes]
+    fallen = [
+        _table(verdict.fallen_rows(), f"Topics that fell most by {verdict.measure}")
+        for verdict in gate.verdicts
+        if verdict.state != "passed" and verdict.fallen
+    ]
+    caption = f"Gate {gate.state}: {gate.candidate} against {gate.baseline}"
+    return f"{_table(gate.rows(), caption)}{_list(said)}{''.join(fallen)}{_list([*gate.notes(), gate.how()])}"
+
+
+def _table(rows: list[list[str]], caption: str) -> str:
+    head, *body = rows
+    names = "".join(f'<th scope="col">{_text(name)}</th>' for name in head)
+    lines = "".join(
+        f'<tr><th scope="row">{_text(row[0])}</th>' + "".join(f"<td>{_text(cell)}</td>" for cell in row[1:]) + "</tr>"
+        for row in body
+    )
+    return f"<table><caption>{_text(caption)}</caption><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _bars(found: Comparison, pair: Pair) -> str:

@@ -24,7 +24,7 @@ from cranfield.compare.outcomes import DRAWN, Asked, asked, enough_resamples, in
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.formats.streams import run_name
-from cranfield.measures.measure import measure, takes_topics_alone
+from cranfield.measures.measure import measure, micro_average, takes_topics_alone
 from cranfield.scores import Scores
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def compare(
     dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it; \
 randomisation p = 0.12
     """
-    known, judged = _scored(scores, runs, measures, conventions)
+    known, judged, micro = _scored(scores, runs, measures, conventions)
+    _refuse_infinite(known)
     members = grouped(known.runs, groups)
     names = contenders(known.runs, members)
     if len(names) < 2:
@@ -122,29 +123,34 @@ randomisation p = 0.12
     for name in known.measures:
         pairs += _by_measure(found, name, names, wanted, given)
     found.pairs, found.family = _corrected(pairs, given)
-    found.judged = judged
+    found.judged, found.micro = judged, micro
     found.cautions = cautions.all_of(found)
     return found
 
 
 def _scored(
     scores: Any, runs: Any, measures: Any, conventions: Mapping[str, Any]
-) -> tuple[Scores, dict[str, dict[str, float]]]:
-    """The scores, or the runs scored now; and how much of the runs was judged."""
+) -> tuple[Scores, dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """The scores, or the runs scored now; how much of the runs was judged; and the micro averages of ratios."""
     if isinstance(scores, Scores):
         if runs is not None or conventions:
             raise ConventionError("these are scores already: runs and conventions were chosen when they were computed")
         known = scores if measures is None else scores.select(measures=_list(measures))
-        return known, cautions.judged_shares(known)
+        return known, cautions.judged_shares(known), {}
     if runs is None:
         raise DataError("expected Scores, or judgments and runs; found no runs")
     options = {name: value for name, value in conventions.items() if name not in ("progress", "aggregate")}
     evaluator = Evaluator(scores, measures or USUAL, aggregate=conventions.get("aggregate"), **options)
     own = list(evaluator.measures)
     for k in cautions.depths(evaluator.measures):
-        evaluator.measures.setdefault(f"Judged@{k}", measure(f"Judged@{k}"))
+        if f"Judged@{k}" not in own:
+            evaluator.measures[f"Judged@{k}"] = judged = measure(f"Judged@{k}")
+            evaluator.never_averaged |= {judged}  # the same whatever becomes of ties, but for those that k divides
+    ratios = {name: micro for name in own if (micro := micro_average(evaluator.measures[name])) is not None}
+    evaluator.measures |= {f"micro {name}": micro for name, micro in ratios.items()}
     everything = evaluator.evaluate(runs, conventions.get("progress"))
-    return everything.select(measures=own), cautions.judged_shares(everything)
+    sums = {name: {run: everything.mean(f"micro {name}", run) for run in everything.runs} for name in ratios}
+    return everything.select(measures=own), cautions.judged_shares(everything), sums
 
 
 def _list(measures: Any) -> list[Any]:
@@ -177,11 +183,28 @@ def _wanted(names: list[str], baselines: list[str]) -> Names:
     return [(one, other) for one in baselines for other in others]
 
 
+def _refuse_infinite(scores: Scores) -> None:
+    """Stop at a score without end: it has no mean, and two of them no difference."""
+    found = np.argwhere(np.isinf(scores.values))
+    if len(found):
+        r, m, t = found[0].tolist()
+        what = f"{list(scores.measures)[m]} of {scores.runs[r]} on topic {scores.topics[t]!r}"
+        raise DataError(
+            f"{what}: expected a finite number, found {scores.values[r, m, t]:g}; leave the topic or the run out"
+        )
+
+
 def _refuse_strangers(scores: Scores, groups: list[Group], wanted: Names) -> None:
-    """Stop where two runs answer no topic in common: they are runs for different topics."""
+    """Stop where a run answers no topic at all, or two runs none in common: they are runs for different topics."""
     members = {group.name: group.runs for group in groups}
     place = {run: r for r, run in enumerate(scores.runs)}
     answered = scores.retrieved > 0
+    silent = [run for run in scores.runs if not answered[place[run]].any()]
+    if silent and not scores.elsewhere:
+        which = f"answers none of the {len(scores.topics)} topics ({listed(scores.topics, most=3)})"
+        raise DataError(
+            f"{silent[0]} {which}; leave it out, or give the run for these topics (are they numbered alike?)"
+        )
     there = {
         name: np.logical_or.reduce(answered[[place[run] for run in members.get(name, (name,))]])
         for pair in wanted

@@ -393,7 +393,7 @@ def _flipped(apart: list[bool], order: list[bool], names: tuple[str, str], one: 
     said = []
     for tells, first, name in zip(apart, order, names, strict=True):
         ahead = one if first else other
-        said.append(f"{ahead} is better by {name}" if tells else f"no difference by {name}")
+        said.append(f"{ahead} is better by {name}" if tells else f"not told apart by {name}")
     return "; ".join(said)
 
 

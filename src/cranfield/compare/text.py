@@ -245,7 +245,7 @@ def _beside(outcome: Any, lower_is_better: bool) -> str:
     if "P(better)" in outcome.extra:
         better, worse = outcome.extra["P(better)"], outcome.extra["P(worse)"]
         better, worse = (worse, better) if lower_is_better else (better, worse)
-        return f"P(better) {better:.3f}, P(equal) {outcome.extra['P(rope)']:.3f}, P(worse) {worse:.3f}"
+        return f"P(better) {better:.3f}, P(within rope) {outcome.extra['P(rope)']:.3f}, P(worse) {worse:.3f}"
     if "p over topics only" in outcome.extra:
         return f"over topics only, as if the seeds were fixed: p {p_value(outcome.extra['p over topics only'])}"
     return in_search_words(outcome.reason) if outcome.p != outcome.p else ""
@@ -283,7 +283,10 @@ def made_by(found: Comparison) -> list[str]:
         said.append(f"correction: none, there is {'one p-value' if found.family else 'no p-value'}")
     else:
         said.append(f"correction: {short_correction(found.correction) or 'none'} over {found.family:,} p-values")
-    said.append(f"interval: {found.level * 100:g}% of the mean difference ({found.interval})")
+    alone = ", of each pair by itself" if found.family > 1 else ""
+    said.append(f"interval: {found.level * 100:g}% of the mean difference ({found.interval}){alone}")
+    if found.margin is not None:
+        said.append(f"equivalence and non-inferiority: t-tests within {found.margin:g}, each by itself, not corrected")
     said.append(f"alpha {found.alpha:g}, seed {found.seed}")
     known = "unknown, the scores were computed elsewhere"
     conventions = known if found.scores.elsewhere else conventions_in_words(found.scores.conventions)

@@ -69,9 +69,10 @@ class Turnover:
             )
         elif self.gone:
             broken = "" if self.suspected else "; so many that the ranking itself may be broken"
+            are, they = ("is", "it") if len(self.gone) == 1 else ("are", "they")
             said.append(
                 f"{len(self.gone)} of the {self.documents} judged documents that the baseline had in its first {self.k} "
-                f"({self.relevant} relevant) are returned for no topic at any rank: {some}{broken}; they may have left "
+                f"({self.relevant} relevant) {are} returned for no topic at any rank: {some}{broken}; {they} may have left "
                 "the corpus (give its ids with documents to know)"
             )
         if self.foreign:

@@ -87,6 +87,16 @@ class Verdict:
         """The verdict in one line."""
         return f"{self.measure} {self.state}: {self.reason}"
 
+    def fallen_rows(self) -> list[list[str]]:
+        """The topics that fell most as text: a header, and a row a topic."""
+        rows = [["topic", "before", "after", "difference", "relevant documents that lost ranks"]]
+        for each in self.fallen:
+            lost = "(the candidate does not answer it)" if each.missing else ", ".join(map(str, each.lost))
+            rows.append([each.topic, f"{each.before:.4f}", f"{each.after:.4f}", f"{each.difference:+.4f}", lost])
+        if self.more:
+            rows.append([f"and {self.more} more", "", "", "", ""])
+        return rows
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -188,7 +198,7 @@ class Gate:
     def to_text(self, limit: int | None = None) -> str:
         """The verdict for people: a table, the reasons, the topics that fell."""
         title = f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
-        lines = [title, "", *aligned([COLUMNS, *map(_cells, self.verdicts)], limit=limit), ""]
+        lines = [title, "", *aligned(self.rows(), limit=limit), ""]
         for verdict in self.verdicts:
             lines.append(verdict.sentence())
             lines += [f"  {cause.code}: {cause.text}" for cause in verdict.causes]
@@ -214,7 +224,7 @@ class Gate:
             lines += [f"  - {cause.code}: {_cell(cause.text)}" for cause in verdict.causes]
         for verdict in self.verdicts:
             if verdict.state != "passed" and verdict.fallen:
-                head, *rows = _fallen_rows(verdict)
+                head, *rows = verdict.fallen_rows()
                 lines += ["", f"<details><summary>Topics that fell most by {_cell(verdict.measure)}</summary>", ""]
                 lines += [_row(head), _row(["---", "---:", "---:", "---:", "---"])]
                 lines += [_row([_cell(text) for text in row]) for row in rows]
@@ -237,8 +247,17 @@ class Gate:
             f"interval of the difference ({self.test}{sampled}) lies below 0"
         )
 
+    def rows(self) -> list[list[str]]:
+        """The verdicts as text: a header, and a row a measure."""
+        return [COLUMNS, *map(_cells, self.verdicts)]
+
     def __repr__(self) -> str:
         return self.to_text()
+
+    def _repr_html_(self) -> str:
+        from cranfield.compare.notebook import gate_to_html
+
+        return gate_to_html(self)
 
 
 # how it looks
@@ -261,19 +280,9 @@ def _cells(verdict: Verdict) -> list[str]:
     ]
 
 
-def _fallen_rows(verdict: Verdict) -> list[list[str]]:
-    rows = [["topic", "before", "after", "difference", "relevant documents that lost ranks"]]
-    for each in verdict.fallen:
-        lost = "(the candidate does not answer it)" if each.missing else ", ".join(map(str, each.lost))
-        rows.append([each.topic, f"{each.before:.4f}", f"{each.after:.4f}", f"{each.difference:+.4f}", lost])
-    if verdict.more:
-        rows.append([f"and {verdict.more} more", "", "", "", ""])
-    return rows
-
-
 def _fallen_lines(verdict: Verdict) -> list[str]:
     """The same for the screen, the documents to the left of their column."""
-    rows = _fallen_rows(verdict)
+    rows = verdict.fallen_rows()
     numbers = aligned([row[:-1] for row in rows])
     return [f"  {line}  {row[-1]}".rstrip() for line, row in zip(numbers, rows, strict=True)]
 

@@ -78,6 +78,7 @@ def read_qrels(given: Any, format: str | None = None, lenient: bool = False, nam
     source = chosen.read(file.buffer, "qrels", file.where, lenient)
     qrels = Qrels(source, name or (file.name if file.where != "<bytes>" else "qrels"))
     qrels.extras = chosen.known(file.buffer, file.where, lenient)
+    qrels.relevant_from = _relevant_from(given)
     if not len(qrels):
         raise DataError(f"{file.where}: no judgments{'' if len(file.buffer) else ' (the file is empty)'}")
     return qrels
@@ -93,6 +94,16 @@ def qrels_in(given: Any) -> Any:
     if os.path.isdir(path) or (not os.path.exists(path) and path in bundled_names()):
         return file_in(folder_of(path), QRELS)
     return given
+
+
+def _relevant_from(given: Any) -> float | None:
+    """From which grade on a document is relevant, where a collection is given and says anything but 1."""
+    if qrels_in(given) is given:
+        return None
+    from cranfield.formats.folder import read_collection
+
+    least = read_collection(given).relevant_from
+    return None if least == 1 else least
 
 
 def detect(given: Any) -> tuple[str | None, tuple[Kind, ...]]:

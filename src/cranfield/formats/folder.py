@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -80,7 +81,7 @@ def read_collection(path: str | os.PathLike[str]) -> Collection:
         name,
         documents=lambda: _documents(file_in(folder, DOCUMENTS)),
         topics=lambda: _topics(file_in(folder, TOPICS)),
-        qrels=lambda: _judgments(folder, QRELS) or Qrels({}),
+        qrels=lambda: _graded_from(relevant_from, _judgments(folder, QRELS)),
         subtopics=lambda: _judgments(folder, SUBTOPICS),
         grades=grades,
         relevant_from=relevant_from,
@@ -224,6 +225,12 @@ def _judgments(folder: str, name: str) -> Qrels | None:
     return read_qrels(path, format="trec", name=name.rpartition(".")[0])
 
 
+def _graded_from(relevant_from: float, qrels: Qrels | None) -> Qrels:
+    found = Qrels({}) if qrels is None else qrels
+    found.relevant_from = None if relevant_from == 1 else relevant_from
+    return found
+
+
 # writing
 
 
@@ -317,6 +324,7 @@ def _new_folder(target: str, shown: str) -> Iterator[str]:
     beside = os.path.join(above, f".{base}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         os.makedirs(above, exist_ok=True)
+        _sweep(above, base)
         os.mkdir(beside)
         yield beside
         os.rename(beside, target)
@@ -326,6 +334,28 @@ def _new_folder(target: str, shown: str) -> Iterator[str]:
             reason = error.strerror or str(error)
             raise DataError(f"{shown}: cannot be written: {reason[:1].lower()}{reason[1:]}") from error
         raise
+
+
+def _sweep(above: str, base: str) -> None:
+    """Remove what killed processes left of this folder: `.NAME.PID.xxxxxxxx` whose process is gone."""
+    left = re.compile(rf"\.{re.escape(base)}\.(\d+)\.[0-9a-f]{{8}}")
+    for name in os.listdir(above):
+        found = left.fullmatch(name)
+        if found and not _alive(int(found[1])):
+            shutil.rmtree(os.path.join(above, name), ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process may still be there; where that cannot be told without touching it, it is taken to be."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _write_lines(path: str, rows: Iterable[str], progress: Callable[[int, int | None], None] | None = None) -> int:

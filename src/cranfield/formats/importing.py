@@ -18,7 +18,7 @@ from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.collection import Grade, Qrels, Topic
 from cranfield.errors import BadLineError, ConventionError, DataError
 from cranfield.formats.folder import hash_of, write_collection
-from cranfield.formats.sources.registry import open_source
+from cranfield.formats.sources.registry import open_source, open_topics
 from cranfield.formats.sources.smart import CRANFIELD_GRADES
 from cranfield.formats.sources.source import Files, Options, without_zeros
 from cranfield.kernels import Table, decode
@@ -81,7 +81,9 @@ def import_collection(
         raise DataError(f"{os.fspath(dest)}: exists already; nothing is overwritten, remove it or choose another name")
     read = open_source(os.fspath(source), layout, Options(encoding, split, fields or {}), files)
     judged, by_subtopic = _divided(read.judgments(), subtopics)
-    topics, numbering = _numbered(_distinct(read), judged, topic_ids or read.topic_ids, read.notes)
+    topics, numbering = _numbered(
+        _distinct(open_topics(read, files), read), judged, topic_ids or read.topic_ids, read.notes
+    )
     judged, scale, labels = _graded(judged, grades or read.grades, read)
     if read.judged_only and judged is not None:
         topics = _judged_only(topics, judged, read.notes)
@@ -109,9 +111,11 @@ def _valid(given: str | None, known: Mapping[str, str], what: str) -> None:
 # topics
 
 
-def _distinct(read: Source) -> list[Topic]:
+def _distinct(asked: Source, read: Source) -> list[Topic]:
     seen: dict[str, Topic] = {}
-    for topic in read.topics():
+    if asked is not read:
+        read.notes.append(f"the documents are {read.name} files, the topics {asked.name} files")
+    for topic in asked.topics():
         if topic.id in seen:
             raise DataError(f"{', '.join(read.files.topics)}: topic {topic.id!r} occurs twice")
         seen[topic.id] = topic

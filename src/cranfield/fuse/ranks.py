@@ -10,6 +10,8 @@ from cranfield.fuse.method import Method, Number
 from cranfield.fuse.norms import NORMS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from cranfield.fuse.lists import Lists, Votes
     from cranfield.fuse.norms import Norm
     from cranfield.kernels.table import Floats
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ISR", "RBC", "RRF", "Borda", "Condorcet", "LogISR"]
 
 MOURAO = "Mourão, Martins & Magalhães (2015), Multimodal medical information retrieval with unsupervised rank fusion"
-BLOCK = 1 << 21  # pairs of documents compared at a time: they stay in the cache
+BLOCK = 1 << 19  # pairs of documents compared at a time: they stay in the cache
 
 
 class RRF(Method):
@@ -124,13 +126,14 @@ class Condorcet(Method):
         ends = np.r_[np.searchsorted(lists.topic, np.arange(len(lists.topics) + 1))]
         for t, (first, count) in enumerate(zip(opening.tolist(), lists.candidates.tolist(), strict=True)):
             rows = slice(int(ends[t]), int(ends[t + 1]))
-            place = np.full((len(lists.names), count), np.iinfo(np.int32).max, np.int32)
+            rank_type = np.int16 if lists.rank[rows].max(initial=0) < np.iinfo(np.int16).max else np.int32
+            place = np.full((len(lists.names), count), np.iinfo(rank_type).max, rank_type)
             place[lists.run[rows], lists.entry[rows] - first] = lists.rank[rows]
             value[first : first + count] = _wins(place)
         return value
 
 
-def _wins(place: np.ndarray[tuple[int, int], np.dtype[np.int32]]) -> Floats:
+def _wins(place: npt.NDArray[np.int16 | np.int32]) -> Floats:
     """For each document (column), the others that it beats, and half those that it draws with."""
     count = place.shape[1]
     wins = np.zeros(count)
@@ -139,7 +142,7 @@ def _wins(place: np.ndarray[tuple[int, int], np.dtype[np.int32]]) -> Floats:
         lead = np.zeros((min(step, count - start), count), np.int8 if len(place) < 128 else np.int32)
         for row in place:
             mine = row[start : start + step, None]
-            lead += mine < row
-            lead -= mine > row
-        wins[start : start + step] = (lead > 0).sum(1) + ((lead == 0).sum(1) - 1) / 2
+            lead += (mine < row).view(np.int8)  # truth as 0 and 1, which adds up without a conversion
+            lead -= (mine > row).view(np.int8)
+        wins[start : start + step] = np.count_nonzero(lead > 0, 1) + (np.count_nonzero(lead == 0, 1) - 1) / 2
     return wins

@@ -523,6 +523,18 @@ def takes_topics_alone(measure: Measure) -> bool:
     return own.summarise is Measure.summarise and own.summarise_runs is Measure.summarise_runs
 
 
+def micro_average(measure: Measure) -> Measure | None:
+    """The micro average of a measure that is a ratio and was asked for as the mean of ratios; None for any other.
+
+    >>> from cranfield.measures import measure
+    >>> str(micro_average(measure("R@5"))), micro_average(measure("AP"))
+    ('R(average=micro)@5', None)
+    """
+    if measure.values.get("average") != "macro" or measure.aggregate != "mean":
+        return None
+    return type(measure)(**{**measure.values, "average": "micro"})
+
+
 def aggregated(measure: Measure, aggregate: str) -> Measure:
     """The same measure with another way to make one number of all topics.
 

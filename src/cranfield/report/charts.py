@@ -45,6 +45,7 @@ DASHES = [[1, 0], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [14, 4], [3, 6]]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 LEGEND = {"orient": "bottom", "columns": 2, "symbolSize": 110, "symbolOpacity": 1, "symbolStrokeWidth": 0}
+STROKES = {**LEGEND, "symbolType": "stroke", "symbolSize": 600, "symbolStrokeWidth": 2.2}
 CONFIG = {
     "axis": {"labelFontSize": 12, "titleFontSize": 13, "gridColor": "#e5e5e5", "domainColor": "#555555"},
     "legend": {"labelFontSize": 12, "labelLimit": 320},
@@ -223,6 +224,8 @@ def line_chart(
     order = list(drawn)
     colour = _by_run(order, COLOURS) if len(order) > 1 else {"value": COLOURS[0]}
     dash = _by_run(order, DASHES, legend=False)
+    if not points and len(order) > 1:  # no shapes to tell the lines by: the legend shows their dashes
+        colour, dash = ({**encoded, "legend": STROKES} for encoded in (colour, dash))
     nth = {"field": "nth", "type": "quantitative"}
     layers: list[Spec] = [
         {

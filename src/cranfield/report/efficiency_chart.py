@@ -1,15 +1,29 @@
-"""Effectiveness against latency: a point a run, and a line through those that nothing else beats."""
+"""Effectiveness against latency: a table of what runs cost, and a point a run with a line through the Pareto front."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from cranfield.report.charts import GREY, scatter_chart
+from cranfield.report.tables import Cell, Table, number
 
 if TYPE_CHECKING:
     from cranfield.compare.efficiency import Efficiency
 
-__all__ = ["efficiency_chart"]
+__all__ = ["cost_table", "efficiency_chart"]
+
+
+def cost_table(found: Efficiency, digits: int = 4) -> Table:
+    """A row a run: its score, what was measured, and whether it is on the front."""
+    names = found.columns()
+    rows = []
+    for row in found.rows:
+        cells = row.cells()
+        measured = [Cell("–") if cells[name] is None else Cell(f"{cells[name]:.4g}", cells[name]) for name in names]
+        front = Cell("on it" if row.on_front else "", float(row.on_front))
+        rows.append([Cell(row.run), Cell(number(row.score, digits), row.score), *measured, front])
+    caption = f"{found.measure} and what the runs cost"
+    return Table(caption, ["run", found.measure, *names, "front"], rows)
 
 
 def efficiency_chart(found: Efficiency) -> dict[str, Any]:
@@ -30,7 +44,7 @@ def efficiency_chart(found: Efficiency) -> dict[str, Any]:
     line = {"type": "line", "color": GREY, "strokeWidth": 1.5, "strokeDash": [4, 3]}
     values = [{"x": wait, "y": score} for wait, score in front]
     labels = {
-        "mark": {"type": "text", "align": "left", "dx": 8, "dy": -6, "fontSize": 12},
+        "mark": {"type": "text", "align": "center", "dy": -10, "fontSize": 12},
         "encoding": {"x": across, "y": height, "text": {"field": "name"}},
     }
     spec["layer"] = [

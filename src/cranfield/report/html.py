@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.compare.sentences import p_value
 from cranfield.report import figures
+from cranfield.report.efficiency_chart import cost_table, efficiency_chart
 from cranfield.report.svg import legend, svg
 from cranfield.report.tables import Cell, Table, board_table, comparison_table, number
 from cranfield.report.words import joined, summary
@@ -253,7 +254,8 @@ def _efficiency(report: Report) -> str:
     table = _table(cost_table(found, report.digits), sortable=True)
     said = "A point a run: its score against its latency; the line joins the Pareto front. The table holds the numbers."
     notes = "".join(f"<li>{_e(note)}</li>" for note in found.notes())
-    return table + _figure(efficiency_chart(found), "efficiency", said) + (f'<ul class="plain note">{notes}</ul>' if notes else "")
+    figure = _figure(efficiency_chart(found), "efficiency", said)
+    return table + figure + (f'<ul class="plain note">{notes}</ul>' if notes else "")
 
 
 def _curves(report: Report) -> str:

@@ -10,7 +10,7 @@ from cranfield.compare.comparison import versions
 from cranfield.compare.leaderboard import leaderboard
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
-from cranfield.formats import run_name
+from cranfield.formats import qrels_in, run_name
 from cranfield.report.report import Input, Report
 from cranfield.report.words import joined
 
@@ -82,10 +82,11 @@ def hashed(found: Comparison, others: Iterable[str | None] = ()) -> tuple[Input,
 
 
 def _hashed(role: str, path: str) -> Input:
+    real = qrels_in(path)  # a collection is named by its folder
     try:
-        with open(path, "rb") as file:
+        with open(real, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Input(role, path, os.path.getsize(path), digest)
+        return Input(role, path, os.path.getsize(real), digest)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 

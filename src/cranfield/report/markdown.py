@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cranfield.report.efficiency_chart import cost_table
 from cranfield.report.tables import Table, board_table, comparison_table
 from cranfield.report.words import summary
 from cranfield.scores import conventions_in_words
@@ -31,6 +32,10 @@ def markdown(report: Report) -> str:
         parts += [f"### By {_text(measure)}", *_table(board_table(report, measure))]
     parts += ["## Comparison", *_table(comparison_table(report))]
     parts += [_list([f"{report.sentence(pair)}." for pair in _spoken(report)])]
+    costs = report.comparison.efficiency
+    if costs is not None:
+        parts += ["## Effectiveness and cost", *_table(cost_table(costs, report.digits))]
+        parts += [_list(costs.notes())] if costs.notes() else []
     return "\n\n".join([*parts, *_made(report)]) + "\n"
 
 

@@ -98,8 +98,8 @@ def board_table(report: Report, measure: str) -> Table:
     """A row a run, ranked by a measure: how sure the rank is, the means of all measures, how much is judged."""
     board = report.leaderboards[measure]
     geometric = [name for name in board.rows[0].gmean if board.scores.measures[name].name == "AP"]
-    judged = report.comparison.judged
-    head = ["rank", "run", "ranks", "P(first)", "tier", *board.measures]
+    judged, micro = report.comparison.judged, report.comparison.micro
+    head = ["rank", "run", "ranks", "P(first)", "tier", *board.measures, *(f"micro({name})" for name in micro)]
     head += [*(f"gmean({name})" for name in geometric), *judged, "topics"]
     best = {name: _best(report, name, [row.means[name] for row in board.rows]) for name in board.measures}
     rows = []
@@ -110,13 +110,18 @@ def board_table(report: Report, measure: str) -> Table:
         for name in board.measures:
             mean = row.means[name]
             cells.append(Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name]))
-        cells += [Cell(number(row.gmean[name], report.digits), row.gmean[name]) for name in geometric]
+        beside = [known.get(row.run, float("nan")) for known in micro.values()]
+        beside += [row.gmean[name] for name in geometric]
+        cells += [Cell(number(value, report.digits), value) for value in beside]
         shares = [known.get(row.run, float("nan")) for known in judged.values()]
         cells += [Cell(number(share, 2), share) for share in shares]
         rows.append([*cells, Cell(str(row.topics), float(row.topics))])
     caption = f"Runs by {measure}"
     how = board.how()
-    return Table(caption, head, rows, names=2, notes=[f"{how[0].upper()}{how[1:]}.", "Bold: the best mean."])
+    notes = [f"{how[0].upper()}{how[1:]}.", "Bold: the best mean."]
+    if report.comparison.groups:
+        notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
+    return Table(caption, head, rows, names=2, notes=notes)
 
 
 def _best(report: Report, measure: str, column: list[float]) -> float:

@@ -37,7 +37,10 @@ class Command(System):
         super().__init__()
         if not rest.strip():
             raise ConventionError("command: expected what to run, as in command:./search.sh")
-        self.line = rest
+        try:
+            self.words = shlex.split(rest)
+        except ValueError as error:
+            raise ConventionError(f"command: {rest!r} cannot be split into words: {str(error).lower()}") from None
         self.seconds: float | None = None
 
     def timeout(self, seconds: float) -> None:
@@ -50,7 +53,7 @@ class Command(System):
 
     def search_all(self, queries: Sequence[Query], k: int) -> dict[str, Ranking]:
         """Start the command, hand the topics over, and read what it prints."""
-        words = [word.replace("{k}", str(k)) for word in shlex.split(self.line)]
+        words = [word.replace("{k}", str(k)) for word in self.words]
         given = "".join(f"{query.id}\t{' '.join(query.text.split())}\n" for query in queries)
         try:
             done = subprocess.run(
@@ -75,7 +78,11 @@ class Command(System):
     def _answers(self, printed: bytes, queries: Sequence[Query], k: int) -> dict[str, Ranking]:
         if not printed.strip():
             return {}
-        run: Run = read_run(printed, format="trec", name=f"output of {shlex.split(self.line)[0]}")
+        name = f"output of {self.words[0]}"
+        try:
+            run: Run = read_run(printed, format="trec", name=name)
+        except DataError as error:
+            raise DataError(str(error).replace("<bytes>", name)) from None
         asked = {query.id for query in queries}
         unknown = [topic for topic in run.topics if topic not in asked]
         if unknown:

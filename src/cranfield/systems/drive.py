@@ -6,6 +6,7 @@ journal the moment it is there; the first pass over the topics makes the run, la
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 __all__ = ["Driven", "Load", "drive"]
+
+SPACE = re.compile(r"[ \t\n\v\f\r]")
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ def drive(
         start = time.perf_counter()
         try:
             system.search(query, k)
-        except Exception:  # what is wrong shows when it counts
+        except Busy:  # what is wrong shows when it counts; an engine that is down is not waited for ten times
+            break
+        except Exception:
             continue
         driven.warm.append(time.perf_counter() - start)
     _Loop(system, left, k, how, driven, journal, progress).run()
@@ -213,8 +218,11 @@ class _Loop:
 
 
 def _refuse_odd(hits: Ranking) -> None:
-    """A score that is no number would spoil the whole run at its end; here it costs one topic."""
+    """A score that is no number, or an id that no run can hold, would spoil the run at its end; here it costs one topic."""
     total = sum(map(itemgetter(1), hits))
     if total != total and any(score != score for _, score in hits):
         document = next(document for document, score in hits if score != score)
         raise DataError(f"document {document!r}: expected a number as its score, found nan")
+    if SPACE.search("".join(map(itemgetter(0), hits))) or not all(map(itemgetter(0), hits)):
+        odd = next(document for document, _ in hits if not document or SPACE.search(document))
+        raise DataError(f"document {odd!r}: expected an id without white space, as runs and judgments hold no other")

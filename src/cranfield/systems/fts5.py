@@ -51,6 +51,8 @@ class Sqlite(System):
                 f"CREATE VIRTUAL TABLE documents USING fts5(id UNINDEXED, title, body, tokenize='{tokenize}')"
             )
         except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):
+                raise
             raise MissingExtraError(f"system sqlite needs FTS5, which this Python's SQLite lacks ({error})") from error
         with database:
             rows = ((document.id, document.title, document.text) for document in documents)

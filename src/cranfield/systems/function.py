@@ -1,7 +1,8 @@
 """Any Python callable as a system: `module:function` is called with a query's text and k.
 
 A class is made first; its `index(documents)` is called if it has one, then its `search(text, k)` for each query. An
-answer is a list of (document, score), a list of documents best first, or a mapping of documents to scores.
+answer is a list of (document, score), a list of documents best first, or a mapping of documents to scores. Scores
+decide the order, not the places in the answer, so that cutting it at k leaves out the worst.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.systems.system import Query, Ranking, System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cranfield.collection import Document
 
 __all__ = ["Function"]
@@ -78,10 +78,13 @@ def _found(spec: str) -> Any:
 
 def _ranking(answer: Any, where: str) -> Ranking:
     """Whatever is returned, as documents and scores."""
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise DataError(f"{where}: expected (document, score) pairs or documents, found {answer!r:.60}")
     rows: list[Any] = list(answer.items()) if isinstance(answer, Mapping) else list(answer)
     if rows and isinstance(rows[0], str):
         return [(document, 1.0 / rank) for rank, document in enumerate(rows, 1)]
     try:
-        return [(str(document), float(score)) for document, score in rows]
+        pairs = [(str(document), float(score)) for document, score in rows]
     except (TypeError, ValueError):
         raise DataError(f"{where}: expected (document, score) pairs or documents, found {rows[0]!r:.60}") from None
+    return sorted(pairs, key=itemgetter(1), reverse=True)

@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from array import array
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError
@@ -76,9 +77,13 @@ class Journal:
         return row
 
     def _append(self, row: dict[str, Any]) -> None:
-        with self.lock:
-            self.file.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
-            self.file.flush()
+        try:
+            with self.lock:
+                self.file.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
+                self.file.flush()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise DataError(f"{self.path}: cannot be written: {reason}; --resume goes on from what it holds") from error
 
     def write(self, topic: str, hits: Ranking, seconds: float | None) -> None:
         """Keep an answer."""
@@ -88,7 +93,8 @@ class Journal:
 
     def keep(self) -> None:
         """Close it; it stays for --resume, unless it holds no answer."""
-        self.file.close()
+        with suppress(OSError):  # what a full disk did not take
+            self.file.close()
         if not self.written and not self.answers:
             os.unlink(self.path)
 

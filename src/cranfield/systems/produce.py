@@ -6,13 +6,14 @@ statistics say which topics failed and why, and its journal stays, so that `--re
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import ConventionError, DataError
+from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats import write_run
 from cranfield.formats.run_stats import RunStats, write_run_stats
 from cranfield.formats.streams import run_name
@@ -44,7 +45,7 @@ class Produced:
 
 
 def queries_of(topics: Iterable[Topic], fields: Sequence[str]) -> list[Query]:
-    """What is searched for: the topics' fields, joined; a field that some topic lacks is left out there."""
+    """What is searched for: the topics' fields, joined; an empty one is left out, one that a topic has not got is refused."""
     found = []
     for topic in topics:
         known = {
@@ -80,9 +81,13 @@ def produce(
     """Index the documents if the system needs them, ask the topics, and write the run and its statistics."""
     if k < 1:
         raise ConventionError(f"k must be 1 or more, got {k}")
+    if price_per_hour is not None and not 0 <= price_per_hour < math.inf:
+        raise ConventionError(f"the price of an hour must be 0 or more, got {price_per_hour:g}")
     if output == "-":
         raise ConventionError("a run is written to a file, as its journal and its statistics lie beside it; found -")
     queries = _chosen(queries_of(collection.topics, fields), topics, collection.name)
+    if not queries:
+        raise DataError(f"{collection.name}: no topics, so there is nothing to ask")
     how, spec = load or Load(), system.described(spec)
     title = name or run_name(output)
     asked = {"journal": 1, "system": spec, "collection": collection.name, "k": k, "fields": list(fields)}
@@ -91,7 +96,7 @@ def produce(
         with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
             machine.forget_peak()
             before = machine.peak_memory()
-            index = _indexed(system, collection, folder, progress)
+            index = _indexed(system, spec, collection, folder, progress)
             driven = drive(system, queries, k, how, journal, progress)
             memory = _memory(system, before)
     except BaseException:
@@ -102,7 +107,7 @@ def produce(
     stats.versions, stats.made_at = machine.versions(system.versions()), made_at
     if not driven.answers:
         journal.keep()
-        first = next(iter(driven.failed.items()), ("", "there are no topics"))
+        first = next(iter(driven.failed.items()))
         raise DataError(f"{spec}: no topic was answered, nothing is written; topic {first[0]!r}: {first[1]}")
     run = _run(driven, title, stats.complete)
     try:
@@ -126,7 +131,9 @@ def _chosen(queries: list[Query], topics: Iterable[str] | None, where: str) -> l
     return [known[topic] for topic in wanted]
 
 
-def _indexed(system: System, collection: Collection, folder: str, progress: Progress | None) -> dict[str, Any]:
+def _indexed(
+    system: System, spec: str, collection: Collection, folder: str, progress: Progress | None
+) -> dict[str, Any]:
     if not system.needs_documents:
         return {}
     count = 0
@@ -140,7 +147,14 @@ def _indexed(system: System, collection: Collection, folder: str, progress: Prog
             yield document
 
     start = time.perf_counter()
-    system.index(counted(), folder)
+    try:
+        system.index(counted(), folder)
+    except CranfieldError:
+        raise
+    except Exception as error:  # a full disk, or a mistake in somebody's function
+        raise DataError(f"{spec}: indexing failed: {type(error).__name__}: {error}") from error
+    if not count:
+        raise DataError(f"{collection.name}: no documents, so there is nothing to find")
     seconds = time.perf_counter() - start
     size = machine.size_on_disk(folder)
     return {
@@ -220,9 +234,13 @@ def _stats(
 def _notes(stats: RunStats, driven: Driven, how: Load, output: str, journal: Journal) -> list[str]:
     notes = []
     if journal.answers:
-        notes.append(f"{len(journal.answers)} topics were answered before and came from the journal")
+        now = len(driven.waits) or stats.queries["count"]
+        notes.append(
+            f"{_n(len(journal.answers), 'topic')} came from the journal; "
+            f"throughput and cost are those of the {_n(now, 'query', 'queries')} asked now"
+        )
     if stats.topics["empty"]:
-        notes.append(f"{stats.topics['empty']} topics were answered with no document")
+        notes.append(f"no document was found for {_n(stats.topics['empty'], 'topic')}")
     if driven.late:
         notes.append(
             f"{driven.late} of {len(driven.waits)} queries were sent late, as all {how.clients} clients were busy; their "
@@ -235,3 +253,7 @@ def _notes(stats: RunStats, driven: Driven, how: Load, output: str, journal: Jou
             f"{output} holds the others, {os.path.basename(journal.path)} is kept for --resume"
         )
     return notes
+
+
+def _n(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -22,7 +22,7 @@ from cranfield.formats.sources.trec_text import Trec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SOURCES", "open_source"]
+__all__ = ["SOURCES", "open_source", "open_topics"]
 
 SOURCES: dict[str, type[Source]] = {
     each.name: each for each in (Smart, Time, Npl, Lisa, Beir, MsMarco, JsonLines, Csv, Parquet, Trec, IrDatasets)
@@ -43,11 +43,27 @@ def open_source(path: str, layout: str | None, options: Options, files: Files | 
             found = named
         if found is not None:
             return cls(_overruled(found, files), options)
-    if named is not None and layout in SOURCES:
-        return SOURCES[layout](named, options)
+    if layout in SOURCES and (named is not None or not os.path.isdir(path)):  # said in so many words
+        return SOURCES[layout](named or _overruled(Files([path]), files), options)
     wanted = " or ".join(cls.name for cls in chosen) if layout else "any known layout"
     advice = "--from LAYOUT --documents FILE names the layout and the files"
     raise FormatError(f"{path}: not recognised as {wanted} ({', '.join(SOURCES)}); {advice}")
+
+
+def open_topics(read: Source, files: Files | None) -> Source:
+    """Where the topics are read: in the source itself, unless a file that was named is plainly of another layout.
+
+    Documents in CSV and topics in TREC's XML is how some tracks hand their collections out.
+    """
+    if files is None or not files.topics:
+        return read
+    other: type[Source] | None = None
+    if all(map(Trec.asks, files.topics)):
+        other = Trec
+    elif isinstance(read, (Smart, Time, Npl, Lisa, Trec, JsonLines, Csv, Parquet)):
+        rows = (cls for cls in (JsonLines, Csv, Parquet) if all(cls.find(path, read.options) for path in files.topics))
+        other = next(rows, None)
+    return read if other is None or isinstance(read, other) else other(Files(topics=files.topics), read.options)
 
 
 def _chosen(layout: str | None) -> Sequence[type[Source]]:

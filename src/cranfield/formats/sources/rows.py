@@ -94,17 +94,18 @@ class RowSource(Source):
     def _topic(self, row: dict[str, Any], path: str, number: int) -> Topic:
         identifier = self._column(row, "topic", TOPIC_IDS)
         title = self._column(row, "query", TOPIC_TITLES)
-        if not identifier or not title:
+        if not identifier or not (title or self._column(row, "description", DESCRIPTIONS)):
             wanted = "a topic's id" if not identifier else "what it asks"
             advice = "--field topic=COLUMN --field query=COLUMN names others"
             raise BadLineError(
                 path, number, f"expected columns with {wanted}, found {', '.join(row) or 'none'}; {advice}"
             )
         given = str(row.pop(identifier))
-        texts = {"title": _text(row.pop(title), title, path, number)}
+        texts = {"title": _text(row.pop(title), title, path, number) if title else ""}
         for name, usual in (("description", DESCRIPTIONS), ("narrative", NARRATIVES)):
             column = self._column(row, name, usual)
             texts[name] = _text(row.pop(column), column, path, number) if column else ""
+        texts["title"] = texts["title"] or texts["description"]  # as with TREC's topics that have no title
         return Topic(given, **texts, fields=row)
 
     def _column(self, row: Iterable[str], ours: str, usual: tuple[str, ...]) -> str:

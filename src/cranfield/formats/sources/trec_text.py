@@ -72,12 +72,17 @@ class Trec(Source):
             inner.sort()
             texts = [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
             documents += [name for name in texts if _looks(name, b"<doc>", b"<doc ")]
-            topics += [name for name in texts if _looks(name, b"<top>", b"<topic ", b"<top ")]
+            topics += [name for name in texts if cls.asks(name)]
             qrels += named_like(folder, r".*qrels?\..*|.*qrels?|qrels?.*")
         if not documents:
             return None
         held = {*documents, *topics}
         return Files(documents, topics, [name for name in qrels if name not in held])
+
+    @staticmethod
+    def asks(path: str) -> bool:
+        """Whether a file holds topics."""
+        return _looks(path, b"<top>", b"<topic ", b"<top ")
 
     def documents(self) -> Iterator[Document]:
         """One for each `<DOC>`; what is neither title nor text goes to the fields."""

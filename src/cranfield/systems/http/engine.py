@@ -102,16 +102,17 @@ class HttpEngine(System):
         return self._plain(hits) or [self._hit(hit) for hit in hits]
 
     def _plain(self, hits: list[Any]) -> Ranking | None:
-        """The usual case without a call a hit: id and score are a text and a number right in it; None if they are not."""
-        key, score = self.id, self.template.score
-        if score is None or self.template.id_after or "." in key or "." in score:
-            return None
+        """The usual case without a call a hit: id and score are a text and a number at their paths; None if they are not."""
+        score, after = self.template.score, self.template.id_after
         try:
-            names, numbers = [hit[key] for hit in hits], [hit[score] for hit in hits]
+            names = _column(hits, self.id)
+            numbers = [0.0] * len(hits) if score is None else _column(hits, score)
         except (KeyError, TypeError, IndexError):
             return None
-        plain = set(map(type, names)) <= {str} and set(map(type, numbers)) <= {float}
-        return list(zip(names, numbers, strict=True)) if plain else None
+        if not (set(map(type, names)) <= {str, int} and set(map(type, numbers)) <= {float, int}):
+            return None
+        texts = map(str, names) if after is None else (str(name).rpartition(after)[2] for name in names)
+        return list(zip(texts, map(float, numbers), strict=True))
 
     def _refuse(self, answer: Any) -> None:
         """An engine may say with status 200 that it has not answered, or not all of it."""
@@ -144,6 +145,13 @@ class HttpEngine(System):
     def described(self, spec: str) -> str:
         """The SPEC without what is secret."""
         return ",".join(self.shown)
+
+
+def _column(hits: list[Any], path: str) -> list[Any]:
+    """What stands at a path in every hit, step by step for all of them together."""
+    for part in filter(None, path.split(".")):
+        hits = [hit[part] for hit in hits]
+    return hits
 
 
 def _secret(value: Any, key: str) -> Any:

@@ -77,7 +77,27 @@ def read_template(path: str) -> Template:
             f"no key {unknown[0]!r}" if unknown else f"expected {lacking[0]} as text, found {found.get(lacking[0])!r}"
         )
         raise DataError(f"{path}: {problem}; a template has {', '.join(known)}")
+    _typed(found, path)
     return Template(name=name, **found)
+
+
+def _typed(found: dict[str, Any], path: str) -> None:
+    """A value of the wrong kind is told here, and not by the first topic that stumbles over it."""
+    for key in ("method", "score", "id_after", "about"):
+        if not isinstance(found.get(key, ""), str):
+            raise DataError(f"{path}: expected {key} as text, found {found[key]!r:.60}")
+    for key in ("headers", "params", "options", "meanings", "paging"):
+        if not isinstance(found.get(key, {}), dict):
+            raise DataError(f"{path}: expected {key} as a table, found {found[key]!r:.60}")
+    for key, value in found.get("headers", {}).items():
+        if not isinstance(value, str):
+            raise DataError(f"{path}: expected headers.{key} as text, found {value!r:.60}")
+    most = found.get("paging", {}).get("most", 1)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise DataError(f"{path}: expected paging.most as a number of 1 or more, found {most!r:.60}")
+    failures = found.get("failures", [])
+    if not isinstance(failures, list) or not all(isinstance(one, dict) and "path" in one for one in failures):
+        raise DataError(f"{path}: expected a path in each of [[failures]], found {failures!r:.60}")
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:

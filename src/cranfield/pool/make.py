@@ -1,0 +1,282 @@
+"""Runs → pool: the documents that go before assessors, in which order, and before whom.
+
+A pool is a session cut off: without labels it takes what the strategy names first, with a file of labels the next
+batch. The order in the file is shuffled unless asked otherwise, so that rank tells an assessor nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gc
+import zlib
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.formats import as_runs
+from cranfield.formats.pools import Item, pool_lines
+from cranfield.kernels import Order, encode
+from cranfield.pool.rankings import Rankings, rankings
+from cranfield.pool.session import Session
+from cranfield.pool.strategy import strategy as named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cranfield.formats.judgments import Judgment
+    from cranfield.pool.strategy import Strategy
+
+__all__ = ["Pool", "pool", "session", "tiers_of"]
+
+ORDERS = ("shuffled", "priority", "document")
+
+
+class Pool:
+    """Documents to judge. `items` come in the order in which assessors are to see them, topic by topic."""
+
+    def __init__(self, items: list[Item], session: Session, seed: int) -> None:
+        self.items = items
+        self.session = session
+        self.seed = seed
+
+    @property
+    def rankings(self) -> Rankings:
+        """The tops of the runs that the pool is made of."""
+        return self.session.rankings
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics with something to judge."""
+        return list(dict.fromkeys(map(itemgetter(0), self.items)))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def __getitem__(self, topic: str) -> list[str]:
+        """The documents to judge for a topic, in order."""
+        return [item.document for item in self.items if item.topic == topic]
+
+    def lines(self) -> Iterator[bytes]:
+        """The pool as JSON lines."""
+        return pool_lines(self.items)
+
+    def __repr__(self) -> str:
+        return f"<Pool: {len(self)} documents for {len(self.topics)} topics by {self.session.strategy}>"
+
+
+def session(
+    runs: Any,
+    *,
+    depth: int = 100,
+    depths: Mapping[str, int] | None = None,
+    strategy: str | Strategy = "move-to-front",
+    budget: int | None = None,
+    topics: Iterable[str] | None = None,
+    qrels: Mapping[str, Mapping[str, float]] | None = None,
+    keep_judged: bool = False,
+    labels: Iterable[Judgment] = (),
+    rel: float = 1,
+    priorities: Mapping[str, int] | None = None,
+    teams: Mapping[str, str] | None = None,
+    seed: int = 0,
+    texts: Any = None,
+    tie_rule: Order = Order(),  # noqa: B008
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Session:
+    """A judging session over the tops of runs: ask it for the `next` document, tell it how that was judged.
+
+    `budget` is the most labels in all. `labels` are those of this session so far; `qrels` were there before, and their
+    documents are not asked for again unless `keep_judged`. `priorities` order runs or teams (1 is pooled first), by name
+    or pattern; `teams` map runs, by name or pattern, to who sent them in. `texts` are for strategies that read.
+
+    >>> going = session({"one": {"q": {"a": 3, "b": 2}}, "two": {"q": {"c": 9, "a": 1}}})
+    >>> item = going.next()
+    >>> going.judge(item.topic, item.document, 1)
+    >>> going.judged, going.left
+    (1, 2)
+    """
+    chosen = named(strategy)
+    if budget is not None and budget < 1:
+        raise ConventionError(f"budget must be 1 or more, got {budget}")
+    if chosen.reads and texts is None:
+        raise ConventionError(f"{chosen.name} reads documents: say where they are (texts, --collection FOLDER)")
+    found = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
+    if topics is not None:
+        found = Rankings(found.runs, found.depths, {topic: found[topic] for topic in topics})
+    return Session(
+        found,
+        chosen,
+        seed=seed,
+        rel=rel,
+        judged=None if keep_judged else qrels,
+        labels=labels,
+        budget=budget,
+        tiers=tiers_of(found.runs, priorities or {}, teams or {}),
+        texts=texts,
+    )
+
+
+def pool(
+    runs: Any,
+    *,
+    strategy: str | Strategy = "depth",
+    cap: int | None = None,
+    next: int | None = None,
+    order: str | None = None,
+    assessors: Sequence[str] = (),
+    seed: int = 0,
+    **options: Any,
+) -> Pool:
+    """Choose what to judge from the tops of runs; `options` are those of `session`.
+
+    `cap` is the most documents a topic; a `budget` is spread evenly over topics; `next` is the size of the next batch of a
+    topic for strategies that adapt to `labels`. Whole topics go to `assessors`, evenly.
+
+    >>> made = pool({"one": {"q": {"a": 3, "b": 2}}, "two": {"q": {"c": 9, "a": 1}}}, depth=1, order="priority")
+    >>> made["q"]
+    ['a', 'c']
+    """
+    chosen = named(strategy)
+    _check(chosen, cap, next, options.get("budget"), order)
+    if chosen.samples and ((options.get("qrels") and not options.get("keep_judged")) or options.get("priorities")):
+        raise ConventionError(
+            f"{chosen.name} draws from the whole pool: leaving out judged documents (qrels without keep_judged) or putting "
+            "runs first (priorities) would spoil the sample"
+        )
+    going = session(runs, strategy=chosen, seed=seed, **options)
+    most = min(n for n in (cap, next, len(going.rankings) + 1) if n is not None)
+    order = order or ("priority" if chosen.adaptive else "shuffled")
+    with _uncollected():
+        taken = _taken(going, most)
+        items = [item for topic, part in taken.items() for item in _ordered(part, order, topic, seed)]
+    return Pool(_assigned(items, assessors), going, seed)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Make many small things that all stay: looking for cycles among them takes as long as making them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _check(chosen: Strategy, cap: int | None, batch: int | None, budget: int | None, order: str | None) -> None:
+    for name, value in (("cap", cap), ("next", batch), ("budget", budget)):
+        if value is not None and value < 1:
+            raise ConventionError(f"{name} must be 1 or more, got {value}")
+    if order is not None and order not in ORDERS:
+        raise ConventionError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    if chosen.samples and any(limit is not None for limit in (cap, batch, budget)):
+        raise ConventionError(
+            f"{chosen.name} says itself how many it draws; cap, next and budget would spoil the sample"
+        )
+    if chosen.adaptive and batch is None:
+        raise ConventionError(
+            f"{chosen.name} adapts to labels: say how many documents of a topic to hand out now (next, --next N), have "
+            "them judged, and come back with the labels"
+        )
+
+
+def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[str, str]) -> list[int] | None:
+    """One number a run, 1 first; runs that nothing is said of come last. Patterns match runs or their teams.
+
+    >>> tiers_of(["a1", "a2", "b1"], {"a*": 1}, {})
+    [1, 1, 2]
+    """
+    if not priorities:
+        return None
+    last = max(priorities.values()) + 1
+    answer = []
+    used: set[str] = set()
+    for run in runs:
+        fitting = [
+            pattern
+            for pattern in priorities
+            if any(fnmatch.fnmatchcase(name, pattern) for name in (run, *_teams_of(run, teams)))
+        ]
+        used.update(fitting)
+        answer.append(min((priorities[pattern] for pattern in fitting), default=last))
+    idle = [pattern for pattern in priorities if pattern not in used]
+    if idle:
+        raise DataError(f"priority for {idle[0]!r}: no run or team is called that; runs are {', '.join(runs)}")
+    return answer
+
+
+def _teams_of(run: str, teams: Mapping[str, str]) -> list[str]:
+    return [team for pattern, team in teams.items() if fnmatch.fnmatchcase(run, pattern)]
+
+
+def _taken(session: Session, most: int) -> dict[str, list[Item]]:
+    """What each topic gets: all it may, or an even share of the budget, what one leaves over going to the others."""
+    topics = session.rankings.topics
+    if session.budget is None:
+        taken = {topic: session.take(most, topic) for topic in topics}
+    else:
+        taken = {topic: [] for topic in topics}
+        open_topics = list(topics)
+        while open_topics and session.left:
+            for topic in list(open_topics):
+                item = session.next(topic) if len(taken[topic]) < most else None
+                if item is None:
+                    open_topics.remove(topic)
+                else:
+                    taken[topic].append(item)
+    return {topic: _with_chances(session, topic, items) for topic, items in taken.items() if items}
+
+
+def _with_chances(session: Session, topic: str, items: list[Item]) -> list[Item]:
+    candidates = session.rankings[topic]
+    chances = session.strategy.chances(candidates, len(items))
+    strata = session.strategy.strata(candidates)
+    if (chances == 1).all() and strata is None:
+        return items
+    names = [""] * len(candidates) if strata is None else strata
+
+    def known(item: Item) -> Item:
+        number = candidates.number[item.document]
+        return item._replace(probability=float(chances[number]), stratum=names[number])
+
+    answer = [known(item) for item in items]
+    if session.strategy.samples:  # what could have been drawn and was not, so that estimates know the whole pool
+        drawn = {item.document for item in items}
+        rest = [i for i in np.flatnonzero(chances > 0).tolist() if candidates.documents[i] not in drawn]
+        ranks, runs = candidates.best_ranks, candidates.contributors
+        answer += [known(Item(topic, candidates.documents[i], ranks[i], runs[i], 0)) for i in rest]
+    return answer
+
+
+def _ordered(items: list[Item], order: str, topic: str, seed: int) -> list[Item]:
+    if order == "priority":
+        return items
+    if order == "document":
+        return sorted(items, key=lambda item: item.document)
+    rng = np.random.default_rng([seed, zlib.crc32(encode(topic)), 1])
+    return [items[i] for i in rng.permutation(len(items)).tolist()]
+
+
+def _assigned(items: list[Item], assessors: Sequence[str]) -> list[Item]:
+    """The items with whole topics given to assessors: the largest topic left to whoever has the least."""
+    if not assessors:
+        return items
+    if len(set(assessors)) < len(assessors):
+        raise ConventionError(f"assessors must have different names, got {', '.join(assessors)}")
+    sizes: dict[str, int] = {}
+    for item in items:
+        sizes[item.topic] = sizes.get(item.topic, 0) + 1
+    load = dict.fromkeys(assessors, 0)
+    given: dict[str, str] = {}
+    for topic in sorted(sizes, key=lambda topic: -sizes[topic]):
+        name = min(load, key=load.__getitem__)
+        given[topic] = name
+        load[name] += sizes[topic]
+    return [item._replace(assessor=given[item.topic]) for item in items]

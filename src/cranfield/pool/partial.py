@@ -1,0 +1,77 @@
+"""Runs scored again and again under parts of the same judgments, without reading a run twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.evaluate import Evaluator
+from cranfield.hits import Judgments, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from cranfield.kernels import Found
+    from cranfield.kernels.table import Floats
+    from cranfield.measures import Measure
+    from cranfield.run import Run
+
+__all__ = ["Partial"]
+
+
+class Partial:
+    """Runs seen through judgments once, and scored as if only some of the judgments had been made."""
+
+    def __init__(
+        self, qrels: Any, runs: Iterable[Run], measures: str | Iterable[str | Measure], **options: Any
+    ) -> None:
+        self.evaluator = Evaluator(qrels, measures, **options)
+        self.qrels = self.evaluator.qrels
+        self.runs: list[str] = []
+        self.found: list[Found] = []
+        for run in runs:
+            self.runs.append(run.name)
+            self.found.append(run.hits(self.qrels.index, self.evaluator.conventions.order, self.evaluator.threads))
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """The measures, by name."""
+        return self.evaluator.measures
+
+    @property
+    def upwards(self) -> Floats:
+        """One a measure: 1 where higher is better, -1 where lower is."""
+        return np.array([-1.0 if measure.lower_is_better else 1.0 for measure in self.measures.values()])
+
+    def values(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """Runs × measures × topics, under the judgments that `kept` marks (one a row of the qrels), or all."""
+        judgments = self.evaluator.judgments if kept is None else _part(self.evaluator.judgments, kept)
+        answer = np.empty((len(self.runs), len(self.measures), judgments.size))
+        for r, found in enumerate(self.found):
+            hits = join(found, judgments, self.evaluator.conventions)
+            for m, measure in enumerate(self.measures.values()):
+                answer[r, m] = self.evaluator.values_of(measure, hits)
+            hits.let_go()
+        return answer
+
+    def means(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """Runs × measures: the means over topics; undefined values are left out."""
+        values = self.values(kept)
+        answer = np.full(values.shape[:2], np.nan)
+        for m, measure in enumerate(self.measures.values()):
+            for r, row in enumerate(values[:, m]):
+                known = row[~np.isnan(row)]
+                if len(known):
+                    answer[r, m] = measure.summarise(known)
+        return answer
+
+
+def _part(judgments: Judgments, kept: npt.NDArray[np.bool_]) -> Judgments:
+    """The judgments that are kept; the others are as if nobody had looked."""
+    mine = kept[judgments.row]
+    part = judgments.only(judgments.row[mine], judgments.topic[mine], judgments.grade[mine])
+    part.of_row = np.where(kept, judgments.of_row, -1.0)
+    return part

@@ -1,0 +1,322 @@
+"""Can these judgments score a run that did not contribute to them?
+
+Each run, or each team's runs, is left out in turn: the judgments that exist only because of it are taken away, and
+it is scored like a stranger. What it loses is what a new run would lose (Zobel 1998); the mean loss is an estimate of
+the bias, and adding it to a new run's score a correction for it (Webber & Park 2009). How deep the pool was is the
+caller's to say: what a run returned deeper was not judged for its sake.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.formats import as_runs
+from cranfield.pool.partial import Partial
+from cranfield.pool.rankings import rankings as leading_of
+from cranfield.stats.correlation import tau_ap_a, tau_b
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from cranfield.collection import Qrels
+    from cranfield.kernels.table import Floats, Ints
+    from cranfield.pool.rankings import Rankings
+    from cranfield.pool.thin import Thin
+
+__all__ = ["Left", "Reuse", "Strangers", "reuse", "teams_of"]
+
+SMALL, LARGE = 0.01, 0.05  # relative drops: below the first a collection is fit for reuse, above the second it is not
+
+
+@dataclass(frozen=True)
+class Left:
+    """One run scored without what its team alone contributed, by one measure."""
+
+    run: str
+    team: str
+    measure: str
+    score: float
+    without: float
+    rank: int  # 1 is best; equal scores share the better rank
+    rank_without: int
+    unique: int  # judged documents that only this team returned within the depth
+    unique_relevant: int
+
+    @property
+    def drop(self) -> float:
+        """What the run loses, 0 or more where the measure is fair; negative where it gains."""
+        return self.score - self.without
+
+    @property
+    def relative(self) -> float:
+        """The drop as a share of the score."""
+        return self.drop / self.score if self.score else 0.0
+
+    def cells(self) -> list[str]:
+        """The row of a table."""
+        scores = f"{self.score:.4f}", f"{self.without:.4f}", f"{self.drop:+.4f}", f"{self.relative:+.1%}"
+        counts = self.rank, self.rank_without, self.unique, self.unique_relevant
+        return [self.run, self.team, *scores, *map(str, counts)]
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What leaving out each run, or each team, does to scores and ranks."""
+
+    rows: list[Left]
+    measures: list[str]
+    teams: int
+    depth: int
+    tau: dict[str, float]  # measure → tau between the official ranking and that of the scores without own contributions
+    tau_ap: dict[str, float]
+    bias: dict[str, tuple[float, float]]  # measure → mean drop, and its standard error over teams
+    lower_is_better: tuple[str, ...] = ()
+
+    def of(self, measure: str) -> list[Left]:
+        """The rows of one measure, best run first."""
+        return sorted((row for row in self.rows if row.measure == measure), key=lambda row: (row.rank, row.run))
+
+    def worst(self, measure: str) -> Left:
+        """The row with the largest drop."""
+        sign = -1 if measure in self.lower_is_better else 1
+        return max(self.of(measure), key=lambda row: sign * row.relative)
+
+    def corrected(self, measure: str, score: float) -> float:
+        """A new run's score with the mean drop added."""
+        return score + self.bias[measure][0]
+
+    def verdict(self, measure: str) -> str:
+        """In words: whether a run that did not contribute can be trusted by this measure."""
+        worst, moved = self.worst(measure), [row for row in self.of(measure) if row.rank != row.rank_without]
+        drops = np.array([row.relative for row in self.of(measure)])
+        usual, most = float(np.median(np.abs(drops))), abs(worst.relative)  # a run of next to nothing may lose it all
+        facts = (
+            f"a left-out run loses {usual:.1%} of its {measure} (median), {most:.1%} at most ({worst.run}); "
+            f"{len(moved)} of {len(drops)} change rank, tau {self.tau[measure]:.3f}"
+        )
+        if most <= SMALL and not moved:
+            return f"Fit for reuse: {facts}."
+        if usual <= SMALL and most <= LARGE:
+            return f"Fit for reuse with care: {facts}. A new run may be scored a little too low."
+        if usual <= LARGE:
+            return (
+                f"Doubtful: {facts}. Judge what a new run brings to its top before trusting a small difference, or read "
+                "measures for incomplete judgments beside it."
+            )
+        return (
+            f"Not fit for reuse as it is: {facts}. A new run is likely to be scored far too low; have its unjudged top "
+            "documents judged first."
+        )
+
+    def to_text(self, limit: int | None = None) -> str:
+        """A table a measure, and its verdict."""
+        from cranfield.columns import aligned
+
+        parts = []
+        for measure in self.measures:
+            head = [
+                "run",
+                "team",
+                measure,
+                "left out",
+                "drop",
+                "drop %",
+                "rank",
+                "left out",
+                "unique",
+                "unique relevant",
+            ]
+            table = [head]
+            table += [row.cells() for row in self.of(measure)]
+            if all(row.team == row.run for row in self.rows):
+                table = [[cell for i, cell in enumerate(line) if i != 1] for line in table]
+            mean, error = self.bias[measure]
+            said = f"mean drop {mean:+.4f} (standard error {error:.4f}), tau_AP {self.tau_ap[measure]:.3f}"
+            parts.append("\n".join([*aligned(table, 1, limit=limit), "", self.verdict(measure), said]))
+        return "\n\n".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "depth": self.depth,
+            "teams": self.teams,
+            "measures": {
+                measure: {
+                    "verdict": self.verdict(measure),
+                    "tau": self.tau[measure],
+                    "tau_ap": self.tau_ap[measure],
+                    "mean_drop": self.bias[measure][0],
+                    "standard_error": self.bias[measure][1],
+                    "largest_drop": self.worst(measure).run,
+                    "runs": [
+                        {**{name: getattr(row, name) for name in ROW}, "drop": row.drop, "relative": row.relative}
+                        for row in self.of(measure)
+                    ],
+                }
+                for measure in self.measures
+            },
+        }
+
+    def to_csv(self, delimiter: str = ",") -> str:
+        """A row for each run and measure."""
+        import csv
+        import io
+
+        file = io.StringIO()
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow([*ROW, "measure", "drop", "relative"])
+        for row in self.rows:
+            writer.writerow([*(getattr(row, name) for name in ROW), row.measure, row.drop, row.relative])
+        return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Runs that did not contribute, read in every way, with the mean drop of left-out runs added to their scores."""
+
+    read: list[Thin]
+    reuse: Reuse
+    holes: int  # documents to judge that were written
+
+    def to_text(self, limit: int | None = None) -> str:
+        """The readings, the corrected scores, and the advice."""
+        from cranfield.columns import aligned
+        from cranfield.pool.thin import table
+
+        rows = [["new run", "measure", "score", "mean drop", "corrected", "low", "high"]]
+        for each in self.read:
+            for name, reading in each.measures.items():
+                values = reading.score, self.reuse.bias[name][0], self.reuse.corrected(name, reading.score)
+                rows.append([each.run, name, *(f"{value:.4f}" for value in (*values, reading.low, reading.high))])
+        return "\n".join([*aligned(rows, 2, limit=limit), "", table(self.read, limit)])
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain values."""
+        return [
+            {
+                **each.to_dict(),
+                "corrected": {name: self.reuse.corrected(name, r.score) for name, r in each.measures.items()},
+            }
+            for each in self.read
+        ]
+
+
+ROW = ("run", "team", "score", "without", "rank", "rank_without", "unique", "unique_relevant")
+
+
+def teams_of(runs: Iterable[str], patterns: Mapping[str, str]) -> dict[str, str]:
+    """Each run's team: that of the first pattern that fits, or the run itself.
+
+    >>> teams_of(["uw1", "uw2", "kth"], {"uw*": "Waterloo"})
+    {'uw1': 'Waterloo', 'uw2': 'Waterloo', 'kth': 'kth'}
+    """
+    answer = {}
+    for run in runs:
+        answer[run] = next((team for pattern, team in patterns.items() if fnmatch.fnmatchcase(run, pattern)), run)
+    return answer
+
+
+def reuse(
+    qrels: Any,
+    runs: Any,
+    measures: Any = "AP nDCG@10",
+    *,
+    depth: int = 100,
+    depths: Mapping[str, int] | None = None,
+    tops: Rankings | None = None,
+    teams: Mapping[str, str] | None = None,
+    rel: float = 1,
+    **options: Any,
+) -> Reuse:
+    """Score each run without the judgments that exist because of it alone, or with `teams` because of its team.
+
+    `depth`, or `depths` by the run's name, is how deep the runs were pooled; `teams` map runs, by name or pattern, to who
+    sent them in. `tops` are the tops of the same runs, where they are at hand. `options` are those of `evaluate`.
+
+    >>> found = reuse({"q": {"a": 1, "b": 1, "c": 0}}, {"one": {"q": {"a": 2, "c": 1}}, "two": {"q": {"b": 2}}}, "AP")
+    >>> [(row.run, row.score, row.without, row.unique_relevant) for row in found.of("AP")]
+    [('one', 0.5, 0.0, 1), ('two', 0.5, 0.0, 1)]
+    """
+    opened = as_runs(runs)
+    partial = Partial(qrels, opened, measures, **options)
+    if len(partial.runs) < 2:
+        raise DataError("leaving one run out needs two runs or more, found one")
+    rankings = tops or leading_of(opened, depth, depths, partial.evaluator.conventions.order)
+    if partial.runs != rankings.runs:
+        raise ConventionError("the runs and their tops must be the same runs in the same order")
+    team_of = teams_of(partial.runs, teams or {})
+    names = list(dict.fromkeys(team_of.values()))
+    if len(names) < 2:
+        raise DataError(f"leaving one team out needs two teams or more, found {names[0]!r} alone")
+    number = np.array([names.index(team_of[run]) for run in partial.runs])
+    sole = _sole_team(partial.qrels, rankings, number)
+    first = partial.qrels.index.first == np.arange(len(sole))
+    relevant = partial.qrels.grade >= rel
+    full = partial.means()
+    without = np.full_like(full, np.nan)
+    ranks_without = np.zeros(full.shape, np.int64)
+    unique = np.zeros((len(names), 2), np.int64)
+    for t in range(len(names)):
+        mine = sole == t
+        unique[t] = (mine & first).sum(), (mine & first & relevant).sum()
+        part = partial.means(~mine) if mine.any() else full
+        members = number == t
+        without[members] = part[members]
+        ranks_without[members] = _ranks(part * partial.upwards)[members]
+    ranks = _ranks(full * partial.upwards)
+    rows, tau, tau_ap, bias = [], {}, {}, {}
+    for m, measure in enumerate(partial.measures):
+        for r, run in enumerate(partial.runs):
+            place = int(ranks[r, m]), int(ranks_without[r, m])
+            counts = [int(n) for n in unique[number[r]]]
+            rows.append(
+                Left(run, team_of[run], measure, float(full[r, m]), float(without[r, m]), *place, counts[0], counts[1])
+            )
+        up = partial.upwards[m]
+        tau[measure] = tau_b(up * full[:, m], up * without[:, m])
+        tau_ap[measure] = tau_ap_a(up * full[:, m], up * without[:, m])
+        bias[measure] = _mean_by_team(full[:, m] - without[:, m], number)
+    lower = tuple(name for name, measure in partial.measures.items() if measure.lower_is_better)
+    return Reuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, lower)
+
+
+def _sole_team(qrels: Qrels, rankings: Rankings, team: npt.NDArray[Any]) -> Ints:
+    """For each judgment the only team that returned its document within the depth; -1 where none or several did."""
+    sole = np.full(len(qrels), -1, np.int32)
+    documents = qrels.documents.text()
+    rows: dict[str, list[int]] = {}
+    for row, topic in enumerate(qrels.topic.tolist()):
+        rows.setdefault(qrels.topics[topic], []).append(row)
+    for topic, mine in rows.items():
+        if topic not in rankings.candidates:
+            continue
+        candidates = rankings[topic]
+        low = np.full(len(candidates), np.iinfo(np.int32).max)
+        high = np.full(len(candidates), -1)
+        np.minimum.at(low, candidates.document, team[candidates.run])
+        np.maximum.at(high, candidates.document, team[candidates.run])
+        for row in mine:
+            number = candidates.number.get(documents[row])
+            if number is not None and low[number] == high[number]:
+                sole[row] = low[number]
+    return sole
+
+
+def _ranks(scores: Floats) -> npt.NDArray[np.int64]:
+    """1 + how many runs are better, by each measure."""
+    ranks: npt.NDArray[np.int64] = 1 + (scores[None, :, :] > scores[:, None, :]).sum(axis=1)
+    return ranks
+
+
+def _mean_by_team(drops: Floats, team: npt.NDArray[Any]) -> tuple[float, float]:
+    """The mean over teams of their runs' mean drop, and its standard error."""
+    each = np.array([drops[team == t].mean() for t in np.unique(team)])
+    error = float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("nan")
+    return float(each.mean()), error

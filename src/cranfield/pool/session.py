@@ -1,0 +1,205 @@
+"""A judging session: what to judge next, given the labels so far.
+
+The state is the labels. A session that is resumed asks its pickers again and answers them from the labels it finds, so
+that it goes on where it stopped, with nothing kept beside the file of labels and the seed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.formats.judgments import Judgment, latest
+from cranfield.formats.pools import Item
+from cranfield.kernels import encode
+from cranfield.pool.strategy import Picker, strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cranfield.pool.rankings import Candidates, Rankings
+    from cranfield.pool.strategy import Strategy
+
+__all__ = ["Session"]
+
+Labels = dict[str, dict[str, float]]
+
+
+class Session:
+    """Hands out documents to judge, one strategy over all topics.
+
+    >>> from cranfield import Run
+    >>> from cranfield.pool.rankings import rankings
+    >>> session = Session(rankings([Run({"q": {"a": 3, "b": 2}}, "one"), Run({"q": {"c": 9}}, "two")]), "depth")
+    >>> [item.document for item in session.take(2)]
+    ['a', 'c']
+    >>> session.judge("q", "a", 1)
+    >>> session.judged, session.relevant, session.left
+    (1, 1, 1)
+    """
+
+    def __init__(
+        self,
+        rankings: Rankings,
+        strategy_: str | Strategy = "move-to-front",
+        *,
+        seed: int = 0,
+        rel: float = 1,
+        judged: Mapping[str, Mapping[str, float]] | None = None,
+        labels: Iterable[Judgment] = (),
+        budget: int | None = None,
+        tiers: Sequence[int] | None = None,
+        texts: Any = None,
+    ) -> None:
+        self.rankings = rankings
+        self.strategy = strategy(strategy_)
+        self.seed = seed
+        self.rel = rel
+        self.labels: Labels = latest(labels)
+        self.budget = budget
+        before = judged or {}
+        self._handed: dict[str, int] = dict.fromkeys(rankings.topics, 0)
+        self._waiting: dict[str, list[int]] = {topic: [] for topic in rankings.topics}
+        self._out: dict[str, set[int]] = {topic: set() for topic in rankings.topics}  # with an assessor, no label yet
+        self._pickers: dict[str, Picker] = {}
+        for topic, candidates in rankings.candidates.items():
+            rng = np.random.default_rng([seed, zlib.crc32(encode(topic))])
+            picker = start(self.strategy, candidates, rng, tiers, texts)
+            self._pickers[topic] = picker
+            self._prepare(picker, before.get(topic, {}), self.labels.get(topic, {}))
+
+    def _prepare(self, picker: Picker, before: Mapping[str, float], labels: Mapping[str, float]) -> None:
+        """Tell a picker what is known: labels from before at once, the session's own as it asks for them."""
+        candidates = picker.candidates
+        for document, grade in before.items():
+            if grade >= 0 and document in candidates.number and document not in labels:
+                picker.know(candidates.number[document], grade >= self.rel)
+        told: set[int] = set()
+        while len(told) < len(labels):
+            number = picker.pick()
+            if number is None:
+                break
+            known = labels.get(candidates.documents[number])
+            if known is None:
+                self._waiting[candidates.topic].append(number)
+                break
+            picker.tell(number, known >= self.rel)
+            told.add(number)
+        for document, grade in labels.items():  # what came in another order, or from elsewhere
+            found = candidates.number.get(document)
+            if found is not None and found not in told:
+                picker.know(found, grade >= self.rel)
+                if found in self._waiting[candidates.topic]:
+                    self._waiting[candidates.topic].remove(found)
+
+    @property
+    def judged(self) -> int:
+        """How many labels the session has."""
+        return sum(map(len, self.labels.values()))
+
+    @property
+    def relevant(self) -> int:
+        """How many of them say relevant."""
+        return sum(grade >= self.rel for grades in self.labels.values() for grade in grades.values())
+
+    @property
+    def left(self) -> int:
+        """How many documents can still be handed out; those handed out and not yet judged do not count."""
+        rest = sum(picker.rest for picker in self._pickers.values()) + sum(map(len, self._waiting.values()))
+        return rest if self.budget is None else min(rest, self._allowance())
+
+    def _allowance(self) -> int:
+        """What the budget still allows."""
+        assert self.budget is not None
+        return max(0, self.budget - self.judged - self.outstanding)
+
+    @property
+    def outstanding(self) -> int:
+        """How many documents have been handed out and wait for their label."""
+        return sum(map(len, self._out.values()))
+
+    def next(self, topic: str | None = None) -> Item | None:
+        """The next document to judge, of one topic or of the topic that has had the fewest; None when done."""
+        topics = [topic] if topic is not None else sorted(self._handed, key=self._handed.__getitem__)
+        for name in topics:
+            items = self.take(1, name)
+            if items:
+                return items[0]
+        return None
+
+    def take(self, n: int, topic: str | None = None) -> list[Item]:
+        """Up to n documents at once, without waiting for labels in between."""
+        if topic is None:
+            items: list[Item] = []
+            while len(items) < n and (item := self.next()) is not None:
+                items.append(item)
+            return items
+        candidates = self.rankings[topic]
+        n = n if self.budget is None else min(n, self._allowance())
+        waiting = self._waiting[topic][:n]
+        del self._waiting[topic][:n]
+        numbers = waiting + self._pickers[topic].pick_many(n - len(waiting))
+        documents, ranks, runs = candidates.documents, candidates.best_ranks, candidates.contributors
+        first = self._handed[topic] + 1
+        items = [Item(topic, documents[i], ranks[i], runs[i], nth) for nth, i in enumerate(numbers, first)]
+        self._handed[topic] += len(items)
+        self._out[topic].update(numbers)
+        return items
+
+    def judge(self, topic: str, document: str, grade: float) -> None:
+        """Bring back a label. It need not be of a document that was handed out, but of a candidate."""
+        candidates = self.rankings[topic]
+        number = candidates.number.get(document)
+        if number is None:
+            raise DataError(f"topic {topic!r}: no run returned {document!r} within its depth")
+        self._out[topic].discard(number)
+        again = document in self.labels.get(topic, {})
+        self.labels.setdefault(topic, {})[document] = grade
+        picker = self._pickers[topic]
+        if number in self._waiting[topic]:
+            self._waiting[topic].remove(number)
+        if not again:  # a label that changes does not unsay the first
+            picker.know(number, grade >= self.rel)
+
+
+def start(
+    chosen: Strategy, candidates: Candidates, rng: np.random.Generator, tiers: Sequence[int] | None, texts: Any
+) -> Picker:
+    """A picker for a topic; with tiers (one a run, 1 first) what a lower tier returned comes before all else."""
+    if tiers is None or len(set(tiers)) < 2:
+        return chosen.start(candidates, rng, texts)
+    return Tiered(chosen, candidates, rng, tiers, texts)
+
+
+class Tiered(Picker):
+    """One picker for each tier of runs, the next when the one before has named all its documents."""
+
+    def __init__(
+        self, chosen: Strategy, candidates: Candidates, rng: np.random.Generator, tiers: Sequence[int], texts: Any
+    ) -> None:
+        super().__init__(candidates)
+        best = np.full(len(candidates), np.iinfo(np.int64).max)
+        np.minimum.at(best, candidates.document, np.asarray(tiers, np.int64)[candidates.run])
+        self.parts: list[tuple[np.ndarray[Any, Any], Picker]] = []
+        for tier in np.unique(best).tolist():
+            mask = best == tier
+            self.parts.append((np.flatnonzero(mask), chosen.start(candidates.keep(mask), rng, texts)))
+        self.part_of = np.searchsorted(np.unique(best), best)
+        self.place = np.zeros(len(candidates), np.int64)
+        for numbers, _ in self.parts:
+            self.place[numbers] = np.arange(len(numbers))
+
+    def choose(self) -> int:
+        for numbers, picker in self.parts:
+            for number in np.flatnonzero(self.picked[numbers] & ~picker.picked).tolist():
+                picker.mark(number)
+            found = picker.pick()
+            if found is not None:
+                return int(numbers[found])
+        raise AssertionError("a document is left")
+
+    def tell(self, document: int, relevant: bool) -> None:
+        self.parts[int(self.part_of[document])][1].tell(int(self.place[document]), relevant)

@@ -1,0 +1,288 @@
+"""When to stop judging: how many relevant documents are still unfound, and what going on would cost.
+
+Two ways to know. A sample with known probabilities estimates the total whatever the order of judging. The order itself
+tells something too: where a strategy brings up relevant documents first, the rate at which they turn up falls as a
+power of the effort (a Poisson process, as in reliability growth), and what lies below the curve to come is what is
+left. The interval of the second holds as far as the curve goes on as it went.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import ConventionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from cranfield.formats.judgments import Judgment
+    from cranfield.formats.pools import Item
+
+__all__ = ["Stopping", "effort_for", "from_chances", "from_curve", "from_sample", "knee", "ncg", "stopping", "wss"]
+
+EARLY = 10  # labels before which nothing is said
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """What is known of one topic: labels so far, the relevant documents still unfound, and whether to stop."""
+
+    topic: str
+    size: int  # documents in the pool
+    judged: int
+    relevant: int
+    unfound: float
+    low: float
+    high: float
+    method: str  # "sample", "curve", or "complete"
+    stop: bool
+    reason: str
+
+    @property
+    def recall(self) -> float:
+        """The share found, by the estimate."""
+        total = self.relevant + self.unfound
+        return self.relevant / total if total else 1.0
+
+    @property
+    def recall_low(self) -> float:
+        """The share found if as many are unfound as the interval allows."""
+        total = self.relevant + self.high
+        return self.relevant / total if total else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "recall": self.recall, "recall_low": self.recall_low}
+
+
+def stopping(
+    labels: Iterable[Judgment],
+    pool: Iterable[Item],
+    *,
+    target: float = 0.95,
+    rel: float = 1,
+    level: float = 0.95,
+) -> list[Stopping]:
+    """For each topic of a pool, whether the labels so far (in the order in which they were made) reach a recall.
+
+    A topic whose pool was sampled is estimated from the probabilities, another from the curve of its labels.
+    """
+    if not 0 < target <= 1 or not 0 < level < 1:
+        raise ConventionError(f"target and level must lie between 0 and 1, got {target} and {level}")
+    made: dict[str, dict[str, float]] = {}
+    for label in labels:
+        made.setdefault(label.topic, {})[label.document] = label.grade
+    items: dict[str, list[Item]] = {}
+    for item in pool:
+        items.setdefault(item.topic, []).append(item)
+    return [_topic(topic, part, made.get(topic, {}), target, rel, level) for topic, part in items.items()]
+
+
+def _topic(
+    topic: str, items: list[Item], labels: Mapping[str, float], target: float, rel: float, level: float
+) -> Stopping:
+    inside = {item.document: item for item in items}
+    flags = np.array([grade >= rel for document, grade in labels.items() if document in inside], bool)
+    judged, relevant = len(flags), int(flags.sum())
+    facts = topic, len(items), judged, relevant
+    if judged >= len(items):
+        return Stopping(*facts, 0.0, 0.0, 0.0, "complete", True, "every document of the pool is judged")
+    if any(item.priority == 0 for item in items):
+        unfound, low, high = from_sample(items, labels, rel, level)
+        method = "sample"
+    elif judged < EARLY:
+        rest = float(len(items) - judged)
+        return Stopping(*facts, rest, 0.0, rest, "curve", False, f"fewer than {EARLY} labels say nothing yet")
+    else:
+        unfound, low, high = from_curve(flags, len(items), level)
+        method = "curve"
+    likely = relevant / (relevant + high) if relevant + high > 0 else 1.0
+    if likely >= target:
+        return Stopping(*facts, unfound, low, high, method, True, f"{likely:.0%} found even at the upper bound")
+    if method == "curve" and knee(flags):
+        return Stopping(*facts, unfound, low, high, method, True, "the curve of finds has a knee behind it")
+    return Stopping(*facts, unfound, low, high, method, False, f"at the upper bound only {likely:.0%} are found")
+
+
+# estimates
+
+
+def from_sample(
+    items: Sequence[Item], labels: Mapping[str, float], rel: float = 1, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Unfound relevant documents and their interval, from what was drawn of each stratum.
+
+    The share of each stratum gets a Wilson interval with the correction for a finite pool; the strata are added up by
+    the method of variance estimates recovery (Zou & Donner 2008). Without strata each document has a probability of
+    its own, and `from_chances` says what is left.
+    """
+    from scipy.stats import norm  # type: ignore[import-untyped, unused-ignore]
+
+    if any(not item.stratum for item in items):
+        return from_chances(items, labels, rel, level)
+    z = float(norm.ppf(0.5 + level / 2))
+    groups: dict[tuple[str, float], list[Item]] = {}
+    for item in items:
+        groups.setdefault((item.stratum, item.probability), []).append(item)
+    total = found = 0.0
+    below = above = 0.0
+    for members in groups.values():
+        known = [labels[item.document] >= rel for item in members if item.document in labels]
+        size, n, hits = len(members), len(known), sum(known)
+        found += hits
+        if n == size:
+            total += hits
+            continue
+        share, low, high = _wilson(hits, n, size, z)
+        total += size * share
+        below += (size * (share - low)) ** 2
+        above += (size * (high - share)) ** 2
+    unfound = max(0.0, total - found)
+    return unfound, max(0.0, total - below**0.5 - found), max(unfound, total + above**0.5 - found)
+
+
+def from_chances(
+    items: Sequence[Item], labels: Mapping[str, float], rel: float = 1, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Unfound relevant documents and their interval, from documents drawn with unequal probabilities.
+
+    A relevant document drawn with probability p stands for 1/p - 1 that were not (Horvitz & Thompson 1952). The interval
+    is that of a weighted sum of Poisson counts (Fay & Feuer 1997), which leans to the safe side.
+    """
+    from scipy.stats import chi2  # type: ignore[import-untyped, unused-ignore]
+
+    drawn = [item for item in items if item.priority > 0]
+    known = [item for item in drawn if item.document in labels]
+    rest = float(sum(item.document not in labels for item in items))
+    if not known:
+        return rest / 2, 0.0, rest
+    done = len(known) / len(drawn)  # the sample is laid out in random order: so far it is a sample of the sample
+    weight = np.array([1 / (item.probability * done) - 1 for item in known if labels[item.document] >= rel])
+    most = max(1 / (item.probability * done) - 1 for item in items)
+    total, spread = float(weight.sum()), float((weight**2).sum())
+    tail = (1 - level) / 2
+    low = spread / (2 * total) * float(chi2.ppf(tail, 2 * total**2 / spread)) if spread else 0.0
+    if most <= 0:  # all were drawn for certain
+        return 0.0, 0.0, 0.0
+    above, wider = total + most, spread + most**2
+    high = wider / (2 * above) * float(chi2.ppf(1 - tail, 2 * above**2 / wider))
+    unfound = min(rest, total)
+    return unfound, min(low, unfound), min(rest, max(high, unfound))
+
+
+def _wilson(hits: int, n: int, size: int, z: float) -> tuple[float, float, float]:
+    if n == 0:
+        return 0.5, 0.0, 1.0
+    share = hits / n
+    spread = z * z * (size - n) / max(1, size - 1) / n  # nothing is uncertain once all are drawn
+    middle = (share + spread / 2) / (1 + spread)
+    half = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return share, max(0.0, middle - half), min(1.0, middle + half)
+
+
+def from_curve(relevant: npt.NDArray[np.bool_], size: int, level: float = 0.95) -> tuple[float, float, float]:
+    """Unfound relevant documents and their interval, from the places of the relevant ones in the order of judging.
+
+    With finds at efforts t₁ … tₙ of T, the rate falls as tᵇ⁻¹ with b = n / Σ log(T / t), so that after `size`
+    documents n (size / T)ᵇ would have been found (Crow 1974). The interval takes in what is not known of b, and chance.
+    """
+    from scipy.stats import chi2, poisson  # type: ignore[import-untyped, unused-ignore]
+
+    places = np.flatnonzero(relevant) + 0.5
+    n, judged = len(places), len(relevant)
+    rest = size - judged
+    if n == 0:
+        high = min(float(rest), -np.log((1 - level) / 2) * rest / judged)  # none in so many: the rule of three
+        return 0.0, 0.0, high
+    steepness = n / float(np.log(judged / places).sum())
+    spread = chi2.ppf([(1 - level) / 2, (1 + level) / 2], 2 * n) / (2 * n)
+
+    def coming(b: float) -> float:
+        return float(min(rest, n * ((size / judged) ** min(b, 1.0) - 1)))  # never faster than at random
+
+    middle, slow, fast = (coming(steepness * factor) for factor in (1.0, *spread.tolist()))
+    low = float(poisson.ppf((1 - level) / 2, slow)) if slow > 0 else 0.0
+    high = float(poisson.ppf((1 + level) / 2, fast)) if fast > 0 else 0.0
+    return middle, min(low, middle), min(float(rest), max(high, middle))
+
+
+def knee(relevant: npt.NDArray[np.bool_]) -> bool:
+    """Whether the curve of finds bends so sharply that going on is idle (the knee method of Cormack & Grossman 2016).
+
+    The slope up to the knee must be 156 - min(found, 150) times the slope after it, and as many judged after as before.
+    """
+    found = np.cumsum(relevant)
+    n = len(found)
+    if n < 2 or not found[-1]:
+        return False
+    x = np.arange(1, n + 1)
+    distance = found - found[-1] * x / n  # how far the curve stands above the line to its end
+    place = int(np.argmax(distance)) + 1
+    if place * 2 > n:
+        return False
+    before = found[place - 1] / place
+    after = (1 + found[-1] - found[place - 1]) / (n - place)
+    return bool(before / after >= 156 - min(int(found[-1]), 150))
+
+
+# effort
+
+
+def effort_for(relevant: npt.NDArray[np.bool_], recall: float) -> int:
+    """How many documents must be judged in this order to find that share of the relevant ones; 0 where there is none.
+
+    >>> effort_for(np.array([True, False, True, False]), 0.95)
+    3
+    """
+    found = np.cumsum(relevant)
+    if not len(found) or not found[-1]:
+        return 0
+    return int(np.searchsorted(found, np.ceil(recall * found[-1] - 1e-9))) + 1
+
+
+def wss(relevant: npt.NDArray[np.bool_], recall: float = 0.95) -> float:
+    """Work saved over sampling: the share that need not be judged at that recall, less what chance would save.
+
+    >>> wss(np.array([True] + [False] * 9), 0.95)
+    0.85
+    """
+    n = len(relevant)
+    return round((n - effort_for(relevant, recall)) / n - (1 - recall), 12) if n else 0.0
+
+
+def ncg(relevant: npt.NDArray[np.bool_], effort: int) -> float:
+    """Normalised cumulative gain: relevant documents found with that effort, over the most that it could have found.
+
+    >>> ncg(np.array([True, False, True, True]), 2)
+    0.5
+    """
+    most = min(effort, int(relevant.sum()))
+    return float(relevant[:effort].sum()) / most if most else 0.0
+
+
+def table(found: Sequence[Stopping], seconds: float | None = None, price: float | None = None) -> str:
+    """A row a topic, and a sentence."""
+    from cranfield.columns import aligned
+
+    rows = [
+        ["topic", "pool", "judged", "relevant", "unfound", "low", "high", "recall", "at least", "by", "stop", "why"]
+    ]
+    for each in found:
+        counts = each.size, each.judged, each.relevant
+        estimates = f"{each.unfound:.1f}", f"{each.low:.1f}", f"{each.high:.1f}"
+        shares = f"{each.recall:.3f}", f"{each.recall_low:.3f}"
+        answer = "yes" if each.stop else "no"
+        rows.append([each.topic, *map(str, counts), *estimates, *shares, each.method, answer, each.reason])
+    open_ = [each for each in found if not each.stop]
+    judged, left = sum(each.judged for each in found), sum(each.size - each.judged for each in open_)
+    said = f"{len(found) - len(open_)} of {len(found)} topics can stop; {judged:,} judged, up to {left:,} to go"
+    if seconds is not None:
+        said += f"; {judged * seconds / 3600:,.1f} hours spent, up to {left * seconds / 3600:,.1f} to come"
+    if price is not None:
+        said += f"; {judged * price:,.2f} spent, up to {left * price:,.2f} to come"
+    return "\n".join([*aligned(rows, 1), "", said])

@@ -1,0 +1,182 @@
+"""What a pooling strategy is: the order in which the candidates of a topic are put before an assessor.
+
+A strategy makes one `Picker` a topic. `pick` names the next document, `tell` brings back its label. Strategies that
+do not adapt ignore labels. A picker never names a document twice, names every candidate in the end (a sample: every
+one drawn), and with the same seed and the same labels names them in the same order: that is what makes a judging
+session resumable.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cranfield.errors import ConventionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from cranfield.kernels.table import Floats
+    from cranfield.pool.rankings import Candidates
+
+__all__ = ["STRATEGIES", "InOrder", "Picker", "Strategy", "strategy"]
+
+STRATEGIES: dict[str, type[Strategy]] = {}
+LATER = ("adaptive", "effect", "fixed", "learn", "sample")  # the files of this room that hold strategies
+
+
+class Picker(ABC):
+    """Names the documents of one topic in the order in which to judge them."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self.candidates = candidates
+        self.picked = np.zeros(len(candidates), bool)
+        self.rest = len(candidates)  # documents not picked yet
+
+    def pick(self) -> int | None:
+        """The number of the next document, None when all have been named. Labels may still be outstanding."""
+        if not self.rest:
+            return None
+        document = self.choose()
+        self.mark(document)
+        return document
+
+    def pick_many(self, n: int) -> list[int]:
+        """The next n documents, or all that are left, without labels in between."""
+        answer: list[int] = []
+        while len(answer) < n and (document := self.pick()) is not None:
+            answer.append(document)
+        return answer
+
+    def mark(self, document: int) -> None:
+        """Note that a document need not be named any more."""
+        if not self.picked[document]:
+            self.picked[document] = True
+            self.rest -= 1
+
+    @abstractmethod
+    def choose(self) -> int:
+        """One of the documents that have not been picked; there is one."""
+
+    def tell(self, document: int, relevant: bool) -> None:  # noqa: B027
+        """Learn a label; strategies that do not adapt do nothing."""
+
+    def know(self, document: int, relevant: bool) -> None:
+        """Learn a label that was there before: the document need not be judged again."""
+        self.mark(document)
+        self.tell(document, relevant)
+
+
+class InOrder(Picker):
+    """Names documents in an order fixed beforehand."""
+
+    def __init__(self, candidates: Candidates, order: npt.NDArray[Any]) -> None:
+        super().__init__(candidates)
+        self._order: list[int] = order.tolist()
+        self._place = 0
+
+    def choose(self) -> int:
+        """The next in the order."""
+        self._skip()
+        return self._order[self._place]
+
+    def _skip(self) -> None:
+        while self.picked[self._order[self._place]]:
+            self._place += 1
+
+    def pick_many(self, n: int) -> list[int]:
+        """The next n in the order, at once."""
+        rest = np.array(self._order[self._place :], np.int64)
+        chosen = rest[~self.picked[rest]][:n]
+        self.picked[chosen] = True
+        self.rest -= len(chosen)
+        answer: list[int] = chosen.tolist()
+        return answer
+
+
+class Strategy(ABC):
+    """One way to choose what to judge next. Its docstring says what it does and when to use it."""
+
+    name: ClassVar[str]
+    reference: ClassVar[str] = ""
+    adaptive: ClassVar[bool] = False  # whether labels change what comes next
+    reads: ClassVar[bool] = False  # whether it needs the documents' texts
+    samples: ClassVar[bool] = False  # whether it draws a sample and leaves the rest out
+    options: ClassVar[Mapping[str, tuple[type, Any, str]]] = {}  # name → (type, default, what it is)
+
+    def __init__(self, **given: Any) -> None:
+        unknown = sorted(set(given) - set(self.options))
+        if unknown:
+            known = ", ".join(self.options) or "none"
+            raise ConventionError(f"{self.name}: no option {unknown[0]!r}; there are: {known}")
+        for name, (kind, default, _) in self.options.items():
+            value = given.get(name, default)
+            try:
+                setattr(self, name, value if value is None else kind(value))
+            except (TypeError, ValueError):
+                raise ConventionError(f"{self.name}: {name} must be {kind.__name__}, got {value!r}") from None
+        self.check()
+
+    def check(self) -> None:  # noqa: B027
+        """Refuse options out of range."""
+
+    def within(self, name: str, low: float, high: float) -> None:
+        """Refuse an option outside an interval."""
+        value = getattr(self, name)
+        if not low <= value <= high:
+            raise ConventionError(f"{self.name}: {name} must be between {low:g} and {high:g}, got {value!r}")
+
+    @abstractmethod
+    def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
+        """A picker for one topic. `texts` are what strategies that read are given."""
+
+    def chances(self, candidates: Candidates, n: int) -> Floats:
+        """How likely each document was to be among the first n: 1 unless the strategy draws lots."""
+        return np.ones(len(candidates))
+
+    def strata(self, candidates: Candidates) -> list[str] | None:
+        """The stratum from which each document is drawn, where there are strata."""
+        return None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            STRATEGIES[cls.name] = cls
+
+    def __repr__(self) -> str:
+        chosen = {key: getattr(self, key) for key in self.options}
+        changed = [f"{key}={value}" for key, value in chosen.items() if value != self.options[key][1]]
+        return f"{self.name}({','.join(changed)})" if changed else self.name
+
+
+def load_all() -> None:
+    """Have every strategy registered."""
+    import importlib
+
+    for each in LATER:
+        importlib.import_module(f"cranfield.pool.{each}")
+
+
+def strategy(given: str | Strategy) -> Strategy:
+    """A strategy by its name, with options in brackets or behind a colon.
+
+    >>> strategy("rbp(p=0.9)"), strategy("rrf:k=10")
+    (rbp(p=0.9), rrf(k=10.0))
+    """
+    if isinstance(given, Strategy):
+        return given
+    load_all()
+    name, _, rest = given.strip().removesuffix(")").replace("(", ":", 1).partition(":")
+    if name not in STRATEGIES:
+        raise ConventionError(f"no pooling strategy {name!r}; there are {', '.join(sorted(STRATEGIES))}")
+    options: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ConventionError(f"{name}: expected option=value, found {part!r}")
+        options[key.strip()] = value.strip()
+    return STRATEGIES[name](**options)

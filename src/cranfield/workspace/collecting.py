@@ -1,0 +1,99 @@
+"""Verbs on collections: import, show, check, stats, diff, list."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from cranfield.workspace.files import draw_chart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cranfield.catalogue import Entry
+    from cranfield.check import Finding
+    from cranfield.describe import CollectionDiff, CollectionStats
+    from cranfield.formats.importing import Imported
+
+__all__ = [
+    "collection_check",
+    "collection_diff",
+    "collection_list",
+    "collection_show",
+    "collection_stamp",
+    "collection_stats",
+    "draw_stats",
+    "import_",
+]
+
+
+def import_(
+    source: str,
+    dest: str,
+    *,
+    known: Mapping[str, str | None] | None = None,
+    files: Mapping[str, Sequence[str]] | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    **options: Any,
+) -> Imported:
+    """Make a collection's folder from files in another layout. `options` are those of `import_collection`."""
+    from cranfield.formats.importing import import_collection
+    from cranfield.formats.sources.source import Files
+
+    meta = {key: value for key, value in (known or {}).items() if value is not None}
+    return import_collection(source, dest, meta=meta, files=Files(**(files or {})), progress=progress, **options)
+
+
+def collection_show(collection: str, topic: str | None = None, document: str | None = None) -> dict[str, Any]:
+    """What a collection says of itself, or one of its topics or documents in full."""
+    from cranfield.describe.show import show, show_document, show_topic
+    from cranfield.formats.folder import read_collection
+
+    opened = read_collection(collection)
+    if topic is not None:
+        return show_topic(opened, topic)
+    return show(opened) if document is None else show_document(opened, document)
+
+
+def collection_check(collection: str, progress: Callable[[int, int | None], None] | None = None) -> list[Finding]:
+    """What would ruin experiments with a collection."""
+    from cranfield.check.collection import check_collection
+
+    return check_collection(collection, progress)
+
+
+def collection_stats(collection: str, progress: Callable[[int, int | None], None] | None = None) -> CollectionStats:
+    """What a collection holds, in figures."""
+    from cranfield.describe import stats
+
+    return stats(collection, progress)
+
+
+def draw_stats(stats: CollectionStats, path: str) -> bool:
+    """Draw a collection's distributions if the file's ending is that of a chart, and say whether it was."""
+    from cranfield.report.collection_charts import collection_chart
+
+    return draw_chart(lambda: collection_chart(stats), path)
+
+
+def collection_diff(a: str, b: str, progress: Callable[[int, int | None], None] | None = None) -> CollectionDiff:
+    """How two collections differ."""
+    from cranfield.describe import diff
+
+    return diff(a, b, progress)
+
+
+def collection_list() -> tuple[list[str], list[Entry]]:
+    """The collections that lectures name: the head of their table, and each."""
+    from cranfield.catalogue import CATALOGUE, COUNTS
+
+    return ["name", *COUNTS.values(), "from"], list(CATALOGUE.values())
+
+
+def collection_stamp(collection: str) -> str:
+    """Write a collection's counts and hashes into its collection.toml, and give its path."""
+    from cranfield.formats.folder import META, read_collection, stamp
+
+    opened = read_collection(collection)
+    stamp(opened)
+    return os.path.join(opened.path or collection, META)

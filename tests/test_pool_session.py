@@ -1,0 +1,179 @@
+"""Judging sessions, and the file of labels that is all they keep."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.formats import as_runs
+from cranfield.formats.judgments import Judgment, append_judgments, latest, read_judgments
+from cranfield.pool.make import pool, session
+from cranfield.pool.rankings import rankings
+from cranfield.pool.session import Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUNS = {
+    "one": {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"x": 2.0, "y": 1.0}},
+    "two": {"q1": {"d": 9.0, "a": 8.0, "b": 7.0}},
+}
+TWO = [Judgment("q1", "a", 1.0, "ann", "2026-01-02"), Judgment("q1", "d", 0.0)]
+
+
+def test_a_session_serves_the_topic_that_has_had_the_fewest() -> None:
+    going = session(RUNS, strategy="depth")
+    assert [item.topic for item in going.take(4)] == ["q1", "q2", "q1", "q2"]
+
+
+def test_a_budget_counts_labels_and_what_is_still_out() -> None:
+    going = session(RUNS, strategy="depth", budget=3)
+    first = going.take(2)
+    assert (going.outstanding, going.left) == (2, 1)
+    going.judge(first[0].topic, first[0].document, 1)
+    assert (going.judged, going.outstanding, going.left) == (1, 1, 1)
+    assert going.next() is not None
+    assert going.next() is None
+
+
+def test_a_budget_counts_the_labels_that_were_there() -> None:
+    going = session(RUNS, strategy="depth", budget=3, labels=TWO)
+    assert going.left == 1
+    assert len(going.take(9)) == 1
+
+
+def test_a_document_that_no_run_returned_is_refused() -> None:
+    going = session(RUNS)
+    with pytest.raises(DataError, match="topic 'q1': no run returned 'z' within its depth"):
+        going.judge("q1", "z", 1)
+    with pytest.raises(DataError, match="no run answers topic 'q9'"):
+        going.judge("q9", "a", 1)
+
+
+def test_a_label_of_a_document_not_handed_out_is_taken_and_not_asked_for() -> None:
+    going = session(RUNS, strategy="depth")
+    going.judge("q1", "b", 1)
+    assert (going.judged, going.left) == (1, 5)
+    assert "b" not in [item.document for item in going.take(9)]
+
+
+@pytest.mark.parametrize("name", ["move-to-front", "maxmean", "thompson", "hedge", "effect", "rrf"])
+def test_labels_in_another_order_lose_and_repeat_no_document(name: str) -> None:
+    tops = rankings(as_runs(RUNS), 10)
+    labels = [Judgment("q1", "c", 1.0), Judgment("q1", "d", 0.0), Judgment("q1", "outside", 1.0)]
+    asked = [item.document for item in Session(tops, name, labels=labels).take(9, "q1")]
+    assert sorted(asked) == ["a", "b"]
+
+
+def test_of_two_assessors_the_later_label_stands() -> None:
+    labels = [Judgment("q1", "a", 2.0, "ann"), Judgment("q1", "a", 0.0, "bob")]
+    going = session(RUNS, labels=labels)
+    assert (going.judged, going.relevant) == (1, 0)
+    assert latest(labels) == {"q1": {"a": 0.0}}
+
+
+def test_a_negative_grade_from_before_is_not_a_judgment() -> None:
+    going = session(RUNS, strategy="depth", qrels={"q1": {"a": -1.0, "d": 0.0}})
+    asked = [item.document for item in going.take(9, "q1")]
+    assert "a" in asked
+    assert "d" not in asked
+
+
+def test_a_sample_is_not_drawn_around_what_was_judged_before() -> None:
+    for spoilt in ({"qrels": {"q1": {"a": 1.0}}}, {"priorities": {"one": 1}}):
+        with pytest.raises(ConventionError, match="would spoil the sample"):
+            pool(RUNS, strategy="sample(rate=0.5)", **spoilt)
+    assert len(pool(RUNS, strategy="sample(rate=0.5)", qrels={"q1": {"a": 1.0}}, keep_judged=True)) == 6
+
+
+# the file
+
+
+def test_labels_written_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    odd = Judgment("q ü", b"\xff\"'".decode("utf-8", "surrogateescape"), 0.5, "ann")
+    append_judgments(path, TWO)
+    append_judgments(path, [odd])
+    assert read_judgments(path) == [*TWO, odd]
+    assert json.loads(path.read_bytes().splitlines()[0])["grade"] == 1
+
+
+def test_labels_come_from_qrels_too(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.txt"
+    path.write_text("q1 0 a 2\nq1 0 d 0\n")
+    assert read_judgments(path) == [Judgment("q1", "a", 2.0), Judgment("q1", "d", 0.0)]
+
+
+def test_a_file_is_only_ever_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    append_judgments(path, TWO)
+    before = path.read_bytes()
+    append_judgments(path, [Judgment("q1", "a", 0.0)])
+    assert path.read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20])
+def test_a_line_torn_by_a_crash_is_passed_over_and_cut_off(cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    append_judgments(path, TWO)
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rpartition(b"\n")[2]
+    path.write_bytes(whole[: len(whole) - len(last) - 1 + cut])
+    assert read_judgments(path) == TWO[:1]
+    append_judgments(path, TWO[1:])
+    assert path.read_bytes() == whole
+
+
+def test_a_torn_first_line_is_no_label_yet(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_bytes(b'{"topic": "q1", "docu')
+    assert read_judgments(path) == []
+    append_judgments(path, TWO)
+    assert read_judgments(path) == TWO
+
+
+def test_a_last_line_that_lacks_its_end_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(TWO[0].line())
+    append_judgments(path, TWO[1:])
+    assert read_judgments(path) == TWO
+
+
+def test_labels_are_never_added_to_qrels(tmp_path: Path) -> None:
+    """A file of qrels without a newline at its end would lose its last judgment."""
+    path = tmp_path / "qrels.txt"
+    path.write_text("q1 0 a 2\nq1 0 d 0")
+    with pytest.raises(DataError, match=r"qrels.txt: labels are added to JSON lines"):
+        append_judgments(path, TWO)
+    assert path.read_text() == "q1 0 a 2\nq1 0 d 0"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"topic": "q1", "document": "a"}', "expected a finite number as grade, found None"),
+        ('{"topic": "q1", "document": "a", "grade": NaN}', "expected a finite number as grade"),
+        ('{"topic": "q1", "document": "a", "grade": true}', "expected a finite number as grade"),
+        ('{"topic": "", "document": "a", "grade": 1}', "found topic ''"),
+        ('{"topic": "q1", "grade": 1}', "found document None"),
+        ("[1]", "expected a JSON object"),
+        ('{"topic"', "expected a JSON object"),
+    ],
+)
+def test_a_bad_label_is_named_with_its_line(line: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(TWO[0].line() + "\n" + line + "\n")
+    with pytest.raises(DataError, match=rf"labels.jsonl:2: .*{problem}"):
+        read_judgments(path)
+
+
+def test_a_disk_that_refuses_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be written"):
+        append_judgments(tmp_path / "none" / "labels.jsonl", TWO)
+    if os.path.exists("/dev/full"):
+        with pytest.raises(DataError, match="cannot be written: No space left"):
+            append_judgments("/dev/full", TWO)
