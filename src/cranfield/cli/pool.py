@@ -149,12 +149,14 @@ def make(output: str | None, assessors: str | None, **given: Any) -> None:
     """
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
+    from cranfield.pool.make import uncollected
     from cranfield.workspace import pool_
 
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
-    with progress("runs read") as tell:
-        pool = pool_(assessors=names, progress=tell, **chosen(given))
-    write_bytes(output or "-", pool.lines())
+    with uncollected():
+        with progress("runs read") as tell:
+            pool = pool_(assessors=names, progress=tell, **chosen(given))
+        write_bytes(output or "-", pool.lines())
     session = pool.session
     drawn = sum(item.priority > 0 for item in pool) if session.strategy.samples else len(pool)
     of = f" drawn of {len(pool)}" if drawn < len(pool) else ""

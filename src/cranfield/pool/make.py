@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cranfield.formats.judgments import Judgment
     from cranfield.pool.strategy import Strategy
 
-__all__ = ["Pool", "pool", "session", "tiers_of"]
+__all__ = ["Pool", "pool", "session", "tiers_of", "uncollected"]
 
 ORDERS = ("shuffled", "priority", "document")
 
@@ -152,14 +152,14 @@ def pool(
     going = session(runs, strategy=chosen, seed=seed, **options)
     most = min(n for n in (cap, next, len(going.rankings) + 1) if n is not None)
     order = order or ("priority" if chosen.adaptive else "shuffled")
-    with _uncollected():
+    with uncollected():
         taken = _taken(going, most)
         items = [item for topic, part in taken.items() for item in _ordered(part, order, topic, seed)]
     return Pool(_assigned(items, assessors), going, seed)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Make many small things that all stay: looking for cycles among them takes as long as making them."""
     was = gc.isenabled()
     gc.disable()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Ints, Table
 
 Read = TypeVar("Read")
-READERS = 3  # runs read at the same time: one more than two cores, as each waits for the lock now and then
+READERS = 2  # runs read at the same time; more only wait for the interpreter's lock
 
 __all__ = ["Candidates", "Rankings", "rankings"]
 
