@@ -132,3 +132,23 @@ def test_a_report_shows_what_the_runs_cost(timed, ending):
     assert "median ms" in page
     if ending == "html":
         assert "nDCG@10 against median latency" in page
+
+
+def test_a_latex_report_has_a_table_of_costs_where_they_are_known(tmp_path):
+    import shutil
+
+    from shell import EXAMPLES, cranfield
+
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    folder = tmp_path / "examples"
+    arguments = "report", "qrels.txt", "bm25.run", "dense.run", "-m", "AP", "-o", "report.tex"
+    assert cranfield(*arguments, folder=folder).code == 0
+    assert "tab:costs" not in (folder / "report.tex").read_text()
+    (folder / "bm25.run.stats.json").write_text(
+        '{"version": 1, "run": "bm25", "system": "s", "queries": {"latency_ms": {"median": 1.5}}, '
+        '"memory": {"peak_bytes": 2000000}}'
+    )
+    assert cranfield(*arguments, folder=folder).code == 0
+    text = (folder / "report.tex").read_text()
+    assert text.count(r"\begin{tabular}") == 3
+    assert "run & AP & median ms & peak MB & front" in text

@@ -19,10 +19,40 @@ if TYPE_CHECKING:
     from cranfield.formats.run_stats import RunStats
     from cranfield.scores import Scores
 
-__all__ = ["COLUMNS", "LATENCIES", "Cost", "Efficiency", "beside", "efficiency", "pareto_front", "stats_beside"]
+__all__ = [
+    "COLUMNS",
+    "LATENCIES",
+    "Cost",
+    "Efficiency",
+    "beside",
+    "efficiency",
+    "pareto_front",
+    "shown",
+    "stats_beside",
+]
 
 LATENCIES = ("mean", "median", "p95", "p99")
-COLUMNS = ("median ms", "p95 ms", "p99 ms", "queries/s", "index s", "index MB", "cost/1000")
+COLUMNS = (
+    "mean ms",
+    "median ms",
+    "p95 ms",
+    "p99 ms",
+    "queries/s",
+    "index s",
+    "docs/s",
+    "index MB",
+    "peak MB",
+    "cost/1000",
+)
+
+
+def shown(value: float) -> str:
+    """A measured number for people: four digits, or whole thousands.
+
+    >>> shown(0.34444), shown(14483.2)
+    ('0.3444', '14,483')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 @dataclass(frozen=True)
@@ -40,14 +70,17 @@ class Cost:
         stats = self.stats
         if stats is None:
             return dict.fromkeys(COLUMNS)
-        size = stats.index.get("bytes")
+        size, peak = stats.index.get("bytes"), stats.memory.get("peak_bytes")
         return {
+            "mean ms": stats.latency("mean"),
             "median ms": stats.latency("median"),
             "p95 ms": stats.latency("p95"),
             "p99 ms": stats.latency("p99"),
             "queries/s": stats.throughput,
             "index s": stats.index.get("seconds"),
+            "docs/s": stats.index.get("documents_per_second"),
             "index MB": None if size is None else size / 1e6,
+            "peak MB": None if peak is None else peak / 1e6,
             "cost/1000": stats.cost_per_thousand,
         }
 
@@ -95,8 +128,8 @@ class Efficiency:
         rows = [["run", self.measure, *names, "front"]]
         for row in self.rows:
             cells = row.cells()
-            shown = ["" if cells[name] is None else f"{cells[name]:.4g}" for name in names]
-            rows.append([row.run, f"{row.score:.{digits}f}", *shown, "*" if row.on_front else ""])
+            measured = ["" if (value := cells[name]) is None else shown(value) for name in names]
+            rows.append([row.run, f"{row.score:.{digits}f}", *measured, "*" if row.on_front else ""])
         return rows
 
     def to_dict(self) -> dict[str, Any]:

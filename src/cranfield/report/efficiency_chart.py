@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cranfield.compare.efficiency import shown
 from cranfield.report.charts import GREY, scatter_chart
 from cranfield.report.tables import Cell, Table, number
 
@@ -19,7 +20,7 @@ def cost_table(found: Efficiency, digits: int = 4) -> Table:
     rows = []
     for row in found.rows:
         cells = row.cells()
-        measured = [Cell("–") if cells[name] is None else Cell(f"{cells[name]:.4g}", cells[name]) for name in names]
+        measured = [Cell("–") if (value := cells[name]) is None else Cell(shown(value), value) for name in names]
         front = Cell("on it" if row.on_front else "", float(row.on_front))
         rows.append([Cell(row.run), Cell(number(row.score, digits), row.score), *measured, front])
     caption = f"{found.measure} and what the runs cost"

@@ -1,7 +1,8 @@
 """The report as LaTeX tables for a paper: booktabs, the best in bold, raised letters for significance.
 
-The file is a fragment for `\\input`: two tables, with a comment on top that says what it needs and how it was made. It
-compiles with any LaTeX engine; letters outside ASCII other than the few written as commands need a Unicode-aware one.
+The file is a fragment for `\\input`: two tables, or three where it is known what the runs cost, with a comment on top
+that says what it needs and how it was made. It compiles with any LaTeX engine; letters
+outside ASCII other than the few written as commands need a Unicode-aware one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cranfield.report.efficiency_chart import cost_table
 from cranfield.report.tables import Cell, Table, comparison_table, leaderboard_table
 
 if TYPE_CHECKING:
@@ -50,7 +52,11 @@ def latex(report: Report) -> str:
     if report.command:
         lines.append(f"% {_comment(report.command)}")
     lines += [f"% {file.sha256}  {_comment(file.path)}" for file in report.inputs]
-    return "\n".join([*lines, "", _floating(board, "tab:runs"), "", _pairs(pairs), ""])
+    tables = [_floating(board, "tab:runs"), _pairs(pairs)]
+    costs = report.comparison.efficiency
+    if costs is not None:
+        tables.append(_floating(cost_table(costs, report.digits), "tab:costs"))
+    return "\n\n".join(["\n".join(lines), *tables]) + "\n"
 
 
 LONG = 40  # rows that fit on a page
@@ -62,7 +68,7 @@ def _floating(table: Table, label: str) -> str:
             r"\begin{table}",
             r"\centering",
             r"\small",
-            rf"\caption{{{escaped(table.caption)}. {' '.join(escaped(note) for note in table.notes)}}}",
+            rf"\caption{{{' '.join([escaped(table.caption) + '.', *map(escaped, table.notes)])}}}",
             rf"\label{{{label}}}",
             rf"\begin{{tabular}}{{{_columns(table)}}}",
             r"\toprule",
