@@ -128,7 +128,9 @@ def regression(
     from scipy.optimize import minimize  # type: ignore[import-untyped, unused-ignore]
 
     sign = 2 * answers - 1
-    share = np.where(answers > 0, 0.5 / max(1, (answers > 0).sum()), 0.5 / max(1, (answers == 0).sum()))
+    ones = int((answers > 0).sum())
+    zeros = len(answers) - ones
+    share = np.where(answers > 0, 0.5 / max(1, ones), 0.5 / max(1, zeros))
     weight = share * len(answers)
 
     def loss(weights: Floats) -> tuple[float, Floats]:

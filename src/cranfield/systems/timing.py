@@ -35,7 +35,7 @@ def latency(seconds: Sequence[float]) -> dict[str, float] | None:
     return {name: round(value, 4) for name, value in found.items()}
 
 
-def histogram(seconds: Sequence[float]) -> dict[str, list[float]] | None:
+def histogram(seconds: Sequence[float]) -> dict[str, list[Any]] | None:
     """How many answers took how long: edges in milliseconds, five bars for each power of ten, and a count a bar.
 
     >>> histogram([0.001, 0.0012, 0.009])
