@@ -88,9 +88,14 @@ def test_the_verdict_follows_the_drops(drops: list[float], moved: bool, words: s
     assert verdict(drops, moved).startswith(words)
 
 
-def test_a_measure_whose_lower_values_are_better_is_read_the_other_way() -> None:
-    found = reuse(QRELS, RUNS, "RR AP", depth=DEPTH)
-    assert found.lower_is_better == ()
+def test_a_measure_whose_lower_values_are_better_is_ranked_the_other_way() -> None:
+    found = reuse(QRELS, RUNS, "MissRate AP", depth=DEPTH)
+    assert found.lower_is_better == ("MissRate",)
+    rows = found.of("MissRate")
+    assert [row.score for row in rows] == sorted(row.score for row in rows)
+    assert rows[0].score < rows[-1].score
+    assert found.worst("MissRate").relative == min(row.relative for row in rows)  # the rate that rises most
+    assert found.worst("AP").relative == max(row.relative for row in found.of("AP"))
     assert json.loads(json.dumps(found.to_dict()))["measures"]["AP"]["largest_drop"] == found.worst("AP").run
 
 
