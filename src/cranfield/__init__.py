@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from cranfield.collection import Collection, Document, Extras, Qrels, Topic
     from cranfield.compare import Comparison, compare
     from cranfield.compare.design import design
-    from cranfield.compare.gate import Gate, gate
+    from cranfield.compare.gate import gate
     from cranfield.compare.leaderboard import Leaderboard, leaderboard
     from cranfield.compare.stability import stability
+    from cranfield.compare.verdict import Gate
     from cranfield.conventions import PRESETS, Conventions
-    from cranfield.correlate import correlate, rbo
+    from cranfield.correlate import correlate
     from cranfield.curves import curves
     from cranfield.errors import CranfieldError
     from cranfield.evaluate import Evaluator, evaluate
@@ -70,7 +71,7 @@ _HOMES = {
     "explain": "explain",
     "explain_as": "explain",
     "correlate": "correlate",
-    "rbo": "correlate",
+    "rbo": "stats.overlap",
     "reproduce": "reproduce",
     "compare": "compare",
     "Comparison": "compare",
@@ -79,7 +80,7 @@ _HOMES = {
     "stability": "compare.stability",
     "design": "compare.design",
     "gate": "compare.gate",
-    "Gate": "compare.gate",
+    "Gate": "compare.verdict",
     "pool": "pool",
     "Pool": "pool",
     "session": "pool.make",

@@ -14,7 +14,6 @@ from cranfield.columns import listed
 if TYPE_CHECKING:
     from cranfield.conventions import Conventions
 
-__all__ = ["Absent"]
 
 MANY = 5  # more runs than this share a sentence
 ZERO = "scores 0", "score 0"

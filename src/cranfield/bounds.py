@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Places = npt.NDArray[np.intp]
 
-__all__ = ["Bounds", "bounds", "bounds_of"]
 
 EVERY_CASE = 256  # topics with no more cases than this are tried out case by case
 FAMILY = 64  # unjudged documents of a topic up to which every number of relevant ones among them is tried

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CATALOGUE", "COUNTS", "Entry", "recognised"]
 
 COUNTS = {
     "documents": "documents",

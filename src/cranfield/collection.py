@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Floats, Ints
 
-__all__ = ["Collection", "Document", "Extras", "Grade", "Qrels", "Topic"]
-
 
 @dataclass(frozen=True, slots=True)
 class Document:

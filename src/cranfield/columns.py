@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["aligned", "listed", "width"]
-
 GAP = "  "
 
 
@@ -84,3 +82,14 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     """
     shown = ", ".join(repr(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+def folded(text: str, limit: int | None, margin: int = 0) -> str:
+    """A paragraph in lines no wider than the screen, the later ones set in by a margin."""
+    if limit is None or len(text) <= limit:
+        return text
+    import textwrap
+
+    indent = text[: len(text) - len(text.lstrip())]
+    body = textwrap.wrap(text.strip(), max(limit, margin + 20), initial_indent=indent, subsequent_indent=" " * margin)
+    return "\n".join(body)

@@ -17,8 +17,6 @@ from cranfield.kernels import Order
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PRESETS", "Conventions", "conventions"]
-
 
 @dataclass(frozen=True)
 class Conventions:

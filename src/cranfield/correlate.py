@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cranfield.conventions import Conventions
+    from cranfield.kernels import Order
     from cranfield.kernels.table import Floats
-    from cranfield.run import Order, Run
+    from cranfield.run import Run
 
     Progress = Callable[[int, int | None], None]  # (pairs done, pairs in all)
 
-__all__ = ["KINDS", "Correlations", "Pair", "correlate", "rbo"]
 
 UNIONS = ("union", "both")
 UNION_TAUS = ("ktu", "ktu-by-name")

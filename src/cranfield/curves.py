@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
-__all__ = ["KINDS", "Curve", "Curves", "curves", "curves_of"]
 
 KINDS = {
     "pr": ("recall", "precision", "AP", "Precision and recall down the ranks"),

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
 
-__all__ = ["Evaluator", "evaluate"]
-
 
 def evaluate(
     qrels: Any,

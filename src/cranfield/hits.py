@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Ints
     from cranfield.run import Run
 
-__all__ = ["Hits", "Judgments", "Labelled", "Listing", "join", "ratio"]
 
 Mask = npt.NDArray[np.bool_]
 

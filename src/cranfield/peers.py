@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from cranfield.measures import Measure
 
-__all__ = ["PEERS", "Peer", "Rule", "as_peer", "in_order_given"]
 
 HIGHEST = "highest"  # stands for the highest grade of the judgments
 

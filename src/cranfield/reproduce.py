@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cranfield.run import Run
     from cranfield.scores import Scores
 
-__all__ = ["FIGURES", "Reproduction", "Row", "reproduce"]
 
 FIGURES = {
     "KTU": "Kendall's tau union of the result lists, mean over topics; 1 is the same order",

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["Order", "Run", "Text", "bad_line"]
-
 
 class Text:
     """The bytes of a file of lines, its layout, and the name to use in messages."""

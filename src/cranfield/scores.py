@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
 
-__all__ = ["Absent", "Scores"]
 
 COUNTS = ("judged", "retrieved", "missing")
 

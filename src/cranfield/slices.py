@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from cranfield.scores import Scores
 
-__all__ = ["Slices", "categories", "slices"]
 
 IDS = ("topic", "topic_id", "qid", "query_id", "_id", "id")
 TEXTS = ("query", "text", "title")

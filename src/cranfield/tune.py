@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["Fused", "Tuned", "fuse_files", "fuse_trained", "tune"]
 
 WHOLE_GRID = 300  # points up to which all of them are tried
 ROUNDS = 20

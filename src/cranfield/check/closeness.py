@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Collection, Document
 
-__all__ = ["Closeness", "Sample", "words"]
 
 Array = npt.NDArray[Any]
 

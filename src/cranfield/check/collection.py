@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from cranfield.catalogue import Entry
 
-__all__ = ["COLLECTION_CODES", "check_collection"]
 
 FEW, BETTER = 50, 200  # topics, as the lectures have it
 SPARSE, DENSE = 5, 50  # judgments a topic

@@ -23,19 +23,6 @@ from cranfield.kernels import Layout, Strings, Table, decode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = [
-    "CHUNK",
-    "IS_WHITE",
-    "SHOWN",
-    "Array",
-    "File",
-    "Kind",
-    "byte_counts",
-    "bytes_among",
-    "n_of",
-    "show",
-    "unpack",
-]
 
 Kind = Literal["run", "qrels"]
 Array: TypeAlias = npt.NDArray[Any]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CODES", "SEVERITIES", "Code", "Finding", "Severity", "render", "to_dict"]
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from cranfield.check.file import Array, File
 
-__all__ = ["look_at_ids", "look_at_second", "look_for_scattered"]
 
 PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/#"
 IS_ODD = bytes_among(set(range(33, 127)) - set(PLAIN))

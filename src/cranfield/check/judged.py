@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cranfield.check.file import Array, File
     from cranfield.hits import Hits
 
-__all__ = ["judgments", "look_through", "tied"]
 
 DEEP = 1000  # the depth that TREC asks for
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 
-__all__ = ["keys", "spread", "words"]
-
 
 def words(data: Array, at: Array, left: Array) -> Array:
     """Eight bytes from each offset as one number, with those beyond `left` set to 0. `data` needs 8 spare bytes."""

@@ -13,7 +13,6 @@ from cranfield.kernels import decode
 if TYPE_CHECKING:
     from cranfield.check.file import Array, File
 
-__all__ = ["look_at_qrels"]
 
 MANY = 100  # judgments from which on a grade that occurs once is odd
 LARGE = 20  # a grade above this is hardly a grade: 2^20 is a million

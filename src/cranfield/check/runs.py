@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cranfield.check.file import Array, File
     from cranfield.kernels.table import Floats
 
-__all__ = ["compare_depths", "look_at_run"]
 
 DEEP = 1000  # the depth that TREC asks for
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cranfield.check.file import Array, File, Kind
     from cranfield.formats.format import Format, Kinds, Source
 
-__all__ = ["look_at_bytes", "look_at_lines", "recognise"]
 
 IS_CONTROL = bytes_among([*range(9), 11, 12, *range(14, 32), 127])
 INVISIBLE = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli import BAD_DATA, options
-from cranfield.cli.output import as_json, note, put, screen_width
+from cranfield.cli.output import note, put, screen_width
 
 
 @click.group("collection")

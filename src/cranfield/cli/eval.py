@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli import options
-from cranfield.cli.output import as_json, folded, note, put, screen_width, style
+from cranfield.cli.output import note, put, screen_width, style
+from cranfield.columns import folded
 
 if TYPE_CHECKING:
     from cranfield.bounds import Bounds

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli import options
-from cranfield.cli.output import as_json, put, screen_width
+from cranfield.cli.output import put, screen_width
 
 
 @click.command("explain", cls=options.Sectioned)

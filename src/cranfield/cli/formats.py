@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli import options
-from cranfield.cli.output import as_json, folded, put, screen_width
+from cranfield.cli.output import put, screen_width
+from cranfield.columns import folded
 
 
 @click.command("formats")

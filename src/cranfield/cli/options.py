@@ -14,17 +14,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "CONVENTIONS",
-    "Sectioned",
-    "conventions",
-    "measures_or_table",
-    "output",
-    "reading",
-    "runs_or_table",
-    "taken",
-    "without_algebra",
-]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 

@@ -14,8 +14,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["as_json", "folded", "note", "put", "screen_width", "style"]
-
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 
 
@@ -37,18 +35,6 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def as_json(value: object) -> str:
-    """Indented JSON, in plain letters where the text allows it."""
-    import json
-
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, indent=2)
-    return text
-
-
 def style(path: str | None = None) -> Callable[[str, str], str] | None:
     """How to colour what goes to standard output: only on a terminal, and not where NO_COLOR is set."""
     plain = path is not None or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
@@ -64,14 +50,3 @@ def screen_width(path: str | None = None) -> int | None:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
-
-
-def folded(text: str, limit: int | None, margin: int = 0) -> str:
-    """A paragraph in lines no wider than the screen, the later ones set in by a margin."""
-    if limit is None or len(text) <= limit:
-        return text
-    import textwrap
-
-    indent = text[: len(text) - len(text.lstrip())]
-    body = textwrap.wrap(text.strip(), max(limit, margin + 20), initial_indent=indent, subsequent_indent=" " * margin)
-    return "\n".join(body)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli import options
-from cranfield.cli.output import as_json, note, put, screen_width
+from cranfield.cli.output import note, put, screen_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable

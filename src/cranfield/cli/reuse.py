@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli import options
-from cranfield.cli.output import as_json, note, put, screen_width
+from cranfield.cli.output import note, put, screen_width
 from cranfield.cli.pool import chosen, contributing, pairs_of
 
 

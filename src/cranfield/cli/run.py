@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from cranfield.cli.output import as_json, note, put
+from cranfield.answer import as_json
+from cranfield.cli.output import note, put
 
 PARTIAL = 1
 

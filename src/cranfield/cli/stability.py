@@ -90,7 +90,7 @@ def command(
         texts += [f"lists: do the runs return the same documents?\n{lists.to_text()}"] if lists is not None else []
         put("\n\n".join(texts), output)
     elif shape == "json":
-        from cranfield.cli.output import as_json
+        from cranfield.answer import as_json
 
         told = {} if found is None else found.to_dict()
         put(as_json(told if lists is None else {**told, "lists": lists.to_dict()}), output)

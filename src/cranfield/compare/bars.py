@@ -13,7 +13,6 @@ from cranfield.columns import width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["difference_bars"]
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 MOST = 24  # bars shown where there are more topics than that: half winners, half losers

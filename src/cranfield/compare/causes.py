@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cranfield.run import Run
     from cranfield.scores import Scores
 
-__all__ = ["Suspects", "forgiven"]
 
 DOUBTED = "unless those documents are gone, the candidate ranks relevant ones too low to be returned"
 NOTABLE = 0.05  # judged@k that falls by this much is worth a second look

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Comparison], list[Caution]]
 
-__all__ = ["RULES", "all_of", "depths", "judged_shares"]
 
 ENOUGH, BETTER = 50, 200  # topics: the least that a comparison should have, and what is better
 TOO_SURE = ("bootstrap", "bootstrap-bca", "bayes")  # as measured: the table of docs/tests.md

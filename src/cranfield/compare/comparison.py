@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cranfield.compare.groups import Group
 from cranfield.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.groups import Group
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
-__all__ = ["Caution", "Comparison", "Group", "Pair"]
 
 NAN = float("nan")
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["ByTest", "Plan", "Plans", "design"]
 
 USUAL = ("t", "sign", "randomisation")
 SIMULATED_MOST = 2_000  # beyond so many topics a simulation would take minutes, and t says the same

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from cranfield.formats.run_stats import RunStats
     from cranfield.scores import Scores
 
-__all__ = [
-    "COLUMNS",
-    "LATENCIES",
-    "Cost",
-    "Efficiency",
-    "beside",
-    "efficiency",
-    "pareto_front",
-    "shown",
-    "stats_beside",
-]
 
 LATENCIES = ("mean", "median", "p95", "p99")
 COLUMNS = (

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from cranfield.compare.comparison import Comparison
 
-__all__ = ["baseline_file", "compared", "files_of"]
-
 
 def files_of(runs: Sequence[str], groups: Iterable[str] | None) -> list[str]:
     """The run files, and those of a group's pattern that are not among them: the pattern then is one of files."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["Gate", "allowed_drops", "gate"]
 
 TESTS = ("t", "randomisation")
 

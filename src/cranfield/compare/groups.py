@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
-__all__ = ["SEEDS", "Group", "contenders", "grouped", "over_seeds", "parsed", "spread"]
 
 SEEDS = "seeds"  # the name of the test of topics and seeds at once
 

@@ -13,7 +13,6 @@ from xml.etree import ElementTree as Tree
 if TYPE_CHECKING:
     from cranfield.compare.verdict import Gate, Verdict
 
-__all__ = ["junit"]
 
 UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["TOGETHER", "Leaderboard", "Row", "comparable", "leaderboard", "paired_test", "upward_table"]
 
 TOGETHER = ("randomised-tukey", "tukey")
 

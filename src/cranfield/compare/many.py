@@ -13,8 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
-__all__ = ["MANY", "Many", "made", "overall"]
-
 
 @dataclass(frozen=True)
 class Many:

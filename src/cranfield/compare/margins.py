@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.stats.equivalence import Equivalence
 
-__all__ = ["Margins", "equivalence", "in_words"]
-
 
 @dataclass(frozen=True)
 class Margins:

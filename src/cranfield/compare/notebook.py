@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.compare.verdict import Gate
 
-__all__ = ["board_to_html", "gate_to_html", "to_html"]
 
 DRAWN = 2  # pairs whose topics are drawn
 WIDTH, HEIGHT = 700, 160

@@ -15,7 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
-__all__ = ["Settings", "State", "decided", "shown_p"]
 
 State: TypeAlias = Literal["passed", "failed", "undecided"]
 

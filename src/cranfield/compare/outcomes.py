@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.stats.outcome import Alternative, Outcome
 
-__all__ = [
-    "ALTERNATIVES",
-    "INTERVALS",
-    "Asked",
-    "asked",
-    "direction",
-    "enough_resamples",
-    "intervals",
-    "outcomes",
-    "signs_p",
-    "title",
-]
 
 ALTERNATIVES = ("two-sided", "greater", "less", "better", "worse")
 INTERVALS = {

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     Names = list[tuple[str, str]]
 
-__all__ = ["compare"]
 
 NAN = float("nan")
 USUAL = "nDCG@10 AP RR@10"

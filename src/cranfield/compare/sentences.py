@@ -16,7 +16,6 @@ from cranfield.compare.outcomes import title
 if TYPE_CHECKING:
     from cranfield.compare.comparison import Pair
 
-__all__ = ["amount", "disagreement", "in_words", "p_value", "short_correction"]
 
 BY_ORDER = ("sign", "wilcoxon", "mann-whitney", "mcnemar")  # tests that look at who wins, not at by how much
 SHORT = {

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["PARTS", "Agreement", "Discriminative", "Generalisable", "Halves", "Stability", "stability"]
 
 PARTS = {
     "measures": "do the measures rank the runs alike?",

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cranfield.compare.comparison import Comparison, Pair
     from cranfield.scores import Style
 
-__all__ = ["ROWS", "made_by", "mark", "shown_pairs", "table", "to_markdown", "to_text"]
 
 ROWS, SENTENCES = 40, 12  # most of them, unless all are asked for
 DETAILED = 3  # pairs for which every test has a line of its own

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from cranfield.hits import Hits
 
-__all__ = ["Turnover", "left_in", "turnover"]
 
 DEEP = 5  # lists this many times as long as k say something about what they do not hold
 MOST = 0.5  # more than this share vanished without a list: the ranking may as well be broken

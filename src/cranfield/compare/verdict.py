@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cranfield.compare.turnover import Turnover
     from cranfield.scores import Scores
 
-__all__ = ["Cause", "Fallen", "Gate", "Lost", "Verdict"]
 
 EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
 COLUMNS = ["measure", "before", "after", "difference", "at best", "max drop", "p", "topics", "verdict"]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Collection
 
-__all__ = ["Changes", "CollectionDiff", "diff"]
 
 SHOWN = 5
 UNJUDGED = "not judged"

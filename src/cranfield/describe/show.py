@@ -9,7 +9,6 @@ from cranfield.errors import DataError, TopicError
 if TYPE_CHECKING:
     from cranfield.collection import Collection
 
-__all__ = ["show", "show_document", "show_topic"]
 
 FIRST = ("title", "description", "licence", "provenance", "catalogue")
 

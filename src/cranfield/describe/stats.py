@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Collection
 
-__all__ = ["CollectionStats", "Distribution", "stats"]
 
 WORD = re.compile(r"[^\W_]+")
 BINS = 12

@@ -10,7 +10,6 @@ from cranfield.columns import aligned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Told", "html_of", "markdown_of", "text_of"]
 
 STYLE = (
     "table{border-collapse:collapse}th,td{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"

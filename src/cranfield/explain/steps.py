@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Listing = list[tuple[str, float]]
 
-__all__ = ["Explanation", "Step", "Ties", "walk"]
 
 TOP = 10  # ranks always shown
 MOST = 60  # ranks shown at most, unless all are asked for

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure
     from cranfield.peers import Peer
 
-__all__ = ["View", "Views", "explain_as"]
 
 CONVENTIONS: dict[str, dict[Any, str]] = {
     "ties": {

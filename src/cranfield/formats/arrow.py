@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-__all__ = ["Coded", "Piece", "Stream"]
-
 
 class ArrowSchema(Structure):
     """The type and the name of a column."""

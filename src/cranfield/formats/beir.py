@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels import Table
 
-__all__ = ["BEIR"]
 
 HEADER = ("query-id", "corpus-id", "score")
 

@@ -14,7 +14,6 @@ from cranfield.formats.format import BOTH, NEITHER, QRELS_ONLY, RUN_ONLY, Kind, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["DOCUMENT", "GRADE", "HEADERS", "RANK", "SCORE", "TOPIC", "Columns", "find", "kinds_of"]
 
 TOPIC = ("query_id", "qid", "q_id", "queryid", "topic_id", "topicid", "topic", "query")
 DOCUMENT = ("docno", "doc_id", "docid", "document_id", "corpus_id", "passage_id", "pid", "doc", "document")

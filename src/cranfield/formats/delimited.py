@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["CSV", "TSV", "Delimited", "header_of", "holds_returns", "rows_of"]
 
 BATCH = 10_000  # rows written at a time
 CHUNK = 4096  # rows read at a time

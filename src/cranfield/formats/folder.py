@@ -31,21 +31,6 @@ from cranfield.formats.toml_text import toml_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = [
-    "BUNDLED",
-    "DOCUMENTS",
-    "META",
-    "QRELS",
-    "SUBTOPICS",
-    "TOPICS",
-    "bundled_names",
-    "file_in",
-    "folder_of",
-    "hash_of",
-    "read_collection",
-    "stamp",
-    "write_collection",
-]
 
 DOCUMENTS, TOPICS, QRELS, SUBTOPICS, META = (
     "documents.jsonl",

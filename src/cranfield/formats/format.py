@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer, Ints
     from cranfield.run import Text
 
-__all__ = ["BOTH", "NEITHER", "QRELS_ONLY", "RUN_ONLY", "Format", "Kind", "Kinds", "Source", "plain_words", "ranked"]
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
 Kinds: TypeAlias = frozenset[Kind]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cranfield.formats.texts import Array
     from cranfield.kernels.table import Ints
 
-__all__ = ["is_frame", "table_of_frame"]
-
 
 def is_frame(given: Any) -> bool:
     """Whether it holds named columns: an Arrow producer, a pandas-like frame, a DuckDB result, a structured array."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["JSON", "JSONL", "Json", "JsonLines"]
 
 OBJECT = re.compile(rb"\s*\{\s*(?:\}|$|\"(?:[^\"\\]|\\.)*\"\s*:\s*\{)")  # nothing yet, or an object as the first value
 BATCH = 10_000

@@ -16,8 +16,6 @@ from cranfield.errors import BadLineError, DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Judgment", "append_judgments", "latest", "read_judgments"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judgment:

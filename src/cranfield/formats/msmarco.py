@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["MSMARCO", "RUN"]
 
 RUN = Layout("topic document rank", topic=0, document=1, value=2, most=3, descending=False)
 

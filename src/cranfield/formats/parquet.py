@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cranfield.kernels import Strings, Table
     from cranfield.kernels.table import Buffer
 
-__all__ = ["PARQUET"]
-
 
 class Parquet(Format):
     """The columnar files of data frames."""

@@ -11,7 +11,6 @@ from cranfield.errors import BadLineError, DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Item", "pool_lines", "read_pool"]
 
 BATCH = 4096  # lines written together
 

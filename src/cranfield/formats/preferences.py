@@ -21,7 +21,6 @@ from cranfield.run import Text, bad_line
 if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer, Floats, Ints
 
-__all__ = ["Preferences", "as_preferences", "read_preferences", "read_qrels_preferences"]
 
 LINES = Layout(
     "topic group subgroup document level", topic=0, document=3, value=4, label=1, most=5, finite=True, blanks=False

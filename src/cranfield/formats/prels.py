@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["PRELS", "STRATA", "Prels", "Strata"]
 
 METHODS = (b"0", b"1", b"2", b"3", b"4")
 CERTAIN = (b"0", b"2")  # chosen by a method without chance (alone, or besides the sample): judged for certain

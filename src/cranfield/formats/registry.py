@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["FORMATS", "format_for", "format_named", "kinds_in", "recognise"]
 
 FORMATS: dict[str, Format] = {
     one.name: one

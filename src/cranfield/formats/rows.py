@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from cranfield.formats.format import Kind
 
-__all__ = ["Gathered", "id_of", "is_row", "number_of", "table_of_rows", "texts"]
 
 CHUNK = 4096  # rows handled at a time
 HUGE = 1e300

@@ -13,8 +13,6 @@ from typing import Any
 from cranfield.errors import DataError
 from cranfield.formats.streams import write_bytes
 
-__all__ = ["ENDING", "VERSION", "RunStats", "read_run_stats", "stats_path", "write_run_stats"]
-
 VERSION = 1
 ENDING = ".stats.json"
 

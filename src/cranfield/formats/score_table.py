@@ -19,7 +19,6 @@ from cranfield.formats.streams import open_buffer
 if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
-__all__ = ["ScoreTable", "read_score_table"]
 
 TOPIC = {"", "topic", "topics", "query", "qid", "query_id", "topic_id", "queryid", "topicid", "id"}
 ABSENT = {"", "-", "na", "nan", "null", "none"}

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = [
-    "COMPRESSED",
-    "Opened",
-    "is_source",
-    "lines",
-    "open_buffer",
-    "opened",
-    "plain_ending",
-    "run_name",
-    "write_bytes",
-    "write_together",
-]
 
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"}
 NAMELESS = (".run", ".txt", ".res", ".trec")  # endings that say nothing about the system

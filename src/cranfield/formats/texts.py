@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Offsets
 
-__all__ = ["Array", "cells", "changes", "distinct", "in_order", "joined", "of_whole_numbers", "packed", "take"]
 
 Array: TypeAlias = npt.NDArray[Any]
 

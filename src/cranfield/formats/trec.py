@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Buffer
 
-__all__ = ["PREFS", "QRELS", "QRELS_JG", "QRELS_PREFS", "RUN", "TREC", "Trec", "first_lines", "is_number", "whole"]
 
 RUN = Layout("topic Q0 document rank score tag", topic=0, document=2, value=4, label=5, most=6)
 QRELS = Layout("topic iteration document grade", topic=0, document=2, value=3, label=1, most=4, finite=True)

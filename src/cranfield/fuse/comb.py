@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cranfield.fuse.lists import Votes
     from cranfield.kernels.table import Floats
 
-__all__ = ["CombANZ", "CombMAX", "CombMED", "CombMIN", "CombMNZ", "CombSUM", "WSum"]
 
 FOX = "Fox & Shaw (1993), Combination of multiple searches, TREC-2"
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Ints
     from cranfield.run import Run
 
-__all__ = ["Lists", "Votes", "lists_of"]
-
 
 @dataclass(frozen=True)
 class Votes:

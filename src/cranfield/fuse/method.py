@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cranfield.fuse.norms import Norm
     from cranfield.kernels.table import Floats
 
-__all__ = ["METHODS", "Method", "Number", "OfScores", "catalogue", "load_all", "method_named"]
 
 METHODS: dict[str, type[Method]] = {}
 CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cranfield.fuse.lists import Lists, Votes
     from cranfield.kernels.table import Floats
 
-__all__ = ["NORMS", "Norm", "norm_named"]
 
 NORMS: dict[str, Norm] = {}
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cranfield.fuse.norms import Norm
     from cranfield.kernels.table import Floats
 
-__all__ = ["ISR", "RBC", "RRF", "Borda", "Condorcet", "LogISR"]
 
 MOURAO = "Mourão, Martins & Magalhães (2015), Multimodal medical information retrieval with unsupervised rank fusion"
 BLOCK = 1 << 19  # pairs of documents compared at a time: they stay in the cache

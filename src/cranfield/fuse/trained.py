@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cranfield.fuse.norms import Norm
     from cranfield.kernels.table import Floats
 
-__all__ = ["MAPFuse", "SlideFuse"]
-
 
 class MAPFuse(Method):
     """A run's mean average precision on the training topics, divided by the document's rank, and summed."""

@@ -15,7 +15,6 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Fault", "FaultError", "Found", "Layout", "Order", "Strings", "Table", "decode", "encode"]
 
 Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
 Floats: TypeAlias = npt.NDArray[np.float64]

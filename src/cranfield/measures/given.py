@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
-__all__ = ["Given", "GivenLoss", "given"]
-
 
 class Given(Measure):
     """Values from a table, under the name that they have there."""

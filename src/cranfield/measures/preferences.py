@@ -24,26 +24,6 @@ if TYPE_CHECKING:
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
 
-__all__ = [
-    "Compared",
-    "Group",
-    "GroupMean",
-    "Lines",
-    "NumPref",
-    "NumPrefFul",
-    "PrefBalanced",
-    "PrefGroups",
-    "PrefPair",
-    "PrefSimple",
-    "Tally",
-    "mean_over_groups",
-    "pair",
-    "prefer",
-    "searched",
-    "simple",
-    "tally",
-    "times",
-]
 
 Matrix = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.integer]

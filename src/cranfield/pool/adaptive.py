@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates
 
-__all__ = ["Hedge", "MaxMean", "MoveToFront", "Thompson"]
-
 
 class Following(Picker):
     """Names the next document of one run at a time, and remembers from which run each came."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cranfield.formats.judgments import Judgment
     from cranfield.formats.pools import Item
 
-__all__ = ["Collected", "collect", "write_collected"]
-
 
 @dataclass(frozen=True)
 class Collected:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates
 
-__all__ = ["Effect"]
-
 
 class Effect(Strategy):
     """By effect on the comparison: next is the document whose label would move the runs' AP furthest apart, over all pairs.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from cranfield.pool.strategy import Strategy
     from cranfield.run import Run
 
-__all__ = ["Estimate", "estimates", "table"]
-
 
 @dataclass(frozen=True)
 class Estimate:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates
 
-__all__ = ["RBP", "RRF", "CombMNZ", "Depth", "Random"]
-
 
 class ByPriority(Strategy):
     """Strategies that give each document a number, the highest first; equal numbers in the order of the runs."""

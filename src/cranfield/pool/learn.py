@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cranfield.pool.rankings import Candidates
     from cranfield.pool.texts import Texts
 
-__all__ = ["Learn"]
-
 
 class Learn(Strategy):
     """Continuous active learning (CAL): judge what a logistic regression on the words of the labelled documents rates highest.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cranfield.formats.judgments import Judgment
     from cranfield.pool.strategy import Strategy
 
-__all__ = ["Pool", "pool", "session", "tiers_of", "uncollected"]
 
 ORDERS = ("shuffled", "priority", "document")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure
     from cranfield.run import Run
 
-__all__ = ["Partial"]
-
 
 class Partial:
     """Runs seen through judgments once, and scored as if only some of the judgments had been made."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Read = TypeVar("Read")
 READERS = 2  # runs read at the same time; more only wait for the interpreter's lock
 
-__all__ = ["Candidates", "Rankings", "rankings"]
-
 
 class Candidates:
     """What the runs returned for one topic, down to their depths.

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.thin import Thin
 
-__all__ = ["Left", "Reuse", "Strangers", "reuse", "teams_of"]
 
 SMALL, LARGE = 0.01, 0.05  # relative drops: below the first a collection is fit for reuse, above the second it is not
 

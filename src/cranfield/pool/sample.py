@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Ints
     from cranfield.pool.rankings import Candidates
 
-__all__ = ["Stratified", "Uniform", "Weighted"]
-
 
 class Sample(Strategy):
     """Strategies that draw lots, and are done when the sample is."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cranfield.pool.rankings import Candidates, Rankings
     from cranfield.pool.strategy import Strategy
 
-__all__ = ["Session"]
 
 Labels = dict[str, dict[str, float]]
 

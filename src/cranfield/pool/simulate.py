@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cranfield.pool.rankings import Candidates, Rankings
     from cranfield.pool.strategy import Strategy
 
-__all__ = ["JudgedTopic", "Replay", "Simulation", "judged_topics", "simulate"]
 
 EFFORTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 GRID = 101  # points of the curve of relevant documents found

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Rankings
 
-__all__ = ["PoolStatistics", "statistics"]
 
 SECONDS = 60.0  # a judgment; a guess to be replaced by the assessors' own pace
 

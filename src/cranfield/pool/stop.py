@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cranfield.formats.judgments import Judgment
     from cranfield.formats.pools import Item
 
-__all__ = ["Stopping", "effort_for", "from_chances", "from_curve", "from_sample", "knee", "ncg", "stopping", "wss"]
 
 EARLY = 10  # labels before which nothing is said
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates
 
-__all__ = ["STRATEGIES", "InOrder", "Picker", "Strategy", "strategy"]
 
 STRATEGIES: dict[str, type[Strategy]] = {}
 LATER = ("adaptive", "effect", "fixed", "learn", "sample")  # the files of this room that hold strategies

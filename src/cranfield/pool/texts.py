@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Collection
 
-__all__ = ["Texts"]
-
 
 class Texts:
     """The texts of a collection, held in memory by id."""

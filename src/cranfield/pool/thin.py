@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cranfield.collection import Qrels
     from cranfield.run import Run
 
-__all__ = ["Reading", "Thin", "holes", "thin"]
 
 JUDGED, SPARSE = 0.95, 0.5  # shares of judged documents in the top: enough, and too few for anything
 UNDRAWN = 0.1  # the least share of -1 in the qrels of a sampled pool

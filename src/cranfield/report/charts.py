@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 
     Spec = dict[str, Any]
 
-__all__ = [
-    "ENDINGS",
-    "bar_chart",
-    "chart",
-    "heat_chart",
-    "histogram_chart",
-    "interval_chart",
-    "line_chart",
-    "rendered",
-    "scatter_chart",
-    "strip_chart",
-    "ticks",
-]
 
 ENDINGS = ("svg", "png", "pdf", "html", "json")
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]

@@ -9,7 +9,6 @@ from cranfield.report.charts import histogram_chart
 if TYPE_CHECKING:
     from cranfield.describe import CollectionStats, Distribution
 
-__all__ = ["collection_chart"]
 
 SHARED = ("$schema", "config", "background")  # said once for the whole picture
 

@@ -11,8 +11,6 @@ from cranfield.report.tables import Cell, Table, number
 if TYPE_CHECKING:
     from cranfield.compare.efficiency import Efficiency
 
-__all__ = ["cost_table", "efficiency_chart"]
-
 
 def cost_table(found: Efficiency, digits: int = 4) -> Table:
     """A row a run: its score, what was measured, and whether it is on the front."""

@@ -13,7 +13,6 @@ from cranfield.report.charts import bar_chart, chart, heat_chart, interval_chart
 if TYPE_CHECKING:
     from cranfield.report.report import Report
 
-__all__ = ["CHARTS", "distribution", "figure", "interval_rows", "quartiles"]
 
 BESIDE = 34  # letters of two names that fit beside an axis
 CURVES = 7  # so many runs are told apart at once by colour

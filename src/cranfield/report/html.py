@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from cranfield.report.report import Report
 
-__all__ = ["page"]
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"

@@ -16,7 +16,6 @@ from cranfield.report.tables import Cell, Table, comparison_table, leaderboard_t
 if TYPE_CHECKING:
     from cranfield.report.report import Report
 
-__all__ = ["escaped", "latex"]
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cranfield.compare.comparison import Comparison
     from cranfield.curves import Curves
 
-__all__ = ["curves_beside", "hashed", "made", "titled"]
 
 READING = ("lenient", "qrels_format", "run_format")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cranfield.compare.comparison import Pair
     from cranfield.report.report import Report
 
-__all__ = ["markdown"]
-
 
 def markdown(report: Report) -> str:
     """The whole text."""

@@ -9,8 +9,6 @@ from cranfield.report.charts import line_chart
 if TYPE_CHECKING:
     from cranfield.pool.simulate import Simulation
 
-__all__ = ["simulation_chart"]
-
 
 def simulation_chart(found: Simulation) -> dict[str, Any]:
     """Relevant documents found by effort, a line a strategy, with the area under each in its name."""

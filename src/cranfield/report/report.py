@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cranfield.curves import Curves
     from cranfield.kernels.table import Floats
 
-__all__ = ["Input", "Report"]
 
 MOST = 1000  # pairs that a page can list
 

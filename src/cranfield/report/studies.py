@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.compare.stability import Stability
 
-__all__ = ["power_chart", "rank_chart", "stability_chart"]
-
 
 def rank_chart(board: Leaderboard) -> dict[str, Any]:
     """The ranks of a leaderboard with their intervals, best above."""

@@ -16,7 +16,6 @@ from cranfield.report.charts import COLOURS, GREY, ticks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["legend", "svg"]
 
 Spec = dict[str, Any]
 LETTER = 7.8  # the width of a letter at 12 px, in a wide font

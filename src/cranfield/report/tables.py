@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cranfield.compare.comparison import Pair
     from cranfield.report.report import Report
 
-__all__ = ["Cell", "Table", "board_table", "comparison_table", "leaderboard_table", "letter", "number"]
 
 ABC = "abcdefghijklmnopqrstuvwxyz"
 

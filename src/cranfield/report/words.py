@@ -12,8 +12,6 @@ from cranfield.report.tables import number
 if TYPE_CHECKING:
     from cranfield.report.report import Report
 
-__all__ = ["joined", "summary"]
-
 
 def summary(report: Report) -> list[str]:
     """A sentence about what was compared, then one or two a measure."""

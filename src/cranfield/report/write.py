@@ -11,7 +11,6 @@ from cranfield.errors import ConventionError
 if TYPE_CHECKING:
     from cranfield.report.report import Report
 
-__all__ = ["CHART_ENDINGS", "TEXT_ENDINGS", "to_dict", "written"]
 
 TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
 CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")

@@ -12,8 +12,6 @@ from cranfield.stats.outcome import Asked, Floats, Found, Test
 from cranfield.stats.paired import t_limits
 from cranfield.stats.ties import differences
 
-__all__ = ["BAYES", "BAYES_T", "posterior_means"]
-
 NO_P = "a Bayesian analysis gives probabilities, not a p-value"
 BLOCK = 1024
 KEPT = 2**22  # posterior draws kept at once: 32 MB

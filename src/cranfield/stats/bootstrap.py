@@ -18,7 +18,6 @@ from cranfield.stats.ties import differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["BCA", "PERCENTILE", "STUDENTISED", "bca", "percentile", "quantiles", "resample_counts", "studentised"]
 
 BLOCK = 1024
 KEPT = 2**22  # resampled numbers kept at once: 32 MB

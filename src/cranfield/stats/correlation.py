@@ -19,21 +19,6 @@ from cranfield.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-__all__ = [
-    "COEFFICIENTS",
-    "Coefficient",
-    "correlation",
-    "pearson",
-    "spearman",
-    "tau_a",
-    "tau_ap",
-    "tau_ap_a",
-    "tau_ap_b",
-    "tau_b",
-    "tau_union",
-    "undefined",
-    "weighted_tau",
-]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

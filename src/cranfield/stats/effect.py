@@ -14,8 +14,6 @@ import numpy.typing as npt
 from cranfield.errors import DataError
 from cranfield.stats.ties import differences, rounding
 
-__all__ = ["cliffs_delta", "cohens_d", "common_language", "d_z", "g_z", "hedges_factor"]
-
 
 def d_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """The mean difference of pairs in standard deviations of the differences.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.outcome import Alternative
 
-__all__ = ["METHODS", "mean_interval", "mean_intervals"]
-
 
 def mean_interval(
     x: npt.ArrayLike,

@@ -21,7 +21,6 @@ from cranfield.stats.ties import differences, rounding
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["ALTERNATIVES", "Alternative", "Asked", "Bools", "Floats", "Found", "Outcome", "Test", "p_from_tails"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]

@@ -25,7 +25,6 @@ from cranfield.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["RBO", "Ranking", "Ties", "agreement", "average_overlap", "jaccard", "overlap", "rbo", "rbo_cut"]
 
 Ties: TypeAlias = Literal["a", "b", "w"]
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -14,8 +14,6 @@ import numpy as np
 from cranfield.stats.outcome import Asked, Bools, Floats, Found, Test, p_from_tails
 from cranfield.stats.ties import differences, mid_ranks, rounding
 
-__all__ = ["MCNEMAR", "SIGN", "WILCOXON", "T", "signed_rank_tails", "t_limits"]
-
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
 
 

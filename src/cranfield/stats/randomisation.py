@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = [
-    "RANDOMISATION",
-    "enumerable",
-    "order_statistic",
-    "sign_blocks",
-    "sign_flip_interval",
-    "sign_flip_p",
-    "sign_flip_p_all",
-]
 
 BLOCK = 1024  # sign vectors at a time: 110 samples' sums then fit into a core's cache
 ROWS = 256

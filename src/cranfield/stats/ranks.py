@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-__all__ = ["RankIntervals", "rank_intervals"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 

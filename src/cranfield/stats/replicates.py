@@ -17,8 +17,6 @@ import numpy as np
 from cranfield.errors import DataError
 from cranfield.stats.tables import Floats, block_table, no_error, probability
 
-__all__ = ["CrossedDifference", "crossed_difference"]
-
 
 @dataclass(frozen=True)
 class CrossedDifference:

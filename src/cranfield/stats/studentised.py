@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["critical_range", "range_survival"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 CELLS = 1 << 20  # of the quadrature held at once

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from cranfield.errors import DataError
 
-__all__ = ["Floats", "block_table", "no_error", "probability"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 

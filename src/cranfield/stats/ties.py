@@ -11,8 +11,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["differences", "mid_ranks", "rounding"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 NEAR = 1e-12
 

@@ -20,7 +20,6 @@ from cranfield.stats.ties import NEAR, mid_ranks, rounding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MANN_WHITNEY", "PERMUTATION", "WELCH", "rank_sum_tails", "welch_error"]
 
 EXACT_VALUES = 40  # up to so many values in both samples together Mann and Whitney's test is exact; beyond, normal
 BLOCK = 1024

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Document
 
-__all__ = ["Bm25s"]
 
 INSTALL = "pip install 'cranfield[engines]'"
 

@@ -8,8 +8,6 @@ from typing import Any
 from cranfield.systems.http.template import packaged
 from cranfield.systems.system import HTTP_ENGINES, SYSTEMS, System
 
-__all__ = ["catalogue"]
-
 
 def catalogue() -> list[dict[str, Any]]:
     """A row for each system: how it is typed, what it is, its options with their defaults and meanings."""

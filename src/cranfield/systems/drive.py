@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["Driven", "Load", "drive"]
 
 SPACE = re.compile(r"[ \t\n\v\f\r]")
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Document
 
-__all__ = ["Sqlite"]
-
 
 class Sqlite(System):
     """FTS5's bm25() over title and text: any word of the query, or the words in their order."""

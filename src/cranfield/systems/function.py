@@ -20,8 +20,6 @@ from cranfield.systems.system import Query, Ranking, System
 if TYPE_CHECKING:
     from cranfield.collection import Document
 
-__all__ = ["Function"]
-
 
 class Function(System):
     """A function of text and k, or a class with `index` and `search`."""

@@ -19,7 +19,6 @@ from cranfield.errors import DataError
 if TYPE_CHECKING:
     from cranfield.systems.system import Ranking
 
-__all__ = ["ENDING", "Journal"]
 
 ENDING = ".journal"
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Document
 
-__all__ = ["Tantivy"]
 
 HEAP = 128 << 20  # bytes that the writer may hold before it writes a segment
 

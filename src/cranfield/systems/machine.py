@@ -7,8 +7,6 @@ import platform
 import sys
 from typing import Any
 
-__all__ = ["forget_peak", "machine", "peak_memory", "size_on_disk", "versions"]
-
 KILOBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 

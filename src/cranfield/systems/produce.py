@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-__all__ = ["Produced", "produce", "queries_of"]
 
 PARTIAL = "-partial"
 

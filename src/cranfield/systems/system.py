@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Document, Topic
 
-__all__ = [
-    "HTTP_ENGINES",
-    "SYSTEMS",
-    "Busy",
-    "Option",
-    "Query",
-    "Ranking",
-    "System",
-    "needed",
-    "read_options",
-    "system",
-]
 
 Ranking = list[tuple[str, float]]  # documents and scores, best first
 

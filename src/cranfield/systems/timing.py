@@ -15,7 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["cost", "histogram", "latency", "summary"]
 
 PER_DECADE = 5  # bars of the histogram between 1 and 10 ms
 

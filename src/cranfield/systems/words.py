@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cranfield.collection import Document
 
-__all__ = ["STOP", "text_of", "words"]
 
 WORD = re.compile(r"\w+")
 

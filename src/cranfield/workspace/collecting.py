@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from cranfield.describe import CollectionDiff, CollectionStats
     from cranfield.formats.importing import Imported
 
-__all__ = [
-    "collection_check",
-    "collection_diff",
-    "collection_list",
-    "collection_show",
-    "collection_stamp",
-    "collection_stats",
-    "draw_stats",
-    "import_",
-]
-
 
 def import_(
     source: str,

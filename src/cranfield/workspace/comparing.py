@@ -13,25 +13,12 @@ if TYPE_CHECKING:
 
     from cranfield.compare import Comparison
     from cranfield.compare.design import Plans
-    from cranfield.compare.gate import Gate
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.compare.stability import Stability
+    from cranfield.compare.verdict import Gate
     from cranfield.correlate import Correlations
     from cranfield.report.report import Report
     from cranfield.scores import Scores
-
-__all__ = [
-    "compare_",
-    "design_",
-    "draw_power",
-    "draw_ranks",
-    "draw_stability",
-    "gate_",
-    "leaderboard_",
-    "report_",
-    "scored",
-    "stability_",
-]
 
 
 USUAL = ("nDCG@10", "AP", "RR@10")

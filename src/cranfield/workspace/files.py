@@ -13,17 +13,6 @@ if TYPE_CHECKING:
     from cranfield.check import Finding
     from cranfield.formats.convert import Converted
 
-__all__ = [
-    "check_",
-    "convert_",
-    "draw_chart",
-    "labelled",
-    "once",
-    "opened_once",
-    "read_topics",
-    "write_together",
-]
-
 
 def once(*files: str | None) -> None:
     """Stop where standard input is to be read twice."""

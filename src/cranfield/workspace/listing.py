@@ -9,16 +9,6 @@ from cranfield.errors import MeasureError
 if TYPE_CHECKING:
     from cranfield.measures import Measure
 
-__all__ = [
-    "explain_measure",
-    "list_formats",
-    "list_fusions",
-    "list_measures",
-    "list_strategies",
-    "list_systems",
-    "presets",
-]
-
 
 def list_systems() -> list[dict[str, Any]]:
     """The systems under test that a SPEC may name, with their options."""

@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from cranfield.pool.texts import Texts
     from cranfield.pool.thin import Thin
 
-__all__ = [
-    "draw_simulation",
-    "estimates_",
-    "judging",
-    "pool_",
-    "pool_qrels",
-    "pool_statistics",
-    "reuse_",
-    "simulate_",
-    "stopping_",
-    "strangers",
-    "thin_",
-]
-
 
 def pool_(runs: Sequence[str], **given: Any) -> Pool:
     """What to judge from the tops of run files: options of `_session_options` and of `cranfield.pool`."""

@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from cranfield.systems.produce import Produced
     from cranfield.tune import Fused
 
-__all__ = [
-    "fuse_",
-    "run_",
-]
-
 
 def fuse_(
     runs: Sequence[str],

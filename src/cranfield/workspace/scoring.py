@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from cranfield.scores import Scores
     from cranfield.slices import Slices
 
-__all__ = [
-    "correlate_",
-    "correlate_systems",
-    "curve_",
-    "draw",
-    "eval_",
-    "explain_",
-    "explain_as_",
-    "reproduce_",
-    "slice_",
-]
-
 
 def eval_(
     qrels: str,

@@ -12,8 +12,6 @@ from typing import Literal
 
 from cranfield.compat.trec_eval.options import StopError
 
-__all__ = ["MEASURES", "NICKNAMES", "Asked", "Kind", "asked", "chosen"]
-
 Takes = Literal["nothing", "ranks", "shares", "numbers", "pairs"]
 Needs = Literal["nothing", "qrels", "qrels_jg", "prefs"]
 Total = Literal["mean", "sum", "geometric", "none"]

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cranfield.compat.trec_eval.preferences import Comparison
     from cranfield.kernels.table import Floats
 
-__all__ = ["Column", "Evaluation"]
 
 UNKNOWN_Z = -1000000.0
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cranfield.hits import Judgments
     from cranfield.kernels.table import Floats
 
-__all__ = ["gains_of", "ideal_of", "levels_of", "sorted_gains"]
 
 Pairs = tuple[tuple[str, float], ...]
 MOST_LEVELS = 10_000  # beyond, grades that no document has are left out of the sort

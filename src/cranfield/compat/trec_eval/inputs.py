@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cranfield.compat.trec_eval.options import Options
     from cranfield.kernels.table import Buffer
 
-__all__ = ["Inputs", "read", "read_zscores"]
 
 RUN = Layout("topic Q0 document rank score tag", topic=0, document=2, value=4, label=5)
 QRELS = Layout(

@@ -14,7 +14,6 @@ from cranfield.compat.trec_eval.catalogue import MEASURES, NICKNAMES
 if TYPE_CHECKING:
     from cranfield.compat.trec_eval.catalogue import Kind
 
-__all__ = ["manual"]
 
 OPTIONS = """\
 cranfield trec_eval [OPTIONS] QRELS RUN

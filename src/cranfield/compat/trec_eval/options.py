@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["Options", "StopError", "parse"]
-
 VERSIONS = (9, 10)
 LEVEL_AND_TOPIC = re.compile(r"([+-]?\d*)(?:\.(.*))?", re.DOTALL)
 VALUED = "mlDNMRTZ"  # short options that take a value

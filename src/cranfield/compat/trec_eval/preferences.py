@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Ints
     from cranfield.measures.preferences import Compared, Group
 
-__all__ = ["Comparison", "value"]
 
 ABORTED = 134
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cranfield.compat.trec_eval.catalogue import Kind
     from cranfield.compat.trec_eval.evaluation import Column, Evaluation
 
-__all__ = ["summary", "topic_lines"]
-
 
 def _shape(kind: Kind, z: bool) -> str:
     """How one value of a measure is written."""

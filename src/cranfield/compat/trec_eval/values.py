@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
 
-__all__ = ["LOWEST", "Groups", "View", "relevance_strings", "values"]
 
 LOWEST = 1e-5  # what a topic counts at least in a geometric mean
 PERSISTENCE = 0.9  # rbp's default

@@ -14,8 +14,6 @@ from cranfield.formats.streams import run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Beir"]
-
 
 class Beir(RowSource):
     """One split of a BEIR data set: all its documents, the judgments of the split and the topics that they judge."""

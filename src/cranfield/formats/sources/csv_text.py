@@ -12,7 +12,6 @@ from cranfield.formats.sources.source import text_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Csv"]
 
 LONGEST = 1 << 27  # bytes in one field
 

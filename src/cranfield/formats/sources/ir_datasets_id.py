@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Qrels
 
-__all__ = ["IrDatasets"]
 
 IDS = ("doc_id", "query_id")
 TITLES = ("title", "headline")

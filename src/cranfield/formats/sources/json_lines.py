@@ -12,8 +12,6 @@ from cranfield.formats.streams import lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["JsonLines", "objects"]
-
 
 class JsonLines(RowSource):
     """documents.jsonl, topics.jsonl, and qrels in any format."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Qrels
 
-__all__ = ["Lisa"]
 
 START = re.compile(r"Document\s+(\d+)\s*\Z")
 STARS = re.compile(r"\*{10,}\s*\Z")

@@ -16,7 +16,6 @@ from cranfield.formats.sources.source import Files, Options, Source, named_like,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MsMarco"]
 
 SPLIT = re.compile(
     r"(?:msmarco-(?:docs|doc|passage)?\w*-?)?(?:queries|qrels)?[.-]?(.*?)(?:-(?:queries|qrels))?\.tsv", re.IGNORECASE

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Qrels
 
-__all__ = ["Npl"]
 
 LIKE = re.compile(rb"\s*\d+\s*\n(?:[^/\n]*\n)+\s*/\s*\n")
 

@@ -10,7 +10,6 @@ from cranfield.formats.sources.rows import RowSource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Parquet"]
 
 BATCH = 4096  # rows in memory at a time
 

@@ -22,7 +22,6 @@ from cranfield.formats.sources.trec_text import Trec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SOURCES", "open_source", "open_topics"]
 
 SOURCES: dict[str, type[Source]] = {
     each.name: each for each in (Smart, Time, Npl, Lisa, Beir, MsMarco, JsonLines, Csv, Parquet, Trec, IrDatasets)

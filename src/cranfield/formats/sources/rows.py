@@ -17,7 +17,6 @@ from cranfield.formats.sources.source import Files, Options, Source, named_like
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["RowSource"]
 
 IDS = ("id", "_id", "doc_id", "docid", "docno", "document", "document_id", "corpus_id", "pid", "passage_id")
 TOPIC_IDS = ("id", "_id", "query_id", "qid", "topic_id", "topic", "number", "num")

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Qrels
 
-__all__ = ["CRANFIELD_GRADES", "Smart"]
 
 MARKER = re.compile(r"\.([A-Z])\s*\Z")
 START = re.compile(r"\.I(?:\s+(\S+))?\s*\Z")

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Document, Grade, Topic
 
-__all__ = [
-    "Files",
-    "Judgment",
-    "Options",
-    "Source",
-    "gathered",
-    "head_of",
-    "named_like",
-    "squeezed",
-    "text_lines",
-    "without_zeros",
-]
 
 HEAD = 4096  # bytes that a layout is recognised by
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Qrels
 
-__all__ = ["Time"]
 
 TEXT = re.compile(r"\*TEXT\s+(\S+)\s*(.*?)(?:\s*PAGE\s+(\S+))?\s*\Z")
 FIND = re.compile(r"\*FIND\s+(\d+)\s*\Z")

@@ -27,7 +27,6 @@ from cranfield.formats.sources.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Trec"]
 
 DOC_START = re.compile(r"<doc\b[^>]*>", re.IGNORECASE)
 OPENED = re.compile(r"<([a-z]\w*)\b[^>]*>", re.IGNORECASE)

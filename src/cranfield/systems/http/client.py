@@ -18,8 +18,6 @@ from urllib.parse import unquote, urlencode, urlsplit
 from cranfield.errors import ConventionError, DataError
 from cranfield.systems.system import Busy
 
-__all__ = ["Client"]
-
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
 

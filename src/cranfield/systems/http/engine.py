@@ -14,8 +14,6 @@ from cranfield.systems.http.client import Client
 from cranfield.systems.http.template import MISSING, at_path, filled, packaged, read_template
 from cranfield.systems.system import HTTP_ENGINES, Busy, Query, Ranking, System
 
-__all__ = ["HttpEngine"]
-
 
 class HttpEngine(System):
     """An engine that answers JSON over HTTP."""

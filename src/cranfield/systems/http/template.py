@@ -27,8 +27,6 @@ from typing import Any
 
 from cranfield.errors import DataError
 
-__all__ = ["Template", "at_path", "filled", "packaged", "read_template"]
-
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
 MISSING = object()
 

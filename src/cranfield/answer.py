@@ -1,0 +1,365 @@
+"""What every verb answers with: a value that states its tables, its sentences and its plain values.
+
+A result class says what there is to say, once: `parts` for people, `records` for spreadsheets, `plain` for programs. Text,
+Markdown, HTML, JSON, CSV and TSV are written here and nowhere else, so a new result has them all, and a new way to write
+serves every result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from cranfield.columns import aligned, folded
+from cranfield.errors import ConventionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text; the number behind it, to sort by; whether it is the best of its column; what is raised beside it."""
+
+    text: str
+    value: float | None = None
+    best: bool = False
+    marks: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows below a head; the first `names` columns are names and repeated where a table is folded."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    names: int = 1
+    left: int | None = None  # how many columns are set to the left; the names unless told otherwise
+    caption: str = ""
+    notes: Sequence[str] = ()
+    keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+
+    def texts(self) -> list[list[str]]:
+        """Head and rows as plain text."""
+        return [list(self.head), *([text_of(cell) for cell in row] for row in self.rows)]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Sentences, each on a line of its own; a list in Markdown and HTML. `dim` ones matter least."""
+
+    lines: Sequence[str]
+    dim: bool = False
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn with characters below a line that says what it is, and the same as HTML where there is such a thing."""
+
+    lead: str
+    lines: Sequence[str]
+    html: str = ""
+
+
+Part: TypeAlias = "Table | Lines | Drawing | str"  # a str is a paragraph
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How an answer is to be laid out: how much of it, with which digits, how wide, for what kind of screen."""
+
+    per_topic: bool = False
+    digits: int | None = None  # decimals; None: all that there are
+    undefined: str = "-"  # what stands for a number that does not exist
+    limit: int | None = None  # the widest line wanted
+    every: bool = False  # everything, however much there is
+    bars: bool | None = None  # draw them, do not, or where they help
+    ascii_only: bool = False
+    style: Style | None = None
+
+    def number(self, value: float | None, signed: bool = False) -> str:
+        """A number as text, in full or with as many decimals as are wanted.
+
+        >>> Layout(digits=2).number(0.5), Layout().number(0.5), Layout(digits=1).number(float("nan"))
+        ('0.50', '0.5', '-')
+        """
+        if value is None or value != value:
+            return self.undefined
+        return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
+
+
+class Answer(ABC):
+    """The base of all results. Say what there is in `parts`, `plain` and, where a table is not it, `records`."""
+
+    has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
+    ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
+
+    @abstractmethod
+    def parts(self, how: Layout) -> Iterable[Part]:
+        """What it says to people, in order."""
+
+    @abstractmethod
+    def plain(self, how: Layout) -> Any:
+        """All of it as values that JSON knows; what does not exist is None."""
+
+    def records(self, how: Layout) -> Iterable[Sequence[Any]]:
+        """A head, then rows, for spreadsheets: the first table, unless told otherwise."""
+        return next(part for part in self.parts(how) if isinstance(part, Table)).texts()
+
+    def notes(self, shell: bool = False) -> list[str]:
+        """What to know beside it, a sentence each; with `shell`, hints name options of the command line."""
+        return []
+
+    # for people
+
+    def to_text(
+        self,
+        per_topic: bool = False,
+        digits: int = 4,
+        limit: int | None = None,
+        style: Style | None = None,
+        *,
+        every: bool = False,
+        bars: bool | None = None,
+        ascii_only: bool = False,
+    ) -> str:
+        """For a terminal: lines no wider than `limit` if possible; `style` may colour what matters."""
+        how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style)
+        return text(self._said(how), limit, style)
+
+    def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
+        """For a wiki, an issue or a pull request; the notes stand below."""
+        how = Layout(per_topic, digits, "–", every=every, bars=False)
+        return markdown([*self._said(how), Lines(self.notes())]) + "\n"
+
+    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
+        """A piece of a page: tables, lists and paragraphs, without style sheet and script."""
+        how = Layout(per_topic, digits, "–", every=every)
+        return html([*self._said(how), Lines(self.notes())])
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    # for programs
+
+    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> Any:
+        """Plain values, with all decimals or so many; what does not exist is None."""
+        self._refuse(per_topic)
+        return self.plain(Layout(per_topic, digits))
+
+    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
+        return as_json(self.to_dict(per_topic, digits), self.ascii_json)
+
+    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
+        """A header and rows; numbers in full unless `digits` are given, and nothing where there is none."""
+        import csv
+        import io
+
+        self._refuse(per_topic)
+        how = Layout(per_topic, digits, "")
+        file = io.StringIO()
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerows([_field(value, how) for value in row] for row in self.records(how))
+        return file.getvalue()
+
+    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
+        """`to_csv` with tabs."""
+        return self.to_csv(per_topic, digits, delimiter="\t")
+
+    def _said(self, how: Layout) -> Iterable[Part]:
+        self._refuse(how.per_topic)
+        return self.parts(how)
+
+    def _refuse(self, per_topic: bool) -> None:
+        if per_topic and not self.has_topics:
+            raise ConventionError(f"{type(self).__name__} holds no values of single topics")
+
+
+# text
+
+
+def text(parts: Iterable[Part], limit: int | None = None, style: Style | None = None) -> str:
+    """The parts one below the other, a blank line between."""
+    return "\n\n".join(filter(None, (_as_text(part, limit, style) for part in parts)))
+
+
+def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
+    if isinstance(part, Table):
+        return "\n".join([*([folded(part.caption, limit)] if part.caption else []), *table_lines(part, limit, style)])
+    if isinstance(part, Drawing):
+        return "\n".join([folded(part.lead, limit), *part.lines])
+    if isinstance(part, str):
+        return folded(part, limit)
+    lines = "\n".join(folded(line, limit, 2) for line in part.lines)
+    return style("dim", lines) if style and part.dim and lines else lines
+
+
+def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
+    """A table as aligned lines."""
+    rows = table.texts()
+
+    def paint(row: int, column: int, cell: str) -> str:
+        if style is None or not cell.strip():
+            return cell
+        of = None if row == 0 else table.rows[row - 1][column]
+        return style("head", cell) if of is None else style("best", cell) if isinstance(of, Cell) and of.best else cell
+
+    lines = aligned(rows, table.names, table.left, limit, paint if style else None)
+    return [line.rstrip() for line in lines]
+
+
+def text_of(cell: Cell | str) -> str:
+    """What a cell says."""
+    return cell if isinstance(cell, str) else cell.text
+
+
+# Markdown
+
+
+def markdown(parts: Iterable[Part]) -> str:
+    """The parts in Markdown, a blank line between; what is drawn with characters stands as code."""
+    return "\n\n".join(filter(None, map(_as_markdown, parts)))
+
+
+def _as_markdown(part: Part) -> str:
+    if isinstance(part, Table):
+        return "\n\n".join(
+            filter(None, [markdown_text(part.caption), markdown_table(part), *map(markdown_text, part.notes)])
+        )
+    if isinstance(part, Drawing):
+        return f"{markdown_text(part.lead)}\n\n" + "\n".join(f"    {line}" for line in part.lines)
+    if isinstance(part, str):
+        return markdown_text(part)
+    return "\n".join(f"- {markdown_text(line)}" for line in part.lines)
+
+
+def markdown_table(table: Table) -> str:
+    """A table of pipes; numbers to the right, the best ones bold, marks raised."""
+    left = table.names if table.left is None else table.left
+    lines = [[markdown_text(name) or " " for name in table.head]]
+    lines.append(["---" if i < left else "---:" for i in range(len(table.head))])
+    for row in table.rows:
+        cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+        shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in cells]
+        raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in cells]
+        lines.append([f"{one}{mark}" or " " for one, mark in zip(shown, raised, strict=True)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown leaves as it is.
+
+    >>> markdown_text("a_b|c <d>")
+    'a\\\\_b\\\\|c \\\\<d\\\\>'
+    """
+    import re
+
+    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", legible(text))
+
+
+# HTML
+
+
+def html(parts: Iterable[Part]) -> str:
+    """The parts as a piece of HTML, without style and script."""
+    return "".join(map(_as_html, parts))
+
+
+def _as_html(part: Part) -> str:
+    if isinstance(part, Table):
+        return html_table(part) + "".join(f"<p>{html_text(note)}</p>" for note in part.notes)
+    if isinstance(part, Drawing):
+        return part.html or f"<p>{html_text(part.lead)}</p><pre>{html_text(chr(10).join(part.lines))}</pre>"
+    if isinstance(part, str):
+        return f"<p>{html_text(part)}</p>"
+    return html_list(part.lines)
+
+
+def html_table(table: Table) -> str:
+    """A table with a caption; the last column of names heads its row."""
+    names = "".join(f'<th scope="col">{html_text(name)}</th>' for name in table.head)
+    body = "".join(f"<tr>{_html_row(row, table.names - 1)}</tr>" for row in table.rows)
+    caption = f"<caption>{html_text(table.caption)}</caption>" if table.caption else ""
+    return f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(row: Sequence[Cell | str], heading: int) -> str:
+    cells = [html_text(text_of(cell)) for cell in row]
+    return "".join(
+        f'<th scope="row">{cell}</th>' if i == heading else f"<td>{cell}</td>" for i, cell in enumerate(cells)
+    )
+
+
+def html_list(lines: Sequence[str]) -> str:
+    """A list of sentences, or nothing where there are none."""
+    return f"<ul>{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def html_text(text: str) -> str:
+    """Escaped, with bytes that are no text spelt out."""
+    from html import escape
+
+    return escape(legible(text))
+
+
+# plain values
+
+
+def as_json(value: object, ascii_only: bool = False) -> str:
+    """Indented JSON, in plain letters where the text allows it."""
+    import json
+
+    text = json.dumps(value, indent=2, ensure_ascii=ascii_only)
+    return text if is_text(text) else json.dumps(value, indent=2)
+
+
+def plain(value: Any, digits: int | None = None) -> Any:
+    """Plain values of anything that an answer holds: arrays are lists, NaN and infinity None.
+
+    >>> plain({"p": float("nan"), "n": (1, 0.123)}, digits=1)
+    {'p': None, 'n': [1, 0.1]}
+    """
+    import numpy as np
+
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return None if not np.isfinite(number) else number if digits is None else round(number, digits)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist(), digits)
+    if isinstance(value, Mapping):
+        return {str(key): plain(one, digits) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one, digits) for one in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name), digits) for each in fields(value)}
+    return value
+
+
+def _field(value: Any, how: Layout) -> str:
+    if value is None:
+        return ""
+    return how.number(value) if isinstance(value, float) else str(value)
+
+
+def is_text(text: str) -> bool:
+    """Whether every character can be written: bytes of an id that are no UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def legible(text: str) -> str:
+    """The text with bytes that are no text spelt out."""
+    return text if is_text(text) else text.encode("utf-8", "backslashreplace").decode()

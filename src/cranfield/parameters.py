@@ -1,0 +1,263 @@
+"""Parameters: the numbers and words that a measure, a test, a strategy, a fusion method or a system may be given.
+
+A parameter is a descriptor of the class that has it: default, meaning, range. Whoever is `Parametrised` reads what was
+typed, refuses what is out of range in the same words, and shows itself as one would type it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+from cranfield.errors import ConventionError, CranfieldError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+
+class Parameter(ABC, Generic[T]):
+    """A parameter: default, meaning, range; a descriptor, so that `self.k` is its value."""
+
+    name: str
+
+    def __init__(self, default: T, meaning: str) -> None:
+        self.default = default
+        self.meaning = meaning
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Parameter[T]: ...
+    @overload
+    def __get__(self, instance: Parametrised, owner: type) -> T: ...
+    def __get__(self, instance: Parametrised | None, owner: type) -> Parameter[T] | T:
+        return self if instance is None else instance.values[self.name]
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is ...
+
+    @property
+    @abstractmethod
+    def range(self) -> str:
+        """Its allowed values, in words."""
+
+    @abstractmethod
+    def read(self, given: Any) -> T:
+        """Turn what was typed into a value; ValueError if it is out of range."""
+
+    def show(self, value: T) -> str:
+        """A value as one would type it."""
+        return str(value)
+
+    def expected(self, given: Any) -> str:
+        """The allowed values, for a message about one that is not."""
+        return self.range
+
+    @property
+    def example(self) -> str:
+        """A value that is allowed, for a message about one that is missing."""
+        return "10"
+
+
+def shown(value: float) -> str:
+    """Shortest text that reads back to the same number; 2 rather than 2.0."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+class Real(Parameter[float]):
+    """A real number between `low` and `high`; `open` leaves the ends out."""
+
+    def __init__(
+        self, default: float, meaning: str, low: float = -math.inf, high: float = math.inf, open: bool = False
+    ) -> None:
+        super().__init__(default, meaning)
+        self.low, self.high, self.open = low, high, open
+
+    @property
+    def range(self) -> str:
+        if self.low == -math.inf and self.high == math.inf:
+            return "any number"
+        if self.high == math.inf:
+            return f"above {self.low:g}" if self.open else f"{self.low:g} or more"
+        return f"between {self.low:g} and {self.high:g}" + (", ends excluded" if self.open else "")
+
+    def expected(self, given: Any) -> str:
+        """The allowed values; that the ends are excluded is news only to those who gave one."""
+        try:
+            at_an_end = float(given) in (self.low, self.high)
+        except (TypeError, ValueError):
+            at_an_end = False
+        return self.range if at_an_end else self.range.removesuffix(", ends excluded")
+
+    def read(self, given: Any) -> float:
+        value = float(given)
+        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
+        if not inside or not math.isfinite(value):
+            raise ValueError
+        return value
+
+    @property
+    def example(self) -> str:
+        """The middle of the range, or 1."""
+        middle = (self.low + self.high) / 2
+        return shown(middle) if math.isfinite(middle) else "1"
+
+    def show(self, value: float) -> str:
+        return shown(value)
+
+
+class Whole(Parameter[int]):
+    """A whole number, `low` or more."""
+
+    def __init__(self, default: Any, meaning: str, low: int = 1) -> None:
+        super().__init__(default, meaning)
+        self.low = low
+
+    @property
+    def range(self) -> str:
+        return f"a whole number, {self.low} or more"
+
+    def read(self, given: Any) -> int:
+        value = int(given)
+        if value < self.low or value != float(given):
+            raise ValueError
+        return value
+
+
+class Depth(Parameter["int | None"]):
+    """An optional cut-off: None means the whole list."""
+
+    def __init__(self, meaning: str = "how many ranks are looked at") -> None:
+        super().__init__(None, meaning)
+
+    @property
+    def range(self) -> str:
+        return "a whole number, 1 or more; the whole list if left out"
+
+    def read(self, given: Any) -> int | None:
+        if given is None:
+            return None
+        value = int(given)
+        if value < 1 or value != float(given):
+            raise ValueError
+        return value
+
+
+class Choice(Parameter[str]):
+    """One of a few words."""
+
+    def __init__(self, default: str, meaning: str, *others: str) -> None:
+        super().__init__(default, meaning)
+        self.choices = (default, *others)
+
+    @property
+    def range(self) -> str:
+        return " | ".join(self.choices)
+
+    def read(self, given: Any) -> str:
+        if given not in self.choices:
+            raise ValueError
+        return str(given)
+
+
+class Text(Parameter[str]):
+    """Any words: a path, a name."""
+
+    @property
+    def range(self) -> str:
+        return "any text"
+
+    def read(self, given: Any) -> str:
+        return str(given)
+
+
+class Flag(Parameter[bool]):
+    """Yes or no; no unless told otherwise."""
+
+    WORDS: ClassVar[dict[str, bool]] = {
+        **dict.fromkeys(("true", "yes", "1"), True),
+        **dict.fromkeys(("false", "no", "0"), False),
+    }
+
+    def __init__(self, meaning: str, default: bool = False) -> None:
+        super().__init__(default, meaning)
+
+    @property
+    def range(self) -> str:
+        return "True | False"
+
+    def read(self, given: Any) -> bool:
+        if str(given).lower() not in self.WORDS:
+            raise ValueError
+        return self.WORDS[str(given).lower()]
+
+
+class Parametrised:
+    """What has parameters: they are declared in its class, read when it is made, and kept in `values`."""
+
+    name: ClassVar[str]
+    refusal: ClassVar[type[CranfieldError]] = ConventionError  # what it raises at what it does not take
+    parameters: ClassVar[dict[str, Parameter[Any]]] = {}
+    values: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.parameters = {
+            name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
+        }
+
+    def __init__(self, **given: Any) -> None:
+        for key in given:
+            if key not in self.parameters:
+                known = ", ".join(self.parameters) or "no parameters"
+                raise self.refusal(f"{self.name}: no parameter {key!r}; it has {known}")
+        self.values = {key: self._value(key, parameter, given) for key, parameter in self.parameters.items()}
+
+    def _value(self, key: str, parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
+        value = given.get(key, parameter.default)
+        if value is ...:
+            raise self.refusal(f"{self.name} needs {key}: {self.lacking(key)}")
+        try:
+            return parameter.read(value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.refusal(f"{self.name}: {key} must be {parameter.expected(value)}, got {value}") from None
+
+    def lacking(self, key: str) -> str:
+        """How one would type it with a parameter that is missing."""
+        return f"{self.name}({key}={self.parameters[key].example})"
+
+    def changed(self) -> dict[str, str]:
+        """The parameters that differ from their defaults, as one would type them."""
+        pairs = ((key, parameter, self.values[key]) for key, parameter in self.parameters.items())
+        return {key: parameter.show(value) for key, parameter, value in pairs if value != parameter.default}
+
+    def __str__(self) -> str:
+        shown = [f"{key}={value}" for key, value in self.changed().items()]
+        return f"{self.name}({', '.join(shown)})" if shown else self.name
+
+
+def read_call(typed: str) -> tuple[str, dict[str, str]]:
+    """The name and the parameters of what one types: `RRF(k=10)`, or `rrf:k=10` where a shell would mind the brackets.
+
+    >>> read_call("rbp(p=0.9, k=5)"), read_call("rrf:k=10"), read_call("depth")
+    (('rbp', {'p': '0.9', 'k': '5'}), ('rrf', {'k': '10'}), ('depth', {}))
+    """
+    name, _, rest = typed.strip().removesuffix(")").replace("(", ":", 1).partition(":")
+    return name.strip(), read_pairs(rest, name.strip())
+
+
+def read_pairs(typed: str, where: str) -> dict[str, str]:
+    """`k1=0.9,b=0.4` as pairs."""
+    pairs: dict[str, str] = {}
+    for part in filter(None, map(str.strip, typed.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ConventionError(f"{where}: expected name=value, found {part!r}")
+        pairs[key.strip()] = value.strip()
+    return pairs
