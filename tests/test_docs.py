@@ -8,7 +8,6 @@ shown. `...` alone on a line stands for anything. All of it runs in a copy of ex
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from shell import EXAMPLES, cranfield
+from shell import EXAMPLES, cranfield, generator
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -130,13 +129,9 @@ def test_the_comparison_itself_can_fail():
     assert not same("a\n...\nd\n", "a\nb\n")
 
 
-def test_the_page_about_the_command_line_is_current():
-    source = ROOT / "docs" / "generate_cli.py"
-    spec = importlib.util.spec_from_file_location("generate_cli", source)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+@pytest.mark.parametrize("name", ["generate_cli", "generate_tests"])
+def test_a_generated_page_is_current(name):
+    module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run make docs"
 
 
