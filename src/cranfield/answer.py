@@ -249,8 +249,9 @@ def _as_markdown(part: Part) -> str:
 def markdown_table(table: Table) -> str:
     """A table of pipes; numbers to the right, the best ones bold, marks raised."""
     left = table.names if table.left is None else table.left
-    lines = [[markdown_text(name) or " " for name in table.head]]
-    lines.append(["---:" if i >= left else "---" for i in range(len(table.head))])
+    numeric = table.numeric()
+    right = numeric if any(numeric) else [i >= left for i in range(len(table.head))]
+    lines = [[markdown_text(name) or " " for name in table.head], ["---:" if each else "---" for each in right]]
     for row in table.cells():
         shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in row]
         raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in row]
