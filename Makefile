@@ -1,4 +1,4 @@
-# One word for everything: make demo, make test, make test-all, make bench, make docs, make clean.
+# One word for everything: make demo, make test, make test-all, make bench, make docs, make golden, make clean.
 #
 # Needs make and Python 3.11 or later with pip; a C compiler makes it fast. Another Python gets an environment of its
 # own: make test PYTHON=python3.12. The environment is made without ensurepip and filled from outside, which works
@@ -25,7 +25,7 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 
 , := ,
 
-.PHONY: help demo test test-all lint sanitize bench docs clean
+.PHONY: help demo test test-all lint sanitize bench docs golden clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
@@ -34,6 +34,7 @@ help:
 	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
 	@echo "make bench     time against other tools"
 	@echo "make docs      write the generated pages again"
+	@echo "make golden    record again what every command prints, in tests/golden/ and in the pages"
 	@echo "make clean     remove what make made"
 	@echo "PYTHON=python3.12 chooses another Python"
 
@@ -106,6 +107,9 @@ bench: $(VENV)/.testable
 
 docs: $(VENV)/.testable
 	$(BIN)/python -m docs
+
+golden: $(VENV)/.testable
+	$(BIN)/python -m tests.golden $(SINCE)
 
 clean:
 	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,7 +33,7 @@ def page() -> str:
 def section(name: str, command: click.Command) -> str:
     """One command: usage, what it does, an example, options."""
     prose, _, example = inspect.cleandoc(command.help or "").partition("\b\n")
-    context = click.Context(command, info_name=f"cranfield {name}")
+    context = click.Context(command, info_name=f"cranfield {name}", **cli.context_settings)
     usage = " ".join(command.collect_usage_pieces(context))
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     conventions = [option for option in options if option.name in (*CONVENTIONS, "preset", "drop_self")]

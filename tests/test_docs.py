@@ -1,33 +1,25 @@
 """Every example in README.md, CONTRIBUTING.md and docs/ runs, and prints what the page says.
 
 A ```python block runs after the earlier ones of its page (as a doctest, if it starts with >>>); a bare ``` block right
-below it holds what it prints. A
-```console block holds `$ cranfield …` lines, each followed by what it prints (on stdout, or on both streams) if that is
-shown. `...` alone on a line stands for anything. All of it runs in a copy of examples/.
+below it holds what it prints. tests/pages.py says what a ```console block is. All of it runs in a copy of examples/.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
-from shell import EXAMPLES, cranfield, generator
+from pages import FENCE, PAGES, ROOT, blocks, commands, current, fits, run, same
+from shell import EXAMPLES, Answer, generator
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [
-    path
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    if path.exists()
-]
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DRIVER = """
 import contextlib, doctest, io, json, sys
@@ -46,31 +38,6 @@ for line, code in json.load(sys.stdin):
     answers.append(out.getvalue())
 json.dump(answers, sys.stdout)
 """
-
-
-class Block(NamedTuple):
-    line: int
-    language: str
-    text: str
-    printed: str | None  # a bare block right below
-
-
-def blocks(page: Path) -> list[Block]:
-    text = page.read_text(encoding="utf-8")
-    found = list(FENCE.finditer(text))
-    answer = []
-    for i, match in enumerate(found):
-        below = found[i + 1] if i + 1 < len(found) else None
-        follows = below is not None and not below[1] and not text[match.end() : below.start()].strip()
-        printed = below[2] if follows and below is not None else None
-        answer.append(Block(text[: match.start()].count("\n") + 1, match[1], match[2], printed))
-    return answer
-
-
-def same(shown: str, printed: str) -> bool:
-    """Whether what the page shows is what was printed, `...` on a line being anything."""
-    parts = re.split(r"^\.\.\.$\n?", shown, flags=re.MULTILINE)
-    return re.fullmatch("(?s:.*)".join(map(re.escape, parts)).rstrip("\\\n") + r"\s*", printed) is not None
 
 
 @pytest.fixture
@@ -97,28 +64,15 @@ def test_python_on_the_page_prints_what_it_says(page, folder):
             assert same(block.printed, printed), f"{page.name}:{block.line} prints\n{printed}"
 
 
-def commands(block: Block) -> list[tuple[str, str]]:
-    """The commands of a console block, and what is shown below each."""
-    parts = re.split(r"^\$ (.*(?:\\\n.*)*)\n?", block.text, flags=re.MULTILINE)
-    assert not parts[0].strip(), "a console block starts with $"
-    return list(zip(parts[1::2], parts[2::2], strict=True))
-
-
 @pytest.mark.parametrize("page", PAGES, ids=identity)
 def test_commands_on_the_page_print_what_it_says(page, folder):
     console = [block for block in blocks(page) if block.language == "console"]
     if not console:
         pytest.skip("no command on this page")
     for block in console:
-        for line, shown in commands(block):
-            program, *arguments = shlex.split(line.replace("\\\n", " "))
-            assert program == "cranfield", f"{page.name}:{block.line}: {line}"
-            answer = cranfield(*arguments, folder=folder)
-            if shown.strip():
-                fits = same(shown, answer.out) or same(shown, answer.both)
-                assert fits, f"{page.name}:{block.line}: {line} prints\n{answer.both}"
-            else:
-                assert answer.code == 0, f"{page.name}:{block.line}: {line}\n{answer.err}"
+        for line, shown in commands(block.text):
+            answer = run(line, folder)
+            assert fits(shown, answer), f"{page.name}:{block.line}: {line} prints (make golden)\n{answer.both}"
 
 
 def test_the_comparison_itself_can_fail():
@@ -127,6 +81,14 @@ def test_the_comparison_itself_can_fail():
     assert not same("a\n", "b\n")
     assert not same("a\n", "a\nb\n")
     assert not same("a\n...\nd\n", "a\nb\n")
+
+
+def test_what_a_page_shows_is_written_again_only_where_that_is_safe():
+    answer = Answer(0, "a\nb\n", "note\n", "note\na\nb\n")
+    for kept in ("a\nb\n\n", "note\na\nb\n", "a\n...\n", "c\n...\n", ""):
+        assert current(kept, answer) == kept
+    assert current("a\nc\n\n", answer) == "a\nb\n\n"
+    assert current("note\na\nc\n", answer) == "note\na\nb\n"
 
 
 @pytest.mark.parametrize("name", ["generate_cli", "generate_tests"])
