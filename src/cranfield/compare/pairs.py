@@ -278,6 +278,7 @@ def _described(
     measure: str, block: Names, a: Floats, b: Floats, given: Asked, lower_is_better: bool, topics: int
 ) -> list[Pair]:
     """What can be said of pairs without a test: means, differences, intervals, effects, wins."""
+    from cranfield.stats.effect import d_z_of_rows
     from cranfield.stats.ties import differences
 
     n = a.shape[1]
@@ -286,11 +287,9 @@ def _described(
     d = differences(a, b)
     means = a.mean(axis=1), b.mean(axis=1), d.mean(axis=1)
     low, high = intervals(a, b, given)
-    spread = d.std(axis=1, ddof=1) if n > 1 else np.zeros(len(d))
     upwards = -d if lower_is_better else d
     wins, losses = (upwards > 0).sum(axis=1), (upwards < 0).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effect = np.where(spread > 1e-12 * np.abs(means[2]), means[2] / spread, NAN)
+    effect = d_z_of_rows(a, b)
     return [
         Pair(
             measure=measure,
