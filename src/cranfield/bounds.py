@@ -19,7 +19,8 @@ from cranfield.columns import aligned
 from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import Hits, Judgments
-from cranfield.measures.measure import Choice, Flag, Gain, takes_topics_alone
+from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.parameters import Choice, Flag
 from cranfield.scores import Scores
 
 if TYPE_CHECKING:

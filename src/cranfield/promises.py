@@ -20,7 +20,7 @@ from cranfield.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cranfield.measures.measure import Parameter
+    from cranfield.parameters import Parameter
 
     Judged = dict[str, float]
     Check = Callable[["_Trial"], Iterator[str]]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Flag, Measure, Real
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Choice, Depth, Flag, Real
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,7 +13,8 @@ import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.hits import ratio
-from cranfield.measures.measure import Depth, Measure, Ratio, Real
+from cranfield.measures.measure import Measure, Ratio
+from cranfield.parameters import Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

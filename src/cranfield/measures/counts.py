@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cranfield.measures.measure import Depth, Measure, Real
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

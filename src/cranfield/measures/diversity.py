@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from cranfield.errors import MeasureError
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real, Whole
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Choice, Depth, Real, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

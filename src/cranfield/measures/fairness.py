@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from cranfield.hits import ratio
 from cranfield.kernels import decode
-from cranfield.measures.measure import Choice, Depth, Measure, Real
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits, Judgments

@@ -8,7 +8,8 @@ import numpy as np
 
 from cranfield.errors import MeasureError
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real, Whole
+from cranfield.measures.measure import Gain, Measure
+from cranfield.parameters import Choice, Depth, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

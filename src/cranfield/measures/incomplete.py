@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real, Whole
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Choice, Depth, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

@@ -8,17 +8,17 @@ trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back 
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cranfield.errors import MeasureError, UnknownMeasureError
 from cranfield.hits import ratio
+from cranfield.parameters import Choice, Flag, Parameter, Parametrised, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,224 +28,24 @@ if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
-__all__ = [
-    "AGGREGATES",
-    "LATER",
-    "REGISTRY",
-    "Choice",
-    "Depth",
-    "Flag",
-    "Gain",
-    "Inner",
-    "Measure",
-    "Parameter",
-    "Ratio",
-    "Real",
-    "Whole",
-    "aggregated",
-    "load_all",
-    "load_installed",
-    "measure",
-    "measures",
-    "split",
-    "takes_topics_alone",
-]
-
-T = TypeVar("T")
 REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
 GROUP = "cranfield.measures"  # the package of ours, and the entry points of others
-LATER = ("compatible", "confusion", "diversity", "fairness", "ntcir", "preferences", "risk", "sampled")
-
-
 _loaded: list[str] = []
 
 
 def load_all() -> dict[str, type[Measure]]:
-    """Import the families that are not loaded at once, and hand out every measure, those of a family side by side."""
-    for family in LATER:
-        importlib.import_module(f"{GROUP}.{family}")
+    """Import every family there is a file of, and hand out every measure, those of a family side by side."""
     if not _loaded:
-        _loaded.append(GROUP)
+        import importlib
+        import pkgutil
+
+        for module in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
+            importlib.import_module(f"{GROUP}.{module.name}")
         ordered = sorted(REGISTRY.items(), key=lambda item: item[1].__module__)
         REGISTRY.clear()
         REGISTRY.update(ordered)
+        _loaded.append(GROUP)
     return REGISTRY
-
-
-class Parameter(ABC, Generic[T]):
-    """A measure's parameter: default, meaning, range; a descriptor, so that `self.k` is its value."""
-
-    name: str
-
-    def __init__(self, default: T, meaning: str) -> None:
-        self.default = default
-        self.meaning = meaning
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Parameter[T]: ...
-    @overload
-    def __get__(self, instance: Measure, owner: type) -> T: ...
-    def __get__(self, instance: Measure | None, owner: type) -> Parameter[T] | T:
-        return self if instance is None else instance.values[self.name]
-
-    @property
-    def required(self) -> bool:
-        """Whether it must be given."""
-        return self.default is ...
-
-    @property
-    @abstractmethod
-    def range(self) -> str:
-        """Its allowed values, in words."""
-
-    @abstractmethod
-    def read(self, given: Any) -> T:
-        """Turn what was typed into a value; ValueError if it is out of range."""
-
-    def show(self, value: T) -> str:
-        """A value as one would type it."""
-        return str(value)
-
-    def expected(self, given: Any) -> str:
-        """The allowed values, for a message about one that is not."""
-        return self.range
-
-    @property
-    def example(self) -> str:
-        """A value that is allowed, for a message about one that is missing."""
-        return "10"
-
-
-def _shown(value: float) -> str:
-    """Shortest text that reads back to the same number; 2 rather than 2.0."""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
-
-
-class Real(Parameter[float]):
-    """A real number between `low` and `high`; `open` leaves the ends out."""
-
-    def __init__(
-        self, default: float, meaning: str, low: float = -math.inf, high: float = math.inf, open: bool = False
-    ) -> None:
-        super().__init__(default, meaning)
-        self.low, self.high, self.open = low, high, open
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        if self.low == -math.inf and self.high == math.inf:
-            return "any number"
-        if self.high == math.inf:
-            return f"above {self.low:g}" if self.open else f"{self.low:g} or more"
-        return f"between {self.low:g} and {self.high:g}" + (", ends excluded" if self.open else "")
-
-    def expected(self, given: Any) -> str:
-        """The allowed values; that the ends are excluded is news only to those who gave one."""
-        try:
-            at_an_end = float(given) in (self.low, self.high)
-        except (TypeError, ValueError):
-            at_an_end = False
-        return self.range if at_an_end else self.range.removesuffix(", ends excluded")
-
-    def read(self, given: Any) -> float:
-        """A number within the range."""
-        value = float(given)
-        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
-        if not inside or not math.isfinite(value):
-            raise ValueError
-        return value
-
-    @property
-    def example(self) -> str:
-        """A value that is allowed: the middle of the range, or 1."""
-        middle = (self.low + self.high) / 2
-        return _shown(middle) if math.isfinite(middle) else "1"
-
-    def show(self, value: float) -> str:
-        """Shortest text that reads back to the same number; 2 rather than 2.0."""
-        return _shown(value)
-
-
-class Whole(Parameter[int]):
-    """A whole number, `low` or more."""
-
-    def __init__(self, default: Any, meaning: str, low: int = 1) -> None:
-        super().__init__(default, meaning)
-        self.low = low
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return f"a whole number, {self.low} or more"
-
-    def read(self, given: Any) -> int:
-        """A whole number within the range."""
-        value = int(given)
-        if value < self.low or value != float(given):
-            raise ValueError
-        return value
-
-
-class Depth(Parameter["int | None"]):
-    """An optional cut-off: None means the whole list."""
-
-    def __init__(self, meaning: str = "how many ranks are looked at") -> None:
-        super().__init__(None, meaning)
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return "a whole number, 1 or more; the whole list if left out"
-
-    def read(self, given: Any) -> int | None:
-        """A whole number, or None."""
-        if given is None:
-            return None
-        value = int(given)
-        if value < 1 or value != float(given):
-            raise ValueError
-        return value
-
-
-class Choice(Parameter[str]):
-    """One of a few words."""
-
-    def __init__(self, default: str, meaning: str, *others: str) -> None:
-        super().__init__(default, meaning)
-        self.choices = (default, *others)
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return " | ".join(self.choices)
-
-    def read(self, given: Any) -> str:
-        """One of the choices."""
-        if given not in self.choices:
-            raise ValueError
-        return str(given)
-
-
-class Flag(Parameter[bool]):
-    """Yes or no; no unless told otherwise."""
-
-    def __init__(self, meaning: str, default: bool = False) -> None:
-        super().__init__(default, meaning)
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return "True | False"
-
-    def read(self, given: Any) -> bool:
-        """A truth value, or its name."""
-        words = {"true": True, "1": True, "false": False, "0": False}
-        if str(given).lower() not in words:
-            raise ValueError
-        return words[str(given).lower()]
 
 
 class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
@@ -283,7 +83,7 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
         """As one would type it."""
         if isinstance(value, str):
             return value
-        return "{" + ",".join(f"{_shown(grade)}:{_shown(gain)}" for grade, gain in value) + "}"
+        return "{" + ",".join(f"{shown(grade)}:{shown(gain)}" for grade, gain in value) + "}"
 
     @staticmethod
     def of(value: str | tuple[tuple[float, float], ...], grade: Floats) -> Floats:
@@ -359,13 +159,13 @@ AGGREGATES: dict[str, Callable[[Floats], float]] = {
 """How the values of all topics become one number. `gmean` lifts values below 0.00001 to that, as trec_eval does."""
 
 
-class Measure(ABC):
+class Measure(Parametrised, ABC):
     """One way to score one run on one topic. Subclass it, name the parameters, write `score`.
 
     The docstring's first paragraph is the definition, a doctest in it the worked example.
     """
 
-    name: ClassVar[str]
+    refusal = MeasureError
     family: ClassVar[str]
     formula: ClassVar[str]
     reference: ClassVar[str]
@@ -389,16 +189,9 @@ class Measure(ABC):
 
     judged_only = Flag("take unjudged documents out of the run first (the condensed list)")
 
-    parameters: ClassVar[dict[str, Parameter[Any]]]
-    values: dict[str, Any]
-
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        found = {
-            name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
-        }
-        found["judged_only"] = found.pop("judged_only")  # last, so that a measure's own parameters are named first
-        cls.parameters = found
+        cls.parameters["judged_only"] = cls.parameters.pop("judged_only")  # last: a measure's own are named first
         if "name" not in vars(cls):
             cls.name = cls.__name__
         if hasattr(cls, "family"):
@@ -409,22 +202,8 @@ class Measure(ABC):
             REGISTRY[cls.name] = cls
             _aliases.cache_clear()
 
-    def __init__(self, **given: Any) -> None:
-        for key in given:
-            if key not in self.parameters:
-                known = ", ".join(self.parameters) or "no parameters"
-                raise MeasureError(f"{self.name}: no parameter {key!r}; it has {known}")
-        self.values = {}
-        for key, parameter in self.parameters.items():
-            value = given.get(key, parameter.default)
-            if value is ...:
-                typed = f"@{parameter.example}" if key == self.at else f"({key}={parameter.example})"
-                raise MeasureError(f"{self.name} needs {key}: {self.name}{typed}")
-            try:
-                self.values[key] = parameter.read(value)
-            except (TypeError, ValueError, OverflowError):
-                wanted = parameter.expected(value)
-                raise MeasureError(f"{self.name}: {key} must be {wanted}, got {value}") from None
+    def lacking(self, key: str) -> str:
+        return f"{self.name}@{self.parameters[key].example}" if key == self.at else super().lacking(key)
 
     def __call__(self, hits: Hits) -> Floats:
         """One value a topic, of the run or, with `judged_only`, of its condensed list."""
@@ -470,12 +249,8 @@ class Measure(ABC):
         return None
 
     def __str__(self) -> str:
-        shown = [
-            f"{key}={parameter.show(self.values[key])}"
-            for key, parameter in self.parameters.items()
-            if key != self.at and self.values[key] != parameter.default
-        ]
-        text = self.name + (f"({', '.join(shown)})" if shown else "")
+        typed = ", ".join(f"{key}={value}" for key, value in self.changed().items() if key != self.at)
+        text = f"{self.name}({typed})" if typed else self.name
         at = self.values.get(self.at) if self.at else None
         if at is not None:
             text = f"{text}@{self.parameters[str(self.at)].show(at)}"

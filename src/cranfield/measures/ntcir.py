@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real
+from cranfield.measures.measure import Gain, Measure
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

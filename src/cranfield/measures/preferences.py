@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from cranfield.errors import ContradictionError, DataError
 from cranfield.hits import Hits, ratio
-from cranfield.measures.measure import Choice, Inner, Measure
+from cranfield.measures.measure import Inner, Measure
+from cranfield.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

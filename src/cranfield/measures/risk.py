@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Inner, Measure, Real
+from cranfield.measures.measure import Inner, Measure
+from cranfield.parameters import Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits

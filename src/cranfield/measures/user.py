@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Flag, Measure, Real, Whole
+from cranfield.measures.measure import Measure
+from cranfield.parameters import Choice, Depth, Flag, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
