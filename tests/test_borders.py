@@ -35,6 +35,7 @@ FLOORS = [
     "scores",
     "absent peers",
     "measures",
+    "listing",
     "hits fuse importers",
     "formats",
     "conventions collection run catalogue",

@@ -8,7 +8,7 @@ says so. Scores of topics are independent, so the bounds of a mean are the means
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import comb, inf, nan, nextafter
 from typing import TYPE_CHECKING, Any, Literal
@@ -600,15 +600,15 @@ class _NoQrels:
 
 def _completed(judgments: Judgments, kept: Mask, topic: Ints, grade: Floats) -> Judgments:
     """Judgments with more documents judged."""
-    answer = Judgments.__new__(Judgments)
-    answer.__dict__.update(judgments.__dict__)
-    for cached in ("ideal", "sampled"):
-        answer.__dict__.pop(cached, None)
-    answer._relevant, answer.kept = {}, {}
-    answer.__dict__["qrels"] = _NoQrels()
-    order = np.argsort(np.r_[judgments.topic[kept], topic], kind="stable")
-    answer.topic = np.r_[judgments.topic[kept], topic][order].astype(np.int32)
-    answer.grade = np.r_[judgments.grade[kept], grade][order]
-    answer.row = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))][order].astype(np.int32)
-    answer.of_row = np.r_[judgments.of_row, grade]
-    return answer
+    row = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))]
+    topics, grades = np.r_[judgments.topic[kept], topic], np.r_[judgments.grade[kept], grade]
+    order = np.argsort(topics, kind="stable")
+    nowhere: Any = _NoQrels()
+    return replace(
+        judgments,
+        qrels=nowhere,
+        of_row=np.r_[judgments.of_row, grade],
+        row=row[order].astype(np.int32),
+        topic=topics[order].astype(np.int32),
+        grade=grades[order],
+    )

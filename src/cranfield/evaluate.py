@@ -120,7 +120,7 @@ class Evaluator:
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
         self.measures = _aggregated(_measures(measures, self.relevant_from if rel is None else rel), aggregate)
-        self.judgments = Judgments(self.qrels, self.conventions.negative, extras)
+        self.judgments = Judgments.of(self.qrels, self.conventions.negative, extras)
         if isinstance(conventions, str):
             from cranfield.peers import as_peer, in_order_given
 
@@ -203,7 +203,6 @@ class Evaluator:
             parts = measure.pooled(hits)
             if parts is not None:
                 pooled[name] = np.stack(self._over_ties(measure, values[i], parts))
-        hits.let_go()
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled)

@@ -8,17 +8,18 @@ trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from cranfield.errors import MeasureError, UnknownMeasureError
 from cranfield.hits import ratio
-from cranfield.parameters import Choice, Flag, Parameter, Parametrised, shown
+from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
 GROUP = "cranfield.measures"  # the package of ours, and the entry points of others
+LAST = ("depth", "k", "judged_only")  # parameters that are named behind all others, whichever class declares them
+Gains: TypeAlias = "str | tuple[tuple[float, float], ...]"
 _loaded: list[str] = []
 
 
@@ -48,7 +51,7 @@ def load_all() -> dict[str, type[Measure]]:
     return REGISTRY
 
 
-class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
+class Gain(Parameter[Gains]):
     """What a grade is worth: the grade itself, 2^grade - 1, or a table such as {1:3, 2:9} (other grades: themselves).
 
     A negative grade is worth 0, or with `signed` and `signed-exp2` less than that, as in Elasticsearch and Quepid.
@@ -61,11 +64,9 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
 
     @property
     def range(self) -> str:
-        """Its allowed values, in words."""
         return f"{' | '.join(self.NAMES)} | a table {{grade:gain, …}}"
 
-    def read(self, given: Any) -> str | tuple[tuple[float, float], ...]:
-        """A name or a table."""
+    def read(self, given: Any) -> Gains:
         if isinstance(given, str) and given.startswith("{") and given.endswith("}"):
             given = [pair.split(":") for pair in split(given[1:-1], ",")]
         if isinstance(given, Mapping):
@@ -79,14 +80,13 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
             raise ValueError
         return str(given)
 
-    def show(self, value: str | tuple[tuple[float, float], ...]) -> str:
-        """As one would type it."""
+    def show(self, value: Gains) -> str:
         if isinstance(value, str):
             return value
         return "{" + ",".join(f"{shown(grade)}:{shown(gain)}" for grade, gain in value) + "}"
 
     @staticmethod
-    def of(value: str | tuple[tuple[float, float], ...], grade: Floats) -> Floats:
+    def of(value: Gains, grade: Floats) -> Floats:
         """The gain of each grade."""
         gain = (grade if Gain.signed(value) else np.maximum(grade, 0)).astype(np.float64)
         if isinstance(value, str):
@@ -96,7 +96,14 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
         return gain
 
     @staticmethod
-    def signed(value: str | tuple[tuple[float, float], ...]) -> bool:
+    def ideal(value: Gains, hits: Hits, lowest: float = 0.0) -> tuple[Hits, Floats]:
+        """The hits of the best possible run for these gains, those above `lowest` only, and the gain of each."""
+        plain = value in ("linear", "exp2")
+        best = hits.ideal if plain else hits.judgments.best(Gain.of(value, hits.judgments.grade), lowest)
+        return best, Gain.of(value, best.grade)
+
+    @staticmethod
+    def signed(value: Gains) -> bool:
         """Whether a negative grade is a loss."""
         return isinstance(value, str) and value.startswith("signed")
 
@@ -118,16 +125,13 @@ class Inner(Parameter["Measure"]):
 
     @property
     def range(self) -> str:
-        """Its allowed values, in words."""
         return "a measure"
 
     @property
     def example(self) -> str:
-        """A value that is allowed."""
         return "nDCG@10"
 
     def read(self, given: Any) -> Measure:
-        """A measure, or its name."""
         return given if isinstance(given, Measure) else measure(str(given))
 
 
@@ -179,7 +183,7 @@ class Measure(Parametrised, ABC):
     normalised: ClassVar[bool] = False  # a run of all relevant documents and no others, best first, scores 1
     monotone: ClassVar[bool] = True  # moving a better document up never lowers the score
     empty_is_zero: bool = True  # a topic without an answer scores 0
-    lower_is_better: ClassVar[bool] = False  # a rank or a rate of error
+    lower_is_better: bool = False  # a rank or a rate of error
     undefined: ClassVar[str] = ""  # when a topic has no value (NaN, left out of the mean), in words; "" if never
 
     peers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -191,10 +195,12 @@ class Measure(Parametrised, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.parameters["judged_only"] = cls.parameters.pop("judged_only")  # last: a measure's own are named first
+        for name in LAST:
+            if name in cls.parameters:
+                cls.parameters[name] = cls.parameters.pop(name)
         if "name" not in vars(cls):
             cls.name = cls.__name__
-        if hasattr(cls, "family"):
+        if hasattr(cls, "family") and not cls.__name__.startswith("_"):  # _Walk: what the measures of a family share
             ours = cls.__module__.startswith(f"{GROUP}.")
             known = (REGISTRY if ours else load_all()).get(cls.name)
             if known is not None and known.__module__ != cls.__module__:
@@ -256,6 +262,12 @@ class Measure(Parametrised, ABC):
             text = f"{text}@{self.parameters[str(self.at)].show(at)}"
         return text if self.aggregate == type(self).aggregate else f"{self.aggregate}({text})"
 
+    def with_values(self, **changes: Any) -> Measure:
+        """The same measure with other values for some of its parameters."""
+        answer = type(self)(**{**self.values, **changes})
+        answer.aggregate = self.aggregate
+        return answer
+
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
 
@@ -267,6 +279,17 @@ class Measure(Parametrised, ABC):
         return hash((type(self), self.aggregate, tuple(self.values.items())))
 
 
+def traced(seen: npt.NDArray[np.bool_], columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
+    """Columns for `Measure.trace`: NaN but for the hits that play a part."""
+    return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+
+
+class Binary(Measure):
+    """A measure that asks of a document only whether it is relevant."""
+
+    rel = Real(1, "the lowest relevant grade")
+
+
 class Ratio(Measure):
     """A measure that is one number over another, so that topics can be averaged in two ways.
 
@@ -275,17 +298,16 @@ class Ratio(Measure):
     """
 
     average = Choice("macro", "the mean of the topics' ratios, or the ratio of the topics' sums", "micro")
+    rel = Real(1, "the lowest relevant grade")
 
     @abstractmethod
     def parts(self, hits: Hits) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """What stands above and below the line, one value a topic each."""
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return ratio(*self.parts(hits))
 
     def pooled(self, hits: Hits) -> tuple[Floats, Floats] | None:
-        """What each topic adds above and below the line of a micro average; None where topics are averaged (macro)."""
         if self.average != "micro":
             return None
         above, below = self.parts(hits.condensed() if self.judged_only else hits)
@@ -307,7 +329,7 @@ def micro_average(measure: Measure) -> Measure | None:
     """
     if measure.values.get("average") != "macro" or measure.aggregate != "mean":
         return None
-    return type(measure)(**{**measure.values, "average": "micro"})
+    return measure.with_values(average="micro")
 
 
 def aggregated(measure: Measure, aggregate: str) -> Measure:
@@ -322,7 +344,7 @@ def aggregated(measure: Measure, aggregate: str) -> Measure:
         raise MeasureError(f"{aggregate}({measure}): {measure.name} makes one number of all topics in its own way")
     if measure.aggregate != type(measure).aggregate:
         raise MeasureError(f"{aggregate}({measure}): {measure} is one number for all topics already")
-    answer = type(measure)(**measure.values)
+    answer = measure.with_values()
     answer.aggregate = aggregate
     return answer
 
@@ -481,34 +503,22 @@ def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None
 Alias = tuple["type[Measure]", dict[str, Any]]
 
 
-class _Aliases:
-    """Peers' names, compiled once and again after a measure was added."""
-
-    def __init__(self) -> None:
-        self.ready: tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]] | None = None
-
-    def cache_clear(self) -> None:
-        self.ready = None
-
-    def __call__(self) -> tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
-        if self.ready is None:
-            names: dict[str, Alias] = {}
-            templates = []
-            for cls in REGISTRY.values():
-                for spelling in (s for spellings in cls.peers.values() for s in spellings):
-                    shape, _, means = (part.strip() for part in spelling.partition(" = "))
-                    fixed = _fixed(cls, means)
-                    if "{" in shape:
-                        dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
-                        pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
-                        templates.append((re.compile(pattern), cls, fixed))
-                    else:
-                        names.setdefault(shape, (cls, fixed))
-            self.ready = names, templates
-        return self.ready
-
-
-_aliases = _Aliases()
+@functools.cache
+def _aliases() -> tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
+    """Peers' names, plain ones and those with a place for a number; compiled once, and again after a measure was added."""
+    names: dict[str, Alias] = {}
+    templates = []
+    for cls in REGISTRY.values():
+        for spelling in (s for spellings in cls.peers.values() for s in spellings):
+            shape, _, means = (part.strip() for part in spelling.partition(" = "))
+            fixed = _fixed(cls, means)
+            if "{" in shape:
+                dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
+                pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
+                templates.append((re.compile(pattern), cls, fixed))
+            else:
+                names.setdefault(shape, (cls, fixed))
+    return names, templates
 
 
 def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cranfield.errors import ContradictionError, DataError
 from cranfield.hits import Hits, ratio
+from cranfield.listing import search
 from cranfield.measures.measure import Inner, Measure
 from cranfield.parameters import Choice
 
@@ -200,13 +201,12 @@ def as_many_nonrelevant(group: Group, counted: Tally, returned: int, only: str =
     return fulfilled / possible if possible else 0.0
 
 
-class Compared:
+class Compared(NamedTuple):
     """One topic's preferences against the run: its groups, their tallies, and how many judged documents came back."""
 
-    def __init__(self, groups: list[Group], returned: int) -> None:
-        self.groups = groups
-        self.returned = returned
-        self.tallies = [tally(group, returned) for group in groups]
+    groups: list[Group]
+    tallies: list[Tally]
+    returned: int
 
 
 class Lines:
@@ -238,8 +238,8 @@ class Lines:
         places, levels = np.split(place, ends), np.split(self.level[rows], ends)
         inner = np.split(self.subgroup[rows], ends)
         size = int(place.max()) + 1
-        parts = zip(places, levels, inner, strict=True)
-        return Compared([prefer(*part, size) for part in parts], returned)
+        groups = [prefer(*part, size) for part in zip(places, levels, inner, strict=True)]
+        return Compared(groups, [tally(group, returned) for group in groups], returned)
 
     def unseen(self, first: Ints) -> Ints:
         """The documents that did not come back, each by its first line, in the order in which they are numbered."""
@@ -283,21 +283,26 @@ def _of_topics(hits: Hits) -> Iterator[tuple[int, Compared]]:
     if preferences is None:
         lines, number = derived(hits), list(range(hits.size))
     else:
-        lines = searched(preferences, hits.search(preferences.index))
+        lines = searched(preferences, search(hits, preferences.index))
         known = {name: i for i, name in enumerate(preferences.topics)}
         number = [known.get(name, -1) for name in hits.judgments.qrels.topics]
     for topic, at in enumerate(number):
-        found = lines.compared(at) if at >= 0 else None
-        if found is not None:
-            yield topic, found
+        compared = lines.compared(at) if at >= 0 else None
+        if compared is not None:
+            yield topic, compared
 
 
+HERE_OR_THERE = (
+    "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
+)
 ONLY = {"all": "", "returned": "ret", "implied": "imp"}
 
 
 class _Fulfilled(Measure):
     """What the measures of preferences share. They look at no document that is in no preference, so `judged_only` is idle."""
 
+    family = "preferences"
+    reference = HERE_OR_THERE
     at = None
     monotone = False  # a document that passes an unjudged one may pass a better one on the way
     pairs = Choice(
@@ -311,9 +316,16 @@ class _Fulfilled(Measure):
     def score(self, hits: Hits) -> Floats:
         """One value a topic; NaN where there are no preferences."""
         answer = np.full(hits.size, np.nan)
-        for topic, found in _of_topics(hits):
-            answer[topic] = self.value(found, ONLY[self.pairs])
+        for topic, compared in _of_topics(hits):
+            answer[topic] = self.value(compared, ONLY[self.pairs])
         return answer
+
+
+def _narrowed(trec_eval: str, ours: str) -> dict[str, tuple[str, ...]]:
+    """trec_eval's three names of a measure: of all preferences, and of those that `pairs` narrows them to."""
+    return {
+        "trec_eval": (trec_eval, *(f"{trec_eval}_{end} = {ours}(pairs={pairs})" for pairs, end in ONLY.items() if end))
+    }
 
 
 class PrefSimple(_Fulfilled):
@@ -331,21 +343,10 @@ class PrefSimple(_Fulfilled):
     0.8
     """
 
-    family = "preferences"
     formula = "preferences fulfilled / preferences"
-    reference = (
-        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
-    )
-    peers = {
-        "trec_eval": (
-            "prefs_simp",
-            "prefs_simp_ret = PrefSimple(pairs=returned)",
-            "prefs_simp_imp = PrefSimple(pairs=implied)",
-        )
-    }
+    peers = _narrowed("prefs_simp", "PrefSimple")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return simple(topic.tallies, only)
 
 
@@ -363,21 +364,10 @@ class PrefPair(_Fulfilled):
     0.8
     """
 
-    family = "preferences"
     formula = "mean over pairs of documents of (judges whose preference is fulfilled / judges with a preference)"
-    reference = (
-        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
-    )
-    peers = {
-        "trec_eval": (
-            "prefs_pair",
-            "prefs_pair_ret = PrefPair(pairs=returned)",
-            "prefs_pair_imp = PrefPair(pairs=implied)",
-        )
-    }
+    peers = _narrowed("prefs_pair", "PrefPair")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return pair(topic.groups, topic.returned, only)
 
 
@@ -395,21 +385,10 @@ class PrefGroups(_Fulfilled):
     0.8
     """
 
-    family = "preferences"
     formula = "mean over judgment groups of (preferences fulfilled / preferences)"
-    reference = (
-        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
-    )
-    peers = {
-        "trec_eval": (
-            "prefs_avgjg",
-            "prefs_avgjg_ret = PrefGroups(pairs=returned)",
-            "prefs_avgjg_imp = PrefGroups(pairs=implied)",
-        )
-    }
+    peers = _narrowed("prefs_avgjg", "PrefGroups")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return mean_over_groups(topic.tallies, only)
 
 
@@ -430,7 +409,6 @@ class PrefBalanced(_Fulfilled):
     {'PrefBalanced': 0.0, 'PrefGroups': 0.6666666666666666}
     """
 
-    family = "preferences"
     formula = "mean over judgment groups of (preferences fulfilled / preferences), R of the nonrelevant documents kept"
     reference = "Buckley (2009), trec_eval 9, m_prefs_avgjg_Rnonrel"
     peers = {
@@ -439,7 +417,6 @@ class PrefBalanced(_Fulfilled):
     pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         both = zip(topic.groups, topic.tallies, strict=True)
         shares = [as_many_nonrelevant(group, counted, topic.returned, only) for group, counted in both]
         return sum(shares) / len(shares)
@@ -456,18 +433,15 @@ class NumPref(_Fulfilled):
     {'NumPref': 5.0, 'NumPref(pairs=returned)': 3.0}
     """
 
-    family = "preferences"
     formula = "preferences, all judgment groups together"
     reference = "Buckley (2009), trec_eval 9, m_prefs_num_prefs_poss"
     peers = {"trec_eval": ("prefs_num_prefs_poss",)}
     aggregate = "sum"
     high = np.inf
     ideal_is_best = False
-    monotone = False
     empty_is_zero = False
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return float(sum(one.possible(only) for one in topic.tallies))
 
 
@@ -483,7 +457,6 @@ class NumPrefFul(_Fulfilled):
     {'NumPrefFul': 4.0, 'NumPrefFul(pairs=returned)': 2.0}
     """
 
-    family = "preferences"
     formula = "preferences fulfilled, all judgment groups together"
     reference = "Buckley (2009), trec_eval 9, m_prefs_num_prefs_ful"
     peers = {
@@ -494,7 +467,6 @@ class NumPrefFul(_Fulfilled):
     pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return float(sum(one.fulfilled(only) for one in topic.tallies))
 
 
@@ -529,7 +501,6 @@ class GroupMean(Measure):
     of = Inner("AP", "the measure that each group's judgments are scored with")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         total, groups = np.zeros(hits.size), np.zeros(hits.size)
         for group in range(max(len(hits.judgments.qrels.labels), 1)):
             seen = _by_group(hits, group)

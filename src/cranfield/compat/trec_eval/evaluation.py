@@ -144,7 +144,7 @@ class Evaluation:
         if options.judgments != "qrels":
             return None
         self.qrels.grade = np.trunc(self.qrels.grade)
-        judgments = Judgments(self.qrels)
+        judgments = Judgments.of(self.qrels)
         grade = judgments.of_row[found.row]
         hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved)
         hits = hits.top(options.deepest)

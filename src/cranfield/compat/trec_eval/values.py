@@ -246,7 +246,9 @@ class Groups:
             self.hits = self.hits.condensed()
 
     def _join(self, qrels: Qrels, found: Found, group: Ints) -> Hits:
-        judgments = _GroupJudgments(group, np.trunc(qrels.grade), len(self.topic))
+        grade = np.trunc(qrels.grade)
+        every = np.arange(len(grade), dtype=np.int32)
+        judgments = Judgments(qrels, qrels.extras, len(self.topic), grade, every, group, grade)
         hit = np.full(len(group), -1, np.int64)
         hit[found.row] = np.arange(len(found.row))
         hit = hit[qrels.index.first]
@@ -260,14 +262,3 @@ class Groups:
         """The mean over each topic's groups, added up in the order of their ids."""
         total = np.bincount(self.topic, weights=values, minlength=self.size)
         return ratio(total, np.bincount(self.topic, minlength=self.size))
-
-
-class _GroupJudgments(Judgments):
-    """Judgments whose topics are judgment groups."""
-
-    def __init__(self, group: Ints, grade: Floats, size: int) -> None:
-        self.size = size
-        self.topic = group
-        self.grade = grade
-        self.of_row = grade
-        self._relevant: dict[float, Ints] = {}
