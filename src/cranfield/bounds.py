@@ -73,7 +73,7 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     if samples < 1:
         raise ConventionError(f"samples must be 1 or more, got {samples}")
     _refuse(evaluator, over)
-    opened = [run for item in evaluator._items(runs) for run in evaluator._open(item)]
+    opened = [run for item in evaluator._items(runs) for run in evaluator.open(item)]
     scores = evaluator.evaluate(opened)
     measures = list(evaluator.measures.values())
     found = [

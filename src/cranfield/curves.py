@@ -167,7 +167,7 @@ def curves_of(
         raise ConventionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if depth < 1:
         raise ConventionError(f"depth must be 1 or more, got {depth}")
-    opened = [run for item in evaluator._items(runs) for run in evaluator._open(item)]
+    opened = [run for item in evaluator._items(runs) for run in evaluator.open(item)]
     scores = evaluator.evaluate(opened)
     size = evaluator.judgments.extras.size
     every: list[Curve] = []

@@ -100,7 +100,7 @@ class Scores:
         (0.75, array([0.25, 0.75]))
         """
         from cranfield.conventions import Conventions
-        from cranfield.measures.given import given
+        from cranfield.measures.external import named
 
         tables = values if hasattr(values, "keys") else {measure: values}
         arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
@@ -112,7 +112,7 @@ class Scores:
         answer = cls(
             runs=names,
             tags=[None] * shape[1],
-            measures={name: given(name, lower_is_better) for name in arrays},
+            measures={name: named(name, lower_is_better) for name in arrays},
             topics=[str(t + 1) for t in range(shape[0])] if topics is None else [str(topic) for topic in topics],
             values=stacked,
             counted=there,

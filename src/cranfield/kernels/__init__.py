@@ -31,6 +31,7 @@ __all__ = [
     "hits_of_table",
     "hits_of_text",
     "parse",
+    "processors",
 ]
 
 
@@ -51,3 +52,8 @@ parse = _kernel.parse
 hits_of_text = _kernel.hits_of_text
 hits_of_table = _kernel.hits_of_table
 hits_of_mapping = _kernel.hits_of_mapping
+
+
+def processors() -> int:
+    """How many of the machine's processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
