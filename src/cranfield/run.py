@@ -49,18 +49,16 @@ class Text:
     def table(self) -> Table:
         """Its rows as columns."""
         try:
-            rows: Table = parse(self.buffer, self.layout, self.lenient)
+            return parse(self.buffer, self.layout, self.lenient)
         except FaultError as error:
             raise bad_line(self, error.fault) from None
-        return rows
 
     def hits(self, index: Index, order: Order, threads: int) -> Found:
         """What a kernel finds of an index in it, were it a run."""
         try:
-            found: Found = hits_of_text(index, self.buffer, self.layout, order, self.lenient, threads)
+            return hits_of_text(index, self.buffer, self.layout, order, self.lenient, threads)
         except FaultError as error:
             raise bad_line(self, error.fault) from None
-        return found
 
     def line(self, offset: int) -> int:
         """The number of the line that starts there."""
@@ -153,7 +151,7 @@ class Run:
             self._tag = self._tag or found.tag
             return found
         if isinstance(source, Mapping) and not (order.collapse or order.drop_self):
-            return hits_of_mapping(index, source, order)  # type: ignore[no-any-return]
+            return hits_of_mapping(index, source, order)
         try:
             found = hits_of_table(index, self.table, order)
         except FaultError as error:
