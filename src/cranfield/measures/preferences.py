@@ -8,6 +8,7 @@ values, one for each judgment group, and the measures are ratios of these. Buckl
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.formats.preferences import Preferences
-    from cranfield.kernels import Found
+    from cranfield.kernels import Found, Strings
     from cranfield.kernels.table import Floats, Ints
 
 
@@ -65,6 +66,21 @@ class Tally(NamedTuple):
         if only == "ret":
             return self.possible_both
         return self.possible_both + self.possible_one + (self.possible_none if only != "imp" else 0)
+
+    def relevant_among(self, only: str = "") -> int:
+        """Relevant documents; `only="ret"`: those returned."""
+        return self.relevant_returned if only == "ret" else self.relevant
+
+    def filled_up(self, only: str = "") -> tuple[int, int] | None:
+        """Preferences fulfilled and possible with as many nonrelevant documents as relevant ones; None if there are more.
+
+        The missing ones count as nonrelevant documents that were not returned, so that every relevant document
+        returned is rightly above them.
+        """
+        spare = self.relevant_among(only) - (self.nonrelevant_returned if only == "ret" else self.nonrelevant)
+        if spare < 0:
+            return None
+        return self.fulfilled(only) + self.relevant_returned * spare, self.possible(only) + self.relevant * spare
 
 
 def prefer(place: Ints, level: Floats, subgroup: Ints, size: int) -> Group:
@@ -183,22 +199,20 @@ def pair(groups: list[Group], returned: int, only: str = "") -> float:
 def as_many_nonrelevant(group: Group, counted: Tally, returned: int, only: str = "") -> float:
     """Preferences fulfilled over those possible when as many nonrelevant documents are looked at as there are relevant.
 
-    The first of them by rank are kept. Where there are too few, the missing ones count as nonrelevant documents that
-    were not returned, so that every relevant document returned is rightly above them.
+    The first of them by rank are kept; where there are too few, others are imagined.
     """
-    relevant = counted.relevant_returned if only == "ret" else counted.relevant
-    spare = relevant - (counted.nonrelevant_returned if only == "ret" else counted.nonrelevant)
-    if spare >= 0:
-        fulfilled = counted.fulfilled(only) + counted.relevant_returned * spare
-        possible = counted.possible(only) + counted.relevant * spare
-    else:
-        size = min(returned, len(group.level)) if only == "ret" else len(group.level)
-        level = group.level[:size]
-        kept = np.flatnonzero(~(level <= 0) | (np.cumsum(level <= 0) <= relevant))
-        above, below = np.nonzero(group.prefers[np.ix_(kept, kept)])
-        fulfilled = int(((above < below) & (kept[above] < returned)).sum())
-        possible = len(above)
+    fulfilled, possible = counted.filled_up(only) or kept_only(
+        group, group.level <= 0, counted.relevant_among(only), returned, only
+    )
     return fulfilled / possible if possible else 0.0
+
+
+def kept_only(group: Group, nonrelevant: Matrix, most: int, returned: int, only: str) -> tuple[int, int]:
+    """Preferences fulfilled and possible when only the first `most` nonrelevant documents are kept."""
+    nonrelevant = nonrelevant[:returned] if only == "ret" else nonrelevant
+    kept = np.flatnonzero(~nonrelevant | (np.cumsum(nonrelevant) <= most))
+    above, below = np.nonzero(group.prefers[np.ix_(kept, kept)])
+    return int(((above < below) & (kept[above] < returned)).sum()), len(above)
 
 
 class Compared(NamedTuple):
@@ -209,29 +223,28 @@ class Compared(NamedTuple):
     returned: int
 
 
+@dataclass(frozen=True)
 class Lines:
-    """Lines of preferences and what a run returned of their documents. Topics are compared one by one: each takes room.
+    """Lines of preferences and what a run returned of their documents. Topics are compared one by one: each takes room."""
 
-    `first` is, for each line, the first line about its document; `nth` says in which order a topic's documents came back, by
-    that first line, and is -1 for the others.
-    """
-
-    def __init__(
-        self, topic: Ints, group: Ints, subgroup: Ints, level: Floats, first: Ints, nth: Ints, returned: Ints
-    ) -> None:
-        self.group, self.subgroup, self.level = group, subgroup, level
-        self.first, self.nth, self.returned = first, nth, returned
-        self.bounds = np.searchsorted(topic, np.arange(len(returned) + 1))
+    topic: Ints
+    group: Ints
+    subgroup: Ints
+    level: Floats
+    first: Ints  # for each line, the first line about its document
+    nth: Ints  # in which order a topic's documents came back, by that first line; -1 for the others
+    returned: Ints
+    names: Strings | None = None  # to number what did not come back by id, as trec_eval does, and not as it comes
 
     def compared(self, topic: int) -> Compared | None:
         """One topic's preferences against the run; None if it has none."""
-        rows = slice(int(self.bounds[topic]), int(self.bounds[topic + 1]))
+        rows = slice(*np.searchsorted(self.topic, [topic, topic + 1]).tolist())
         if rows.start == rows.stop:
             return None
         returned, first = int(self.returned[topic]), self.first[rows]
         place = self.nth[first]
         absent = place < 0
-        unseen = self.unseen(first[absent])
+        unseen = self._unseen(first[absent])
         order = np.argsort(unseen)
         place[absent] = returned + order[np.searchsorted(unseen[order], first[absent])]
         ends = np.flatnonzero(np.diff(self.group[rows])) + 1  # rows are ordered by group
@@ -241,9 +254,10 @@ class Lines:
         groups = [prefer(*part, size) for part in zip(places, levels, inner, strict=True)]
         return Compared(groups, [tally(group, returned) for group in groups], returned)
 
-    def unseen(self, first: Ints) -> Ints:
+    def _unseen(self, first: Ints) -> Ints:
         """The documents that did not come back, each by its first line, in the order in which they are numbered."""
-        return np.unique(first)
+        lines = np.unique(first)
+        return lines if self.names is None else np.array(sorted(lines, key=self.names.__getitem__), first.dtype)
 
 
 def searched(preferences: Preferences, found: Found, deepest: int | None = None) -> Lines:

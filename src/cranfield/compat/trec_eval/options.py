@@ -10,8 +10,18 @@ from dataclasses import dataclass, field
 
 VERSIONS = (9, 10)
 LEVEL_AND_TOPIC = re.compile(r"([+-]?\d*)(?:\.(.*))?", re.DOTALL)
-VALUED = "mlDNMRTZ"  # short options that take a value
-FLAGS = "hvqcnJo"
+FLAGS: dict[str, tuple[str, bool]] = {
+    "q": ("per_topic", True),
+    "c": ("complete", True),
+    "J": ("judged_only", True),
+    "h": ("help", True),
+    "v": ("show_version", True),
+    "n": ("summary", False),
+    "o": ("old_output", True),
+}
+TEXTS = {"R": "judgments", "T": "results", "Z": "zscores"}
+WHOLES = {"l": "rel", "N": "documents", "M": "deepest"}
+VALUED = {*TEXTS, *WHOLES, "m", "D"}  # short options that take a value
 LONG = {
     "help": "h",
     "version": "v",
@@ -56,6 +66,7 @@ class Options:
     judged_only: bool = False
     help: bool = False
     show_version: bool = False
+    old_output: bool = False  # does nothing
     rel: int = 1
     documents: int = 0
     deepest: int | None = None
@@ -87,17 +98,17 @@ def parse(argv: list[str]) -> Options:
 
 def _long(options: Options, word: str, rest: list[str]) -> None:
     name, equals, value = word.partition("=")
-    found = [name] if name in LONG else [known for known in LONG if known.startswith(name)]
-    if len(found) != 1:
+    known = [name] if name in LONG else [each for each in LONG if each.startswith(name)]
+    if len(known) != 1:
         raise StopError(1, f"no option --{name}\n{USAGE}")
-    letter = LONG[found[0]]
+    letter = LONG[known[0]]
     if letter in FLAGS:
         if equals:
-            raise StopError(1, f"--{found[0]} takes no value\n{USAGE}")
-        _set(options, letter, "")
+            raise StopError(1, f"--{known[0]} takes no value\n{USAGE}")
+        setattr(options, *FLAGS[letter])
         return
     if not equals and not rest:
-        raise StopError(1, f"--{found[0]} needs a value\n{USAGE}")
+        raise StopError(1, f"--{known[0]} needs a value\n{USAGE}")
     _set(options, letter, value if equals else rest.pop(0))
 
 
@@ -105,7 +116,7 @@ def _short(options: Options, letters: str, rest: list[str]) -> None:
     while letters:
         letter, letters = letters[0], letters[1:]
         if letter in FLAGS:
-            _set(options, letter, "")
+            setattr(options, *FLAGS[letter])
         elif letter in VALUED:
             if not letters and not rest:
                 raise StopError(1, f"-{letter} needs a value\n{USAGE}")
@@ -116,17 +127,10 @@ def _short(options: Options, letters: str, rest: list[str]) -> None:
 
 
 def _set(options: Options, letter: str, value: str) -> None:
-    flags = {"q": "per_topic", "c": "complete", "J": "judged_only", "h": "help", "v": "show_version"}
-    texts = {"R": "judgments", "T": "results", "Z": "zscores"}
-    wholes = {"l": "rel", "N": "documents", "M": "deepest"}
-    if letter in flags:
-        setattr(options, flags[letter], True)
-    elif letter in texts:
-        setattr(options, texts[letter], value)
-    elif letter in wholes:
-        setattr(options, wholes[letter], _whole(letter, value))
-    elif letter == "n":
-        options.summary = False
+    if letter in TEXTS:
+        setattr(options, TEXTS[letter], value)
+    elif letter in WHOLES:
+        setattr(options, WHOLES[letter], _whole(letter, value))
     elif letter == "m":
         options.measures.append(value)
     elif letter == "D":
