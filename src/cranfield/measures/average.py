@@ -162,7 +162,7 @@ class ElevenPoint(_Interpolated):
         return total / 11
 
 
-class YAAP(Binary):
+class YAAP(_Binary):
     """Yet another average precision: a log-odds of average precision, which is fairer to average over topics.
 
     A topic on which one system finds nearly everything, or nearly nothing, counts as much as one in the middle.
@@ -176,7 +176,6 @@ class YAAP(Binary):
     0.4055
     """
 
-    family = "average precision"
     formula = (
         "ln((1 + S) / (1 + R − S)),  S = Σ over relevant documents found of (relevant documents down to here / rank)"
     )
@@ -184,6 +183,7 @@ class YAAP(Binary):
     peers = {"trec_eval": ("yaap",)}
     at = None
     low, high = -np.inf, np.inf
+    normalised = False
     empty_is_zero = False
 
     def score(self, hits: Hits) -> Floats:

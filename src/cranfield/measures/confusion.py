@@ -69,6 +69,14 @@ class _Rate(Ratio):
         return self.rate(cells(hits, self.rel, self.k))
 
 
+class _SuccessRate(_Rate):
+    """A rate of what was rightly left out; silence scores well."""
+
+    needs = ("size",)
+    empty_is_zero = False
+    normalised = True
+
+
 class _ErrorRate(_Rate):
     """A rate of error: returning nothing, or everything, may score best."""
 
@@ -77,7 +85,7 @@ class _ErrorRate(_Rate):
     monotone = False
 
 
-class SetAccuracy(_Rate):
+class SetAccuracy(_SuccessRate):
     """Set accuracy: the share of all documents that are rightly returned or rightly left out.
 
     Use it for filtering, where relevant documents are common; not for search, where nearly every document is
@@ -91,9 +99,6 @@ class SetAccuracy(_Rate):
     """
 
     formula = "(TP + TN) / N"
-    needs = ("size",)
-    empty_is_zero = False
-    normalised = True
 
     def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.tp + table.tn, table.all
@@ -145,7 +150,7 @@ class FallOut(_ErrorRate):
         return table.fp, table.fp + table.tn
 
 
-class Specificity(_Rate):
+class Specificity(_SuccessRate):
     """Specificity, or true negative rate: the share of the documents that are not relevant that was left out.
 
     It is 1 − fall-out. Use it where leaving out is the task (filtering, screening); not for ranked search over a large
@@ -159,9 +164,6 @@ class Specificity(_Rate):
 
     formula = "TN / (FP + TN)"
     peers = {"lectures": ("TNR", "Selectivity")}
-    needs = ("size",)
-    empty_is_zero = False
-    normalised = True
 
     def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.tn, table.fp + table.tn
@@ -186,7 +188,7 @@ class MissRate(_ErrorRate):
         return table.fn, table.tp + table.fn
 
 
-class NPV(_Rate):
+class NPV(_SuccessRate):
     """Negative predictive value: the share of what was not returned that is indeed not relevant.
 
     Use it to say how safe it is to stop reading, as in screening; not to compare search systems over a large
@@ -199,9 +201,6 @@ class NPV(_Rate):
     """
 
     formula = "TN / (TN + FN)"
-    needs = ("size",)
-    empty_is_zero = False
-    normalised = True
 
     def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.tn, table.tn + table.fn

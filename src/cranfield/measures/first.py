@@ -41,7 +41,15 @@ class _Cascade(Measure):
             raise MeasureError(f"{self.name}: a grade of {highest:g} is above max={top:g}; {hint}")
 
 
-class RR(Binary):
+class _First(Binary):
+    """Where the first relevant document stands is all that counts."""
+
+    family = "first relevant"
+    reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
+    k = Depth()
+
+
+class RR(_First):
     """Reciprocal rank: 1 / the rank of the first relevant document, 0 if there is none (MRR is its mean).
 
     Use it where there is one right answer, or the first is enough: lecture 000 shows that AP then is 1/r, and why 1/r
@@ -52,12 +60,9 @@ class RR(Binary):
     0.5
     """
 
-    family = "first relevant"
     formula = "1 / rank of the first relevant document"
-    reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
     peers = {"trec_eval": ("recip_rank", "recip_rank_cut_{k}"), "ir_measures": ("MRR",), "ranx": ("mrr",)}
     normalised = True
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
         found = hits.top(self.k).relevant(self.rel)
@@ -160,7 +165,7 @@ class nERR(_Cascade):
         return np.asarray(Gain.of(self.gain, grade) / (most + 1), np.float64)
 
 
-class FirstRel(Binary):
+class FirstRel(_First):
     """The rank of the first relevant document. Lower is better.
 
     A topic without one has no value and is left out of the mean; `unfound=1000` counts it as found at rank 1000. Use it
@@ -173,9 +178,7 @@ class FirstRel(Binary):
     {'FirstRel': 2.0, 'FirstRel(unfound=10)': 6.0}
     """
 
-    family = "first relevant"
     formula = "rank of the first relevant document"
-    reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
     low, high = 1, np.inf
     lower_is_better = True
     ideal_is_best = False
@@ -183,7 +186,6 @@ class FirstRel(Binary):
     empty_is_zero = False
     undefined = "no relevant document was returned (unless `unfound` gives its rank)"
     unfound = Whole(0, "the rank that counts where there is none; 0 leaves the topic out", low=0)
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
         found = hits.top(self.k).relevant(self.rel)

@@ -20,10 +20,15 @@ BUCKLEY = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Expe
 RIJSBERGEN = "van Rijsbergen (1979), Information Retrieval, chapter 7"
 
 
-class _AtCut(Binary):
-    """Measures of the first k ranks."""
+class _Ranked(Binary):
+    """Measures of how far relevant documents come first."""
 
     family = "precision and recall"
+
+
+class _AtCut(_Ranked):
+    """Measures of the first k ranks."""
+
     k = Whole(..., "how many ranks are looked at")
 
 
@@ -257,7 +262,7 @@ class SetF(_Set, Ratio):
         return f_measure(ratio(found, hits.retrieved), ratio(found, hits.n_relevant(self.rel)), self.beta)
 
 
-class Rprec(Binary):
+class Rprec(_Ranked):
     """R-precision: precision at rank R, where R is the number of relevant documents of the topic.
 
     Use it where topics have very different numbers of relevant documents, as its cut-off moves with them and 1 is
@@ -270,7 +275,6 @@ class Rprec(Binary):
     0.5
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…R / R"
     reference = BUCKLEY
     peers = {"trec_eval": ("Rprec",), "ir_measures": ("RPrec",), "ranx": ("r-precision", "r_precision")}
@@ -346,7 +350,7 @@ class RelativeP(_AtCut):
         return ratio(hits.top(self.k).relevant(self.rel).count(), np.minimum(hits.n_relevant(self.rel), self.k))
 
 
-class RecallAtP(Binary):
+class RecallAtP(_Ranked):
     """Recall at fixed precision: the highest recall that any cut of the list reaches with at least this precision.
 
     Use it where a share of wrong answers is the budget and one asks how far down one may read within it; not where
@@ -359,7 +363,6 @@ class RecallAtP(Binary):
     {'RecallAtP(precision=0.5)': 0.5, 'RecallAtP(precision=0.8)': 0.25}
     """
 
-    family = "precision and recall"
     formula = "max over ranks r with P@r ≥ precision of R@r; 0 if there is none"
     reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
     peers = {"torchmetrics": ("RetrievalRecallAtFixedPrecision",)}
@@ -375,7 +378,7 @@ class RecallAtP(Binary):
         return ratio(most, hits.n_relevant(self.rel))
 
 
-class RprecMult(Binary):
+class RprecMult(_Ranked):
     """Precision at a multiple of R, the number of relevant documents of the topic.
 
     A system that leads at small multiples and falls behind at large ones favours precision over recall.
@@ -389,7 +392,6 @@ class RprecMult(Binary):
     {'RprecMult@0.5': 1.0, 'RprecMult@2.0': 0.5}
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…c / c,  c = ⌊multiple · R + 0.9⌋"
     reference = BUCKLEY
     peers = {"trec_eval": ("Rprec_mult_{multiple}",)}
