@@ -7,15 +7,19 @@ nonrelevant documents as there are relevant ones, pairs too many of them; that i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.compat.trec_eval.options import StopError
 from cranfield.errors import ContradictionError, DataError
-from cranfield.measures.preferences import kept_only, mean_over_groups, pair, searched, simple
+from cranfield.measures import measure
+from cranfield.measures.preferences import ONLY, kept_only, searched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.formats.preferences import Preferences
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
@@ -47,19 +51,15 @@ class Comparison:
 
 def value(name: str, topic: Compared) -> float:
     """One measure of one topic, by trec_eval's name."""
-    base, _, only = name.removeprefix("prefs_").partition("_")
-    if base == "num":
-        wanted = only.removeprefix("prefs_")
-        if wanted == "poss":
-            return float(sum(one.possible() for one in topic.tallies))
-        return float(sum(one.fulfilled("ret" if wanted == "ful_ret" else "") for one in topic.tallies))
-    if only.startswith("Rnonrel"):
-        return _as_many_nonrelevant(topic, "ret" if only.endswith("ret") else "")
-    if base == "simp":
-        return simple(topic.tallies, only)
-    if base == "pair":
-        return pair(topic.groups, topic.returned, only)
-    return mean_over_groups(topic.tallies, only)
+    if "Rnonrel" in name:
+        return _as_many_nonrelevant(topic, "ret" if name.endswith("_ret") else "")
+    return _ours(name)(topic)
+
+
+@cache
+def _ours(name: str) -> Callable[[Compared], float]:
+    ours: Any = measure(name)
+    return partial(ours.value, only=ONLY[ours.pairs])
 
 
 def _as_many_nonrelevant(topic: Compared, only: str) -> float:
