@@ -506,16 +506,6 @@ def _by_group(hits: Hits, group: int) -> Hits:
     rows = np.flatnonzero(qrels.label == group if len(qrels.label) else np.ones(len(qrels.topic), bool))
     lowest = 0.0 if whole.of_row.min(initial=0) >= 0 else -np.inf  # negative grades may count as 0
     judgments = whole.only(qrels.index.first[rows], qrels.topic[rows], np.maximum(qrels.grade[rows], lowest))
-    mine = np.flatnonzero(labelled.label == group)
-    of = labelled.hit[mine]
-    grade = np.maximum(labelled.grade[mine], lowest)
-    return Hits(
-        judgments,
-        hits.topic[of],
-        hits.rank[of],
-        grade,
-        hits.tied_from[of],
-        hits.tied_to[of],
-        hits.retrieved,
-        hits.row[of],
-    )
+    mine = labelled.label == group
+    columns = hits.columns.part(labelled.hit[mine], grade=np.maximum(labelled.grade[mine], lowest))
+    return Hits.of(judgments, columns, hits.retrieved)

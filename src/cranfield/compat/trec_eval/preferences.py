@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.compat.trec_eval.options import StopError
-from cranfield.errors import ContradictionError, DataError
 from cranfield.measures import measure
 from cranfield.measures.preferences import ONLY, kept_only, searched
 
@@ -23,30 +21,14 @@ if TYPE_CHECKING:
     from cranfield.formats.preferences import Preferences
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
-    from cranfield.measures.preferences import Compared
+    from cranfield.measures.preferences import Compared, Lines
 
 
-ABORTED = 134
-
-
-class Comparison:
-    """Preferences and what a run returned of their documents; topics are compared one at a time, as each takes room."""
-
-    def __init__(self, preferences: Preferences, found: Found, deepest: int | None, version: int) -> None:
-        self.preferences = preferences
-        lines = searched(preferences, found, deepest)
-        level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
-        self.lines = replace(lines, names=preferences.documents, level=level)
-
-    def topic(self, topic: int) -> Compared:
-        """One topic's preferences against the run; StopError if they make no sense."""
-        try:
-            compared = self.lines.compared(topic)
-        except DataError as error:
-            code = ABORTED if isinstance(error, ContradictionError) else 4
-            raise StopError(code, f"topic {self.preferences.topics[topic]!r}: {error}") from error
-        assert compared is not None  # a topic is there because it has a line
-        return compared
+def lines_of(preferences: Preferences, found: Found, deepest: int | None, version: int) -> Lines:
+    """Preferences and what a run returned of their documents, numbered as trec_eval does."""
+    lines = searched(preferences, found, deepest)
+    level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
+    return replace(lines, names=preferences.documents, level=level)
 
 
 def value(name: str, topic: Compared) -> float:
