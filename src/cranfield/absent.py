@@ -33,7 +33,7 @@ class Absent:
 
     def to_dict(self) -> dict[str, Any]:
         """The reasons that apply, as plain values."""
-        return {reason: found for reason, found in vars(self).items() if found}
+        return {reason: what for reason, what in vars(self).items() if what}
 
     def in_words(self, conventions: Conventions, judged: int, shell: bool = False) -> list[str]:
         """A sentence for each reason. Hints name Python arguments, or options where `shell` is set."""
