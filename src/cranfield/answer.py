@@ -7,6 +7,7 @@ serves every result.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -40,6 +41,7 @@ class Table:
     names: int = 1
     left: int | None = None  # how many columns are set to the left; the names unless told otherwise
     caption: str = ""
+    title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
 
@@ -106,6 +108,7 @@ class Answer(ABC):
 
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
+    ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
 
     @abstractmethod
     def parts(self, how: Layout) -> Iterable[Part]:
@@ -123,6 +126,14 @@ class Answer(ABC):
         """What to know beside it, a sentence each; with `shell`, hints name options of the command line."""
         return []
 
+    def basis(self) -> list[str]:
+        """What it rests on, such as conventions, a line each: the command line says it below text and beside CSV."""
+        return []
+
+    def title(self) -> str:
+        """What a page of it is called."""
+        return type(self).__name__
+
     # for people
 
     def to_text(
@@ -138,17 +149,18 @@ class Answer(ABC):
     ) -> str:
         """For a terminal: lines no wider than `limit` if possible; `style` may colour what matters."""
         how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style)
-        return text(self._said(how), limit, style)
+        return text([*self._said(how), Lines(self.notes() if self.ends_with_notes else [])], limit, style)
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
-        """For a wiki, an issue or a pull request; the notes stand below."""
+        """For a wiki, an issue or a pull request; what it rests on and the notes stand below."""
         how = Layout(per_topic, digits, "–", every=every, bars=False)
-        return markdown([*self._said(how), Lines(self.notes())]) + "\n"
+        return markdown([*self._said(how), *self.basis(), Lines(self.notes())]) + "\n"
 
-    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
-        """A piece of a page: tables, lists and paragraphs, without style sheet and script."""
+    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
+        """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""
         how = Layout(per_topic, digits, "–", every=every)
-        return html([*self._said(how), Lines(self.notes())])
+        piece = html([*self._said(how), Lines(self.notes())])
+        return html_page(self.title(), piece) if page else piece
 
     def __repr__(self) -> str:
         return self.to_text()
@@ -303,7 +315,8 @@ def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
         ]
         body.append(f"<tr{about}>{''.join(cells)}</tr>")
     look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
-    caption = f"<caption>{html_text(table.caption)}</caption>" if table.caption else ""
+    title = table.title or table.caption
+    caption = f"<caption>{html_text(title)}</caption>" if title else ""
     return f"<table{look}>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
@@ -322,6 +335,21 @@ def html_list(lines: Sequence[str], look: str = "") -> str:
     """A list of sentences, or nothing where there are none; `look` is its class."""
     start = f'<ul class="{look}">' if look else "<ul>"
     return f"{start}{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+PAGE_STYLE = (
+    "table{border-collapse:collapse}th,td{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
+    ".n{text-align:left}caption{text-align:left;font-weight:bold}"
+    "body{font-family:sans-serif}"
+)
+
+
+def html_page(title: str, piece: str) -> str:
+    """A piece of HTML as a page of its own."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html_text(title)}</title>'
+        f"<style>{PAGE_STYLE}</style></head><body>{piece}</body></html>"
+    )
 
 
 def html_text(text: str) -> str:
@@ -352,7 +380,7 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        return None if not np.isfinite(number) else number if digits is None else round(number, digits)
+        return None if not math.isfinite(number) else number if digits is None else round(number, digits)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -367,9 +395,9 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
 
 def _field(value: Any, how: Layout) -> str:
-    if value is None:
-        return ""
-    return how.number(value) if isinstance(value, float) else str(value)
+    if isinstance(value, Cell):
+        return value.text
+    return how.number(value) if value is None or isinstance(value, float) else str(value)
 
 
 def is_text(text: str) -> bool:

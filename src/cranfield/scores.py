@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.columns import aligned, listed
+from cranfield.answer import Answer, Cell, Layout, Table, legible, plain
+from cranfield.columns import listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -27,13 +28,11 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
 
-    Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
-
 
 COUNTS = ("judged", "retrieved", "missing")
 
 
-class Scores:
+class Scores(Answer):
     """What `evaluate` returns: runs × measures × topics.
 
     Index it by measure, by run, by topic or by several of them. A name is looked up among the measures first, then
@@ -51,6 +50,8 @@ class Scores:
     run  0.7500  0.5000       2          2        0
     conventions: cranfield
     """
+
+    has_topics = True
 
     def __init__(
         self,
@@ -394,148 +395,100 @@ class Scores:
             ) from None
         columns = self.to_columns()
         value = np.array(columns.pop("value"), np.float64)
-        arrays = [pa.array([_legible(text) for text in column], pa.string()) for column in columns.values()]
+        arrays = [pa.array([legible(text) for text in column], pa.string()) for column in columns.values()]
         table = pa.table([*arrays, pa.array(value, pa.float64(), mask=np.isnan(value))], [*columns, "value"])
         return table.__arrow_c_stream__(requested_schema)
 
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
-        """Plain values: measures, runs with their means (and topics), conventions. An undefined value is None.
+    def plain(self, how: Layout) -> dict[str, Any]:
+        """Measures, runs with their means (and topics), conventions. An undefined value is None.
 
         What `absent` holds is added when there is any, and under `mean_and_gmean_differ` the measures by which mean and
         geometric mean rank two runs differently, with those runs: ahead by the mean, ahead by the geometric mean.
         """
-        names = list(self.measures)
         runs = []
         for r, run in enumerate(self.runs):
-            row: dict[str, Any] = {"run": run, "mean": _named(names, self.summary[r], digits)}
-            if per_topic:
-                row["topics"] = {
-                    topic: _named(names, self.values[r, :, t], digits)
-                    for t, topic in enumerate(self.topics)
-                    if self.counted[r, t]
-                }
+            row: dict[str, Any] = {"run": run, "mean": self._named(self.summary[r], how)}
+            if how.per_topic:
+                kept = np.flatnonzero(self.counted[r]).tolist()
+                row["topics"] = {self.topics[t]: self._named(self.values[r, :, t], how) for t in kept}
             runs.append(row)
-        answer = {"measures": names, "runs": runs, "conventions": self.conventions.to_dict()}
+        answer = {"measures": list(self.measures), "runs": runs, "conventions": self.conventions.to_dict()}
         turned = {name: list(pair) for name, pair in self.turned().items()}
         if turned:
             answer["mean_and_gmean_differ"] = turned
         absent = self.absent.to_dict()
         return {**answer, "absent": absent} if absent else answer
 
-    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
-        import json
+    def _named(self, values: Floats, how: Layout) -> dict[str, float | None]:
+        return dict(zip(self.measures, plain(values, how.digits), strict=True))
 
-        given = self.to_dict(per_topic, digits)
-        text = json.dumps(given, indent=2, ensure_ascii=False)
-        return text if _is_text(text) else json.dumps(given, indent=2)
-
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and a row a run, or a row a run and topic; numbers in full unless `digits` are given."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerows(
-            self._cells(per_topic, lambda value, measure: _shown(value, measure, digits), undefined="", total=False)
-        )
-        return file.getvalue()
-
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
+    def records(self, how: Layout) -> list[list[Cell | str]]:
+        return [[*self._head(how)], *self._rows(how, total=False)]
 
     def to_trec(self, per_topic: bool = False, digits: int = 4) -> str:
         """What trec_eval prints: a line a measure, topics in byte order, then `all`; `runid` is the run's name."""
         lines = []
+        how = Layout(digits=digits, undefined="nan")
         order = sorted(range(len(self.topics)), key=self.topics.__getitem__) if per_topic else []
         for r, run in enumerate(self.runs):
             for t in order:
                 if self.counted[r, t]:
-                    lines += self._trec_lines(self.topics[t], self.values[r, :, t], digits)
+                    lines += self._trec_lines(self.topics[t], self.values[r, :, t], how)
             lines.append(f"{'runid':<22}\tall\t{run}\n")
-            lines += self._trec_lines("all", self.summary[r], digits)
+            lines += self._trec_lines("all", self.summary[r], how)
         return "".join(lines)
 
-    def _trec_lines(self, topic: str, values: Floats, digits: int) -> list[str]:
-        pairs = zip(self.measures.items(), values.tolist(), strict=True)
-        return [f"{name:<22}\t{topic}\t{_shown(value, measure, digits)}\n" for (name, measure), value in pairs]
+    def _trec_lines(self, topic: str, values: Floats, how: Layout) -> list[str]:
+        pairs = zip(self.measures, self._texts(values, how), strict=True)
+        return [f"{name:<22}\t{topic}\t{value}\n" for name, value in pairs]
 
-    def to_text(
-        self, per_topic: bool = False, digits: int = 4, limit: int | None = None, style: Style | None = None
-    ) -> str:
-        """A table for people. Lines no wider than `limit` if possible; `style` may colour the head and the best."""
+    def parts(self, how: Layout) -> Iterator[Table]:
+        what = "Each topic's value, and all topics'" if how.per_topic else "Means over topics"
+        title = f"{what}. Conventions: {conventions_in_words(self.conventions)}"
+        yield Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
 
-        def shown(value: float, measure: Measure) -> str:
-            return _shown(value, measure, digits)
+    def basis(self) -> list[str]:
+        return [f"conventions: {conventions_in_words(self.conventions)}"]
 
-        rows = list(self._cells(per_topic, shown, undefined="-", total=True))
-        best = self._best() if style and not per_topic else set()
+    def _head(self, how: Layout) -> list[str]:
+        return ["run", "topic", *self.measures] if how.per_topic else ["run", *self.measures, *COUNTS]
 
-        def paint(row: int, column: int, cell: str) -> str:
-            if style and row == 0:
-                return style("head", cell)
-            return style("best", cell) if style and (row - 1, column - 1) in best else cell
+    def _rows(self, how: Layout, total: bool = True) -> Iterator[list[Cell | str]]:
+        """A row a run; or a row a run and topic, and one for all of them where there is to be a `total`."""
+        if not how.per_topic:
+            for run, means, best, counts in zip(self.runs, self.summary, self._best(), self.counts(), strict=True):
+                texts = self._texts(means, how)
+                cells = [Cell(*cell) for cell in zip(texts, means.tolist(), best.tolist(), strict=True)]
+                yield [run, *cells, *map(str, counts.tolist())]
+            return
+        for r, run in enumerate(self.runs):
+            for t in np.flatnonzero(self.counted[r]).tolist():
+                yield [run, self.topics[t], *self._texts(self.values[r, :, t], how)]
+            if total:
+                yield [run, "all", *self._texts(self.summary[r], how)]
 
-        names = 1 + per_topic
-        return "\n".join(aligned(rows, names, limit=limit, style=paint if style else None))
+    def _texts(self, values: Floats, how: Layout) -> list[str]:
+        """One value a measure as text: counts as whole numbers."""
+        pairs = zip(values.tolist(), self.measures.values(), strict=True)
+        return [
+            str(int(value)) if measure.aggregate == "sum" and value.is_integer() else how.number(value)
+            for value, measure in pairs
+        ]
 
-    def _best(self) -> set[tuple[int, int]]:
-        """The positions of the highest means, where there is a choice."""
-        if len(self.runs) < 2:
-            return set()
-        pairs = ((r, m) for r in range(len(self.runs)) for m in range(len(self.measures)))
+    def _best(self) -> npt.NDArray[np.bool_]:
+        """Runs × measures: whether a mean is the best of several."""
         upwards = self.summary * self._upwards
-        best = np.fmax.reduce(upwards, axis=0)
-        means = [measure.aggregate != "sum" for measure in self.measures.values()]
-        return {(r, m) for r, m in pairs if means[m] and upwards[r, m] == best[m] != 0}
+        means = [measure.aggregate != "sum" and len(self.runs) > 1 for measure in self.measures.values()]
+        best: npt.NDArray[np.bool_] = (upwards == np.fmax.reduce(upwards, axis=0)) & (upwards != 0) & means
+        return best
 
     @property
     def _upwards(self) -> Floats:
         """One a measure: 1 where higher is better, -1 where lower is."""
         return np.array([-1.0 if measure.lower_is_better else 1.0 for measure in self.measures.values()])
 
-    def _cells(
-        self, per_topic: bool, show: Callable[[float, Measure], str], undefined: str, total: bool
-    ) -> Iterator[list[str]]:
-        def texts(values: Floats) -> list[str]:
-            pairs = zip(values.tolist(), self.measures.values(), strict=True)
-            return [undefined if value != value else show(value, measure) for value, measure in pairs]
-
-        if not per_topic:
-            yield ["run", *self.measures, *COUNTS]
-            for run, means, counts in zip(self.runs, self.summary, self.counts().tolist(), strict=True):
-                yield [run, *texts(means), *map(str, counts)]
-            return
-        yield ["run", "topic", *self.measures]
-        for r, run in enumerate(self.runs):
-            for t, topic in enumerate(self.topics):
-                if self.counted[r, t]:
-                    yield [run, topic, *texts(self.values[r, :, t])]
-            if total:
-                yield [run, "all", *texts(self.summary[r])]
-
     def __repr__(self) -> str:
         return f"{self.to_text()}\nconventions: {nearest_preset(self.conventions)}"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        head, *rows = self._cells(False, lambda value, measure: _shown(value, measure, 4), undefined="–", total=True)
-        columns = "".join(f'<th scope="col">{escape(_legible(name))}</th>' for name in head)
-        body = "".join(
-            f'<tr><th scope="row">{escape(_legible(row[0]))}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        notes = "".join(f"<li>{escape(_legible(note))}</li>" for note in self.notes())
-        said = escape(conventions_in_words(self.conventions))
-        return (
-            f"<table><caption>Means over topics. Conventions: {said}</caption>"
-            f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
-        )
 
 
 def conventions_in_words(given: Conventions) -> str:
@@ -607,30 +560,3 @@ def _position(what: str, name: Any, names: list[str]) -> int:
         given = f"no {what} {name!r}" if name is not None else f"which {what}?"
         raise DataError(f"{given}; there are {listed(names, most=20)}")
     return names.index(name)
-
-
-def _named(names: list[str], values: Floats, digits: int | None) -> dict[str, float | None]:
-    return {
-        name: None if value != value else value if digits is None else round(value, digits)
-        for name, value in zip(names, values.tolist(), strict=True)
-    }
-
-
-def _shown(value: float, measure: Measure, digits: int | None) -> str:
-    """A value as text: counts as whole numbers, the others with so many decimals, or in full."""
-    if measure.aggregate == "sum" and value == int(value):
-        return str(int(value))
-    return repr(value) if digits is None else f"{value:.{digits}f}"
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _legible(text: str) -> str:
-    """The text with bytes that are no text spelt out, as Arrow and HTML hold nothing else."""
-    return text if _is_text(text) else text.encode("utf-8", "backslashreplace").decode()
