@@ -110,6 +110,9 @@ class Answer(ABC):
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
     ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
 
+    def __init_subclass__(cls) -> None:
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
+
     @abstractmethod
     def parts(self, how: Layout) -> Iterable[Part]:
         """What it says to people, in order."""
