@@ -47,7 +47,8 @@ class Table:
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
-        return [list(self.head), *([cell.text for cell in row] for row in self.cells())]
+        rows = ([cell if isinstance(cell, str) else cell.text for cell in row] for row in self.rows)
+        return [list(self.head), *rows]
 
     def cells(self) -> list[list[Cell]]:
         """The rows, every cell a `Cell`."""
@@ -228,16 +229,16 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
 
 def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
     """A table as aligned lines."""
-    rows, cells = table.texts(), table.cells()
 
     def paint(row: int, column: int, cell: str) -> str:
         if style is None or not cell.strip():
             return cell
         if row == 0:
             return style("head", cell)
-        return style("best", cell) if cells[row - 1][column].best else cell
+        of = table.rows[row - 1][column]
+        return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(rows, table.names, table.left, limit, paint if style else None)
+    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None)
     return [line.rstrip() for line in lines]
 
 
@@ -305,10 +306,11 @@ def _as_html(part: Part) -> str:
 
 def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
     """A table with a caption; the last column of names heads its row, `n` marks columns of words, `best` the best."""
-    words = [not numeric and _holds_words(table, i) for i, numeric in enumerate(table.numeric())]
+    rows = table.cells()
+    words = [not numeric and _holds_words(rows, i) for i, numeric in enumerate(table.numeric())]
     heads = "".join(_html_cell("th", "col", Cell(name), words[i]) for i, name in enumerate(table.head))
     body = []
-    for r, row in enumerate(table.cells()):
+    for r, row in enumerate(rows):
         about = "".join(
             f' data-{key}="{html_text(value)}"' for key, value in (table.keys[r] if table.keys else {}).items()
         )
@@ -323,8 +325,8 @@ def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
     return f"<table{look}>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _holds_words(table: Table, column: int) -> bool:
-    return any(any(letter.isalpha() for letter in row[column].text) for row in table.cells())
+def _holds_words(rows: list[list[Cell]], column: int) -> bool:
+    return any(any(letter.isalpha() for letter in row[column].text) for row in rows)
 
 
 def _html_cell(tag: str, scope: str, cell: Cell, words: bool) -> str:

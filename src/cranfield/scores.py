@@ -459,7 +459,7 @@ class Scores(Answer):
             for run, means, best, counts in zip(self.runs, self.summary, self._best(), self.counts(), strict=True):
                 texts = self._texts(means, how)
                 cells = [Cell(*cell) for cell in zip(texts, means.tolist(), best.tolist(), strict=True)]
-                yield [run, *cells, *map(str, counts.tolist())]
+                yield [run, *cells, *(Cell(str(count), count) for count in counts.tolist())]
             return
         for r, run in enumerate(self.runs):
             for t in np.flatnonzero(self.counted[r]).tolist():
