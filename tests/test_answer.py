@@ -145,7 +145,7 @@ def test_html_has_headings_a_caption_and_the_notes_as_a_list():
     assert shown == FRUIT._repr_html_()
     assert "<caption>Fruit by weight</caption>" in shown
     assert '<th scope="col">weight</th>' in shown
-    assert '<th scope="row">apple</th><td>0.5000</td>' in shown
+    assert '<th scope="row" class="n">apple</th><td class="best">0.5000</td>' in shown
     assert shown.endswith("<p>A paragraph.</p><ul><li>weigh again</li></ul>")
 
 
