@@ -56,9 +56,6 @@ class Fruit(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         return ["weigh again" + (" (--again)" if shell else "")]
 
-    def basis(self) -> list[str]:
-        return ["scales: old"]
-
 
 class Basket(Fruit):
     """The same with rows of single topics, and its notes at its end."""
@@ -128,7 +125,7 @@ def test_markdown_has_pipes_bold_best_cells_raised_marks_and_what_stands_below()
     lines = FRUIT.to_markdown(digits=1).splitlines()
     assert lines[:3] == ["| fruit | weight |", "| --- | ---: |", "| apple | **0.5** |"]
     assert "| kiwi | – |" in lines
-    assert lines[-5:] == ["A paragraph.", "", "scales: old", "", "- weigh again"]
+    assert lines[-3:] == ["A paragraph.", "", "- weigh again"]
     table = Table(["run", "AP"], [["a", Cell("0.5", marks="b")]], caption="A caption", notes=["a note"])
     assert markdown([table]) == "A caption\n\n| run | AP |\n| --- | ---: |\n| a | 0.5 <sup>b</sup> |\n\na note"
 

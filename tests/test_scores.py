@@ -180,7 +180,9 @@ def test_a_wide_table_is_cut_into_blocks_that_repeat_the_names(two):
         ["run", "judged", "retrieved"],
         ["run", "missing"],
     ]
-    assert two.to_text(limit=3).count("\n\n") == 5  # never fewer than one column a block
+    table, _, conventions = two.to_text(limit=3).rpartition("\n\n")
+    assert table.count("\n\n") == 5  # never fewer than one column a block
+    assert conventions.startswith("conventions: ")
 
 
 def test_styles_mark_the_head_and_the_best_means(two):

@@ -131,7 +131,7 @@ class Answer(ABC):
         return []
 
     def basis(self) -> list[str]:
-        """What it rests on, such as conventions, a line each: the command line says it below text and beside CSV."""
+        """What it rests on, such as conventions, a line each: said beside data that have no room for it, as CSV has not."""
         return []
 
     def title(self) -> str:
@@ -156,9 +156,9 @@ class Answer(ABC):
         return text([*self._said(how), Lines(self.notes() if self.ends_with_notes else [])], limit, style)
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
-        """For a wiki, an issue or a pull request; what it rests on and the notes stand below."""
+        """For a wiki, an issue or a pull request; the notes stand below."""
         how = Layout(per_topic, digits, "–", every=every, bars=False)
-        return markdown([*self._said(how), *self.basis(), Lines(self.notes())]) + "\n"
+        return markdown([*self._said(how), Lines(self.notes())]) + "\n"
 
     def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
         """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""

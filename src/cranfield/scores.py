@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.answer import Answer, Cell, Layout, Table, legible, plain
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, legible, plain, text
 from cranfield.columns import listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from cranfield.answer import Part
     from cranfield.conventions import Conventions
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -395,7 +396,7 @@ class Scores(Answer):
             ) from None
         columns = self.to_columns()
         value = np.array(columns.pop("value"), np.float64)
-        arrays = [pa.array([legible(text) for text in column], pa.string()) for column in columns.values()]
+        arrays = [pa.array([legible(word) for word in column], pa.string()) for column in columns.values()]
         table = pa.table([*arrays, pa.array(value, pa.float64(), mask=np.isnan(value))], [*columns, "value"])
         return table.__arrow_c_stream__(requested_schema)
 
@@ -442,13 +443,15 @@ class Scores(Answer):
         pairs = zip(self.measures, self._texts(values, how), strict=True)
         return [f"{name:<22}\t{topic}\t{value}\n" for name, value in pairs]
 
-    def parts(self, how: Layout) -> Iterator[Table]:
-        what = "Each topic's value, and all topics'" if how.per_topic else "Means over topics"
-        title = f"{what}. Conventions: {conventions_in_words(self.conventions)}"
-        yield Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
+    def parts(self, how: Layout) -> list[Part]:
+        return [self._table(how), Lines(self.basis(), dim=True)]
 
     def basis(self) -> list[str]:
         return [f"conventions: {conventions_in_words(self.conventions)}"]
+
+    def _table(self, how: Layout) -> Table:
+        title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
+        return Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
 
     def _head(self, how: Layout) -> list[str]:
         return ["run", "topic", *self.measures] if how.per_topic else ["run", *self.measures, *COUNTS]
@@ -488,37 +491,32 @@ class Scores(Answer):
         return np.array([-1.0 if measure.lower_is_better else 1.0 for measure in self.measures.values()])
 
     def __repr__(self) -> str:
-        return f"{self.to_text()}\nconventions: {nearest_preset(self.conventions)}"
+        return f"{text([self._table(Layout(digits=4))])}\nconventions: {nearest_preset(self.conventions)}"
 
 
-def conventions_in_words(given: Conventions) -> str:
+def conventions_in_words(conventions: Conventions) -> str:
     """All answers in one line, with the preset's name where they are a preset's.
 
     >>> from cranfield import Conventions
     >>> conventions_in_words(Conventions(missing="skip")).split(",")[2]
     ' missing=skip'
     """
-    answers = []
-    for name, value in given.to_dict().items():
-        if value is True:
-            answers.append(name)
-        elif value:
-            answers.append(f"{name}={value}")
-    preset = next((name for name, known in PRESETS.items() if known == given), None)
-    text = ", ".join(answers)
-    return f"{preset} ({text})" if preset else text
+    answers = conventions.to_dict().items()
+    words = ", ".join(name if value is True else f"{name}={value}" for name, value in answers if value)
+    preset = next((name for name, known in PRESETS.items() if known == conventions), None)
+    return f"{preset} ({words})" if preset else words
 
 
-def nearest_preset(given: Conventions) -> str:
+def nearest_preset(conventions: Conventions) -> str:
     """The preset that these conventions are, or come closest to, and the answers that differ.
 
     >>> from cranfield import Conventions
     >>> nearest_preset(Conventions(scores="single", missing="skip", unjudged="drop"))
     'trec_eval-9 with unjudged=drop'
     """
-    answers = given.to_dict()
+    answers = conventions.to_dict().items()
     changes = {
-        name: [f"{key}={value}" for key, value in answers.items() if getattr(preset, key) != value]
+        name: [f"{key}={value}" for key, value in answers if getattr(preset, key) != value]
         for name, preset in PRESETS.items()
     }
     name = min(changes, key=lambda name: len(changes[name]))

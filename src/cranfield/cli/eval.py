@@ -123,9 +123,7 @@ def command(
     elif by is not None and topics_file is not None:
         _put_slices(slice_(scores, topics_file, by), per_topic, digits, shape, output, said)
     elif shape == "table":
-        paint = style(output)
-        table = scores.to_text(per_topic, 4 if digits is None else digits, screen_width(output), paint)
-        put(f"{table}\n\n{paint('dim', said) if paint else said}", output)
+        put(scores.to_text(per_topic, 4 if digits is None else digits, screen_width(output), style(output)), output)
     elif shape == "trec":
         put(scores.to_trec(per_topic, 4 if digits is None else digits), output)
     else:
