@@ -45,7 +45,7 @@ class Fruit(Answer):
 
     values: dict[str, float]
 
-    def parts(self, how: Layout) -> Iterable[Part]:
+    def content(self, how: Layout) -> Iterable[Part]:
         best = max(self.values.values())
         rows = [[name, Cell(how.number(value), value, value == best)] for name, value in self.values.items()]
         return [Table(["fruit", "weight"], rows, title="Fruit by weight"), "A paragraph."]
@@ -149,7 +149,7 @@ def test_html_has_headings_a_caption_and_the_notes_as_a_list():
 def test_a_page_of_html_is_whole_and_titled():
     page = FRUIT.to_html(page=True)
     assert page.startswith('<!doctype html><html lang="en">')
-    assert "<title>Fruit</title>" in page
+    assert "<title>Fruit by weight</title>" in page
     assert page.endswith(f"<body>{FRUIT.to_html()}</body></html>")
 
 

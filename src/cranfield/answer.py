@@ -1,6 +1,6 @@
 """What every verb answers with: a value that states its tables, its sentences and its plain values.
 
-A result class says what there is to say, once: `parts` for people, `records` for spreadsheets, `plain` for programs. Text,
+A result class says what there is to say, once: `content` for people, `records` for spreadsheets, `plain` for programs. Text,
 Markdown, HTML, JSON, CSV and TSV are written here and nowhere else, so a new result has them all, and a new way to write
 serves every result.
 """
@@ -105,7 +105,7 @@ class Layout:
 
 
 class Answer(ABC):
-    """The base of all results. Say what there is in `parts`, `plain` and, where a table is not it, `records`."""
+    """The base of all results. Say what there is in `content`, `plain` and, where a table is not it, `records`."""
 
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
@@ -115,7 +115,7 @@ class Answer(ABC):
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
 
     @abstractmethod
-    def parts(self, how: Layout) -> Iterable[Part]:
+    def content(self, how: Layout) -> Iterable[Part]:
         """What it says to people, in order."""
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Answer(ABC):
 
     def records(self, how: Layout) -> Iterable[Sequence[Any]]:
         """A head, then rows, for spreadsheets: the first table, unless told otherwise."""
-        return next(part for part in self.parts(how) if isinstance(part, Table)).texts()
+        return next(part for part in self.content(how) if isinstance(part, Table)).texts()
 
     def notes(self, shell: bool = False) -> list[str]:
         """What to know beside it, a sentence each; with `shell`, hints name options of the command line."""
@@ -133,10 +133,6 @@ class Answer(ABC):
     def basis(self) -> list[str]:
         """What it rests on, such as conventions, a line each: said beside data that have no room for it, as CSV has not."""
         return []
-
-    def title(self) -> str:
-        """What a page of it is called."""
-        return type(self).__name__
 
     # for people
 
@@ -163,8 +159,8 @@ class Answer(ABC):
     def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
         """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""
         how = Layout(per_topic, digits, "–", every=every)
-        piece = html([*self._said(how), Lines(self.notes())])
-        return html_page(self.title(), piece) if page else piece
+        parts = [*self._said(how), Lines(self.notes())]
+        return html_page(_title(parts) or type(self).__name__, html(parts)) if page else html(parts)
 
     def __repr__(self) -> str:
         return self.to_text()
@@ -201,7 +197,7 @@ class Answer(ABC):
 
     def _said(self, how: Layout) -> Iterable[Part]:
         self._refuse(how.per_topic)
-        return self.parts(how)
+        return self.content(how)
 
     def _refuse(self, per_topic: bool) -> None:
         if per_topic and not self.has_topics:
@@ -347,6 +343,14 @@ PAGE_STYLE = (
     ".n{text-align:left}caption{text-align:left;font-weight:bold}"
     "body{font-family:sans-serif}"
 )
+
+
+def _title(parts: Iterable[Part]) -> str:
+    """What the first table or drawing is called."""
+    names = (
+        part.lead if isinstance(part, Drawing) else part.title for part in parts if isinstance(part, (Drawing, Table))
+    )
+    return next(names, "")
 
 
 def html_page(title: str, piece: str) -> str:

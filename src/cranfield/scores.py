@@ -443,7 +443,7 @@ class Scores(Answer):
         pairs = zip(self.measures, self._texts(values, how), strict=True)
         return [f"{name:<22}\t{topic}\t{value}\n" for name, value in pairs]
 
-    def parts(self, how: Layout) -> list[Part]:
+    def content(self, how: Layout) -> list[Part]:
         return [self._table(how), Lines(self.basis(), dim=True)]
 
     def basis(self) -> list[str]:
