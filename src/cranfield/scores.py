@@ -290,12 +290,13 @@ class Scores(Answer):
     def summary(self) -> Floats:
         """Runs × measures: the mean over the topics that count; the sum for counts; NaN where there is no topic."""
         if self._means is None:
-            self._means = self._summed_up()
+            self._means = self.summed_up(self.values)
         return self._means
 
-    def _summed_up(self) -> Floats:
+    def summed_up(self, values: Floats) -> Floats:
+        """What `summary` is where the values are these; micro averages stay as they are."""
         order = sorted(range(len(self.topics)), key=self.topics.__getitem__)
-        answer = np.full(self.values.shape[:2], np.nan)
+        answer = np.full(values.shape[:2], np.nan)
         for r in range(len(self.runs)):
             kept = [t for t in order if self.counted[r, t]]
             for m, (name, measure) in enumerate(self.measures.items()):
@@ -303,12 +304,12 @@ class Scores(Answer):
                     above, below = self.pooled[name][r][:, kept].sum(axis=1)
                     answer[r, m] = above / below if below else 0.0
                     continue
-                row = self.values[r, m, kept]
+                row = values[r, m, kept]
                 row = row[~np.isnan(row)]
                 if len(row):
                     answer[r, m] = measure.summarise(row)
         for m, measure in enumerate(self.measures.values()):
-            together = measure.summarise_runs(self.values[:, m, order])
+            together = measure.summarise_runs(values[:, m, order])
             if together is not None:
                 answer[:, m] = together
         return answer
