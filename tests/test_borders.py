@@ -33,7 +33,7 @@ FLOORS = [
     "explain curves check describe correlate reproduce promises bounds slices tune",
     "evaluate",
     "scores",
-    "absent peers",
+    "absent peers explanation",
     "measures",
     "hits fuse importers",
     "formats",

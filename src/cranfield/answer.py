@@ -92,6 +92,7 @@ class Layout:
     bars: bool | None = None  # draw them, do not, or where they help
     ascii_only: bool = False
     style: Style | None = None
+    medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
 
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.
@@ -153,12 +154,12 @@ class Answer(ABC):
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """For a wiki, an issue or a pull request; the notes stand below."""
-        how = Layout(per_topic, digits, "–", every=every, bars=False)
+        how = Layout(per_topic, digits, "–", every=every, bars=False, medium="markdown")
         return markdown([*self._said(how), Lines(self.notes())]) + "\n"
 
     def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
         """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""
-        how = Layout(per_topic, digits, "–", every=every)
+        how = Layout(per_topic, digits, "–", every=every, medium="html")
         parts = [*self._said(how), Lines(self.notes())]
         return html_page(_title(parts) or type(self).__name__, html(parts)) if page else html(parts)
 
@@ -348,7 +349,9 @@ PAGE_STYLE = (
 def _title(parts: Iterable[Part]) -> str:
     """What the first table or drawing is called."""
     names = (
-        part.lead if isinstance(part, Drawing) else part.title for part in parts if isinstance(part, (Drawing, Table))
+        part.lead if isinstance(part, Drawing) else part.title or part.caption
+        for part in parts
+        if isinstance(part, (Drawing, Table))
     )
     return next(names, "")
 

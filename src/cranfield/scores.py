@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Part
     from cranfield.conventions import Conventions
+    from cranfield.explanation import Explanation
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
 
@@ -133,7 +134,9 @@ class Scores(Answer):
         kept = {run: source for run, source in zip(self.runs, sources, strict=True) if source[0] not in (None, "-")}
         self._origin = evaluator, kept
 
-    def explain(self, topic: str, measure: str | Measure | None = None, run: str | None = None, **options: Any) -> Any:
+    def explain(
+        self, topic: str, measure: str | Measure | None = None, run: str | None = None, *, full: bool = False
+    ) -> Explanation:
         """How a run came by its score on one topic, rank by rank: see `cranfield.explain`. Files are read again.
 
         >>> from cranfield import evaluate
@@ -141,7 +144,7 @@ class Scores(Answer):
         >>> scores.explain("q", "RR").value
         0.5
         """
-        import cranfield  # through the front door: `explain` lies above this room
+        from cranfield.explanation import walk
 
         name = self.runs[self._run(run)]
         spelt = list(self.measures)[self._measure(measure)]
@@ -152,7 +155,7 @@ class Scores(Answer):
             )
         evaluator, sources = self._origin
         source, place = sources[name]
-        return cranfield.explain(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, **options)
+        return walk(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, full)
 
     # as arrays
 

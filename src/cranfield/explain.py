@@ -1,24 +1,27 @@
-"""The same run under other programs' conventions, and a line for each that says what differs."""
+"""How a score came about, rank by rank, and the same run under other programs' conventions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.conventions import Conventions
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.evaluate import Evaluator
-from cranfield.explain.render import html_of, markdown_of, text_of
+from cranfield.explanation import Explanation, walk
 from cranfield.formats import as_qrels, as_runs
 from cranfield.measures import measure as measure_named
 from cranfield.peers import PEERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from cranfield.answer import Part
     from cranfield.collection import Extras, Qrels
     from cranfield.measures import Measure
     from cranfield.peers import Peer
+    from cranfield.run import Run
 
 
 CONVENTIONS: dict[str, dict[Any, str]] = {
@@ -56,6 +59,60 @@ PARAMETERS = {
 }
 
 
+def explain(
+    qrels: Any,
+    run: Any,
+    measure: str | Measure,
+    topic: str | None = None,
+    *,
+    rel: float | None = None,
+    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    extras: Extras | None = None,
+    full: bool = False,
+    **options: Any,
+) -> Explanation:
+    """How a run came by its score on one topic, rank by rank.
+
+    `qrels`, `run` and the options are what `evaluate` takes, or `qrels` is an `Evaluator` with this measure. The topic
+    may be left out where there is only one. Long lists are folded to the ranks that matter; `full` shows all of them.
+
+    >>> table = explain({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "nDCG@10", "q")
+    >>> round(table.value, 4), table.worked
+    (0.7967, 'DCG / ideal DCG = 2.8928 / 3.6309 = 0.7967')
+    """
+    if isinstance(qrels, Evaluator):
+        evaluator = qrels
+    else:
+        evaluator = Evaluator(qrels, [measure], rel=rel, conventions=conventions, extras=extras, **options)
+    name = str(measure) if str(measure) in evaluator.measures else next(iter(evaluator.measures))
+    preset = conventions if isinstance(conventions, str) else None
+    return walk(
+        evaluator,
+        _only(as_runs(run, evaluator.run_format, evaluator.lenient)),
+        name,
+        _topic(evaluator, topic),
+        full,
+        preset,
+    )
+
+
+def _only(runs: list[Run]) -> Run:
+    if len(runs) != 1:
+        raise DataError(f"expected one run to explain, found {len(runs)}")
+    return runs[0]
+
+
+def _topic(evaluator: Evaluator, topic: str | None) -> str:
+    topics = evaluator.qrels.topics
+    if topic is None and len(topics) == 1:
+        return topics[0]
+    if topic is None:
+        raise DataError(f"which topic? {evaluator.qrels.name} judges {len(topics)}, such as {topics[0]!r}")
+    if topic not in topics:
+        raise DataError(f"topic {topic!r} is not judged in {evaluator.qrels.name}; there are {len(topics)} others")
+    return topic
+
+
 @dataclass(frozen=True)
 class View:
     """One program's value: None where it has no such measure, or stops."""
@@ -66,7 +123,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Views:
+class Views(Answer):
     """One run's score under several programs' conventions. Prints as a table; `to_dict` is for JSON."""
 
     measure: str
@@ -75,25 +132,21 @@ class Views:
     ours: float
     views: list[View]
 
-    left = 3
+    ends_with_notes = True
 
     def __getitem__(self, name: str) -> float | None:
-        return self.to_dict()["as"][name]  # type: ignore[no-any-return]
+        return {view.name: view.value for view in self.views}[name]
 
-    def to_dict(self) -> dict[str, Any]:
+    def plain(self, how: Layout) -> dict[str, Any]:
         """The measure, and under `as` a value for each convention."""
-        return {"measure": self.measure, "as": {view.name: view.value for view in self.views}}
+        return {"measure": self.measure, "as": plain({view.name: view.value for view in self.views}, how.digits)}
 
     def title(self) -> str:
         """What this is, and our own value."""
         where = "mean over topics" if self.topic is None else f"topic {self.topic}"
         return f"{self.measure} of {self.run}, {where}: {self.ours:.4f} by default"
 
-    def above(self) -> list[str]:
-        """Nothing."""
-        return []
-
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """How far the values lie apart."""
         values = [view.value for view in self.views if view.value is not None]
         if len(values) < 2:
@@ -103,28 +156,13 @@ class Views:
             return [f"all {len(values)} agree to four decimals"]
         return [f"{kinds} different values, from {min(values):.4f} to {max(values):.4f}"]
 
-    def cells(self) -> tuple[list[str], list[list[str]]]:
-        """The table."""
-        rows = [[view.name, "–" if view.value is None else f"{view.value:.4f}", view.differs] for view in self.views]
-        return ["as", self.measure, "what differs from the default"], rows
-
-    def to_text(self, limit: int | None = None) -> str:
-        """For a terminal."""
-        return text_of(self, limit)
-
-    def to_markdown(self) -> str:
-        """For a page or a report."""
-        return markdown_of(self)
-
-    def to_html(self, page: bool = False) -> str:
-        """A table; `page` makes it a whole page."""
-        return html_of(self, page)
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __repr__(self) -> str:
-        return self.to_text()
+    def content(self, how: Layout) -> Iterator[Part]:
+        rows = [[view.name, "–" if view.value is None else how.number(view.value), view.differs] for view in self.views]
+        table = Table(["as", self.measure, "what differs from the default"], rows, left=3)
+        if how.medium == "html":
+            yield replace(table, caption=self.title())
+        else:
+            yield from (self.title(), table)
 
 
 def explain_as(

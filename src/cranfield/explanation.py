@@ -1,24 +1,30 @@
-"""The calculation rank by rank: what each document adds, and what ties and unjudged documents could change."""
+"""One score, step by step, as a table one can check with a pencil.
+
+It works for every measure: the running total is the measure itself, computed on the first r documents. A
+measure may add columns of its own (`Measure.trace`), its ideal ranking and the last line of its formula.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from itertools import permutations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from cranfield.explain.render import html_of, markdown_of, text_of
+from cranfield.answer import Answer, Drawing, Layout, Table, plain
 from cranfield.kernels import decode
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from cranfield.answer import Part
+    from cranfield.collection import Qrels
     from cranfield.conventions import Conventions
-    from cranfield.evaluate import Evaluator
     from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
 
     Listing = list[tuple[str, float]]
@@ -27,6 +33,20 @@ if TYPE_CHECKING:
 TOP = 10  # ranks always shown
 MOST = 60  # ranks shown at most, unless all are asked for
 ORDERS = 120  # orders of ties that are tried out one by one
+
+
+class Scorer(Protocol):
+    """What has to be known of an `Evaluator`, which lies above this room."""
+
+    measures: dict[str, Measure]
+    qrels: Qrels
+    conventions: Conventions
+
+    def hits(self, run: Any) -> Hits:
+        """One run seen through the judgments."""
+
+    def values_of(self, measure: Measure, hits: Hits) -> Floats:
+        """A measure's value for each topic."""
 
 
 @dataclass
@@ -44,17 +64,18 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        plain: dict[str, Any] = {
+        values = {
             "rank": self.rank,
             "document": self.document,
             "score": self.score,
             "grade": self.grade,
             "judged": self.grade is not None,
-            "tied": list(self.tied) if self.tied else None,
+            "tied": self.tied,
             **self.columns,
-            "so_far": _defined(self.so_far),
+            "so_far": self.so_far,
+            **({"ideal": self.ideal} if self.ideal else {}),
         }
-        return {**plain, "ideal": self.ideal} if self.ideal else plain
+        return plain(values)  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -90,14 +111,14 @@ class Ties:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        groups = [list(group) for group in self.groups]
-        bounds = {"lowest": self.lowest, "highest": self.highest, "mean": self.mean}
-        return {"groups": groups, "orders": self.orders, **bounds}
+        return plain(self)  # type: ignore[no-any-return]
 
 
 @dataclass
-class Explanation:
+class Explanation(Answer):
     """How a run came by its score on one topic. Prints as a table; see `to_text`, `to_markdown`, `to_html`, `to_dict`."""
+
+    ends_with_notes = True
 
     measure: str
     run: str
@@ -120,10 +141,10 @@ class Explanation:
         """The ranks shown, without the folds."""
         return [row for row in self.rows if isinstance(row, Step)]
 
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """What is unjudged, what is missing, what ties could change: a sentence each."""
-        said = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties())
-        return [note for note in said if note]
+        notes = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties())
+        return [note for note in notes if note]
 
     def _on_negative(self) -> str:
         ranks = [str(step.rank) for step in self.steps if step.grade is not None and step.grade < 0]
@@ -168,61 +189,84 @@ class Explanation:
             f"{ties.highest:.4f}" + ("" if ties.mean is None else f", {ties.mean:.4f} on average")
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON. `so_far` is the measure of the list cut after that rank."""
-        value = _defined(self.value)
-        plain: dict[str, Any] = {"measure": self.measure, "run": self.run, "topic": self.topic, "value": value}
+    def plain(self, how: Layout) -> Any:
+        """Measure, value, formula, a row a rank, and what could be otherwise. `so_far`: of the list cut after that rank."""
+        answer: dict[str, Any] = {"measure": self.measure, "run": self.run, "topic": self.topic, "value": self.value}
         if self.preset is not None:
-            plain["as"] = {self.preset: value}
-        return plain | {
+            answer["as"] = {self.preset: self.value}
+        folds = [row for row in self.rows if isinstance(row, Fold)]
+        answer |= {
             "formula": self.formula,
             "worked": self.worked,
             "steps": [step.to_dict() for step in self.steps],
-            "folded": [
-                {"from": row.first, "to": row.last, "judged": row.judged} for row in self.rows if isinstance(row, Fold)
-            ],
+            "folded": [{"from": fold.first, "to": fold.last, "judged": fold.judged} for fold in folds],
             "returned": self.returned,
             "unjudged": self.unjudged,
             "not_returned": [{"document": document, "grade": grade} for document, grade in self.missed],
-            "ties": self.ties.to_dict() if self.ties else None,
+            "ties": self.ties,
             "conventions": self.conventions.to_dict(),
         }
-
-    left = 2
+        return plain(answer, how.digits)
 
     def title(self) -> str:
         """What this is, and the value."""
-        return f"{self.measure} of {self.run}, topic {self.topic}: {_cell(self.value, False) or 'undefined'}"
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
+        return f"{self.measure} of {self.run}, topic {self.topic}: {value}"
 
-    def above(self) -> list[str]:
-        """The formula, and its last line with numbers put in."""
-        return [line for line in (self.formula, self.worked) if line]
+    def content(self, how: Layout) -> Iterator[Part]:
+        formula = [line for line in (self.formula, self.worked) if line]
+        head, rows = self._table(how)
+        if how.medium == "html":
+            yield from formula
+            yield Table(head, rows, names=2, caption=self.title())
+            return
+        indent = "  " if how.medium == "text" else ""
+        yield Drawing(self.title(), [f"{indent}{line}" for line in formula])
+        if rows:
+            yield Table(head, rows, names=2)
 
-    def cells(self) -> tuple[list[str], list[list[str]]]:
-        """The table: its head, and its rows as text."""
-        return _cells(self)
+    def _table(self, how: Layout) -> tuple[list[str], list[list[str]]]:
+        """The head, and a row a rank or fold."""
+        steps = self.steps
+        documents = [step.document if step.document is not None else "–" for step in steps]
+        columns = [
+            ("rank", [str(step.rank) for step in steps]),
+            ("document", documents),
+            ("score", ["" if step.score is None else f"{step.score:g}" for step in steps]),
+        ]
+        if any(step.tied for step in steps):
+            columns.append(("tied", ["–".join(map(str, step.tied or ())) for step in steps]))
+        columns.append(("grade", [_grade(step) for step in steps]))
+        columns += [(name, _numbers([step.columns.get(name) for step in steps], how)) for name in self.columns]
+        columns.append((f"{self.measure} so far", [_decimals(step.so_far, how) for step in steps]))
+        if any(step.ideal for step in steps):
+            columns.append(("ideal", [step.ideal.get("document", "") for step in steps]))
+            columns.append(("ideal grade", [f"{step.ideal['grade']:g}" if step.ideal else "" for step in steps]))
+            best = {name: [step.ideal.get(name) for step in steps] for name in self.ideal_columns}
+            columns += [(f"ideal {name}", _numbers(values, how)) for name, values in best.items()]
+        cells = map(list, zip(*(column for _, column in columns), strict=True))
+        blank = [""] * (len(columns) - 2)
+        rows = [[row.ranks, f"… {row}", *blank] if isinstance(row, Fold) else next(cells) for row in self.rows]
+        return [name for name, _ in columns], rows
 
-    def to_text(self, limit: int | None = None) -> str:
-        """For a terminal; lines no wider than `limit` if possible."""
-        return text_of(self, limit)
 
-    def to_markdown(self) -> str:
-        """For a page or a report."""
-        return markdown_of(self)
+def _grade(step: Step) -> str:
+    return "" if step.document is None else "unjudged" if step.grade is None else f"{step.grade:g}"
 
-    def to_html(self, page: bool = False) -> str:
-        """A table; `page` makes it a whole page."""
-        return html_of(self, page)
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
+def _numbers(values: list[float | None], how: Layout) -> list[str]:
+    """A column of numbers, without decimals where all of them are whole."""
+    if all(value is None or float(value).is_integer() for value in values):
+        return ["" if value is None else f"{value:.0f}" for value in values]
+    return [_decimals(value, how) for value in values]
 
-    def __repr__(self) -> str:
-        return self.to_text()
+
+def _decimals(value: float | None, how: Layout) -> str:
+    return "" if value is None or value != value else how.number(value)
 
 
 def walk(
-    evaluator: Evaluator, run: Run, name: str, topic: str, full: bool = False, preset: str | None = None
+    evaluator: Scorer, run: Run, name: str, topic: str, full: bool = False, preset: str | None = None
 ) -> Explanation:
     """Explain one topic's score of one run by one of the evaluator's measures."""
     measure = evaluator.measures[name]
@@ -263,10 +307,6 @@ def walk(
     )
 
 
-def _defined(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _shown(
     steps: list[Step], listing: Listing, k: Any, full: bool, score: Callable[[Listing], float]
 ) -> list[Step | Fold]:
@@ -280,7 +320,7 @@ def _shown(
     return rows
 
 
-def _grades(evaluator: Evaluator, topic: str) -> dict[str, float]:
+def _grades(evaluator: Scorer, topic: str) -> dict[str, float]:
     """The judgments of a topic; of several for one document the highest."""
     qrels, t = evaluator.qrels, evaluator.qrels.topics.index(topic)
     grades: dict[str, float] = {}
@@ -290,7 +330,7 @@ def _grades(evaluator: Evaluator, topic: str) -> dict[str, float]:
     return grades
 
 
-def _missed(evaluator: Evaluator, topic: str, listing: Listing) -> list[tuple[str, float]]:
+def _missed(evaluator: Scorer, topic: str, listing: Listing) -> list[tuple[str, float]]:
     returned = {document for document, _ in listing}
     missed = [(d, g) for d, g in _grades(evaluator, topic).items() if g > 0 and d not in returned]
     return sorted(missed, key=lambda pair: -pair[1])
@@ -300,7 +340,7 @@ def _same(one: float | None, other: float) -> bool:
     return one is not None and (one == other or (one != one and other != other))
 
 
-def _steps(evaluator: Evaluator, listing: Listing, topic: str) -> list[Step]:
+def _steps(evaluator: Scorer, listing: Listing, topic: str) -> list[Step]:
     grades = _grades(evaluator, topic)
     key = np.array([score for _, score in listing], np.float64)
     if evaluator.conventions.scores == "single":
@@ -314,13 +354,13 @@ def _steps(evaluator: Evaluator, listing: Listing, topic: str) -> list[Step]:
     return steps
 
 
-def _of_topic(evaluator: Evaluator, hits: Hits, t: int) -> Iterable[tuple[int, str]]:
+def _of_topic(evaluator: Scorer, hits: Hits, t: int) -> Iterable[tuple[int, str]]:
     """The hits of a topic: their position among the hits, and their document."""
     for i in np.flatnonzero(hits.topic == t).tolist():
         yield i, decode(evaluator.qrels.documents[int(hits.row[i])])
 
 
-def _add_columns(evaluator: Evaluator, measure: Measure, hits: Hits, t: int, steps: list[Step]) -> list[str]:
+def _add_columns(evaluator: Scorer, measure: Measure, hits: Hits, t: int, steps: list[Step]) -> list[str]:
     """Put the measure's own columns beside the documents they are about."""
     trace = measure.trace(hits)
     by_document = {step.document: step for step in steps}
@@ -330,7 +370,7 @@ def _add_columns(evaluator: Evaluator, measure: Measure, hits: Hits, t: int, ste
     return list(trace)
 
 
-def _add_ideal(evaluator: Evaluator, measure: Measure, hits: Hits, t: int, steps: list[Step]) -> list[str]:
+def _add_ideal(evaluator: Scorer, measure: Measure, hits: Hits, t: int, steps: list[Step]) -> list[str]:
     """Put the ideal ranking beside the run's; it may go on where the run ends."""
     best = measure.ideal_hits(hits)
     if best is None:
@@ -378,7 +418,7 @@ def _fold(rows: list[Step | Fold], step: Step, counted: bool) -> None:
 
 
 def _ties(
-    evaluator: Evaluator,
+    evaluator: Scorer,
     measure: Measure,
     listing: Listing,
     steps: list[Step],
@@ -449,44 +489,3 @@ def _number(value: Any) -> str:
     if not math.isfinite(number):
         return "undefined" if number != number else "∞"
     return f"{number:.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:.4f}"
-
-
-def _cells(given: Explanation) -> tuple[list[str], list[list[str]]]:
-    steps = given.steps
-    tied = any(step.tied for step in steps)
-    ideal = any(step.ideal for step in steps)
-    whole = {name: _all_whole([step.columns.get(name) for step in steps]) for name in given.columns}
-    best = given.ideal_columns if ideal else []
-    best_whole = {name: _all_whole([step.ideal.get(name) for step in steps]) for name in best}
-    head = ["rank", "document", "score", *(["tied"] if tied else []), "grade", *given.columns]
-    head += [
-        f"{given.measure} so far",
-        *(["ideal", "ideal grade"] if ideal else []),
-        *(f"ideal {name}" for name in best),
-    ]
-    rows = []
-    for row in given.rows:
-        if isinstance(row, Fold):
-            rows.append([row.ranks, f"… {row}", *[""] * (len(head) - 2)])
-            continue
-        cells = [str(row.rank), row.document if row.document is not None else "–"]
-        cells.append("" if row.score is None else f"{row.score:g}")
-        cells += [f"{row.tied[0]}–{row.tied[1]}" if row.tied else ""] if tied else []
-        cells.append("" if row.document is None else "unjudged" if row.grade is None else f"{row.grade:g}")
-        cells += [_cell(row.columns.get(name), whole[name]) for name in given.columns]
-        cells.append(_cell(row.so_far, False))
-        if ideal:
-            cells += [row.ideal.get("document", ""), f"{row.ideal['grade']:g}" if row.ideal else ""]
-            cells += [_cell(row.ideal.get(name), best_whole[name]) for name in best]
-        rows.append(cells)
-    return head, rows
-
-
-def _all_whole(values: list[float | None]) -> bool:
-    return all(value is None or (math.isfinite(value) and value == int(value)) for value in values)
-
-
-def _cell(value: float | None, whole: bool) -> str:
-    if value is None or value != value:
-        return ""
-    return f"{value:.0f}" if whole else f"{value:.4f}"
