@@ -7,8 +7,8 @@ measure may add columns of its own (`Measure.trace`), its ideal ranking and the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from itertools import permutations, product
+from dataclasses import dataclass, field, replace
+from itertools import groupby, permutations, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from cranfield.kernels import decode
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from cranfield.answer import Part
     from cranfield.collection import Qrels
@@ -265,28 +265,18 @@ def _decimals(value: float | None, how: Layout) -> str:
     return "" if value is None or value != value else how.number(value)
 
 
+# how it comes about
+
+
 def walk(
     evaluator: Scorer, run: Run, name: str, topic: str, full: bool = False, preset: str | None = None
 ) -> Explanation:
     """Explain one topic's score of one run by one of the evaluator's measures."""
-    measure = evaluator.measures[name]
-    t = evaluator.qrels.topics.index(topic)
-    listing = run.ranking(topic, evaluator.conventions.order) if topic in run else []
-
-    def score(given: Listing) -> float:
-        return float(evaluator.values_of(measure, evaluator.hits(Run({topic: dict(given)})))[t])
-
-    hits = evaluator.hits(Run({topic: dict(listing)}))
-    seen = hits.condensed() if measure.judged_only else hits
-    steps = _steps(evaluator, listing, topic)
-    columns = _add_columns(evaluator, measure, seen, t, steps)
-    ideal_columns = _add_ideal(evaluator, measure, seen, t, steps)
-    value = score(listing)
-    cut = measure.values.get("k") or len(listing)
-    ties = _ties(evaluator, measure, listing, steps, cut, score)
-    expected = measure.expected(seen) if ties is not None else None
-    if ties is not None and expected is not None:
-        ties.mean = float(expected[t])
+    case = _Case(evaluator, run, name, topic)
+    measure, steps = case.measure, case.steps()
+    k, value = measure.values.get("k"), case.score(case.listing)
+    cut = k or len(case.listing)
+    ties = case.ties(steps, cut)
     settled = evaluator.conventions.ties != "averaged" or ties is None
     return Explanation(
         measure=str(measure),
@@ -294,194 +284,166 @@ def walk(
         topic=topic,
         value=value,
         formula=measure.formula,
-        worked=_worked(measure, seen, t, steps, value) if settled else "",
-        columns=columns,
-        ideal_columns=ideal_columns,
-        rows=_shown(steps, listing, measure.values.get("k"), full, score),
-        returned=len(listing),
-        unjudged=[step.rank for step in steps[: min(cut, len(listing))] if step.grade is None],
-        missed=_missed(evaluator, topic, listing),
+        worked=case.worked(steps, value) if settled else "",
+        columns=list(measure.trace(case.hits)),
+        ideal_columns=[] if case.best is None else [name for name in measure.trace(case.best) if name != "discount"],
+        rows=case.rows(steps, value, k if isinstance(k, int) else None, full),
+        returned=len(case.listing),
+        unjudged=[step.rank for step in steps[: min(cut, len(case.listing))] if step.grade is None],
+        missed=case.missed(),
         ties=ties,
         conventions=evaluator.conventions,
         preset=preset,
     )
 
 
-def _shown(
-    steps: list[Step], listing: Listing, k: Any, full: bool, score: Callable[[Listing], float]
-) -> list[Step | Fold]:
-    """The rows of the table, with the score so far in each."""
-    rows = _folded(steps, len(listing), k, full)
-    here = [row for row in rows if isinstance(row, Step) and row.document is not None]
-    for step in here:
-        step.so_far = score(listing[: step.rank])
-    if here and not _same(here[-1].so_far, score(listing)):
-        return _shown(steps, listing, None, full, score)  # what stands below the cut-off counts as well: show the end
+class _Case:
+    """One topic's ranking before one measure: what every line of an explanation is made from."""
+
+    def __init__(self, evaluator: Scorer, run: Run, name: str, topic: str) -> None:
+        self.evaluator, self.topic = evaluator, topic
+        self.measure = evaluator.measures[name]
+        self.t = evaluator.qrels.topics.index(topic)
+        self.listing: Listing = run.ranking(topic, evaluator.conventions.order) if topic in run else []
+        hits = evaluator.hits(Run({topic: dict(self.listing)}))
+        self.hits = hits.condensed() if self.measure.judged_only else hits
+        self.best = self.measure.ideal_hits(self.hits)
+        qrels = evaluator.qrels
+        self.grades: dict[str, float] = {}  # of several judgments for one document the highest
+        for row in np.flatnonzero(qrels.topic == self.t).tolist():
+            document, grade = decode(qrels.documents[row]), float(qrels.grade[row])
+            self.grades[document] = max(grade, self.grades.get(document, grade))
+
+    def score(self, listing: Listing) -> float:
+        """The measure of another list of documents for the topic."""
+        hits = self.evaluator.hits(Run({self.topic: dict(listing)}))
+        return float(self.evaluator.values_of(self.measure, hits)[self.t])
+
+    def steps(self) -> list[Step]:
+        """Every rank of the run, and of the ideal ranking where that goes on."""
+        columns = {document: values for _, document, values in self._traced(self.hits)}
+        ideal = {}
+        if self.best is not None:
+            for i, document, values in self._traced(self.best):
+                ideal[int(self.best.rank[i])] = {"document": document, "grade": float(self.best.grade[i]), **values}
+        key = np.array([score for _, score in self.listing], np.float64)
+        if self.evaluator.conventions.scores == "single":
+            with np.errstate(over="ignore"):
+                key = key.astype(np.float32).astype(np.float64)
+        steps = []
+        for rank, (document, score) in enumerate(self.listing, 1):
+            first, last = int((key > key[rank - 1]).sum()) + 1, int((key >= key[rank - 1]).sum())
+            step = Step(rank, document, score, self.grades.get(document), (first, last) if last > first else None)
+            steps.append(replace(step, columns=columns.get(document, {}), ideal=ideal.get(rank, {})))
+        beyond = range(len(steps) + 1, max(ideal, default=0) + 1)
+        return steps + [Step(rank, ideal=ideal.get(rank, {})) for rank in beyond]
+
+    def _traced(self, hits: Hits) -> Iterator[tuple[int, str, dict[str, float]]]:
+        """The topic's hits: position, document, and the measure's own columns."""
+        trace = self.measure.trace(hits)
+        for i in np.flatnonzero(hits.topic == self.t).tolist():
+            values = {name: float(column[i]) for name, column in trace.items() if column[i] == column[i]}
+            yield i, decode(self.evaluator.qrels.documents[int(hits.row[i])]), values
+
+    def rows(self, steps: list[Step], value: float, cut: int | None, full: bool) -> list[Step | Fold]:
+        """The rows of the table, with the score so far in each."""
+        rows = [
+            replace(row, so_far=self.score(self.listing[: row.rank]))
+            if isinstance(row, Step) and row.document is not None
+            else row
+            for row in (steps if full else _folded(steps, len(self.listing), cut))
+        ]
+        ends = [row.so_far for row in rows if isinstance(row, Step) and row.so_far is not None][-1:]
+        if cut is not None and not np.array_equal(ends, [value] * len(ends), equal_nan=True):
+            return self.rows(steps, value, None, full)  # what stands below the cut-off counts as well: show the end
+        return rows
+
+    def missed(self) -> list[tuple[str, float]]:
+        """Documents of a grade above 0 that were not returned, best first."""
+        returned = {document for document, _ in self.listing}
+        missed = [(d, grade) for d, grade in self.grades.items() if grade > 0 and d not in returned]
+        return sorted(missed, key=lambda pair: -pair[1])
+
+    def ties(self, steps: list[Step], cut: int) -> Ties | None:
+        """The tie groups that reach above the cut-off, and the lowest and highest score that their orders give."""
+        spans = sorted({step.tied for step in steps if step.tied is not None and step.tied[0] <= cut})
+        if not spans:
+            return None
+        groups = {span: {step.grade for step in steps[span[0] - 1 : span[1]]} for span in spans}
+        moving = [span for span in spans if self.measure.needs or len(groups[span]) > 1]  # where the order can matter
+        lowest, highest = self._over_orders(moving)
+        expected = self.measure.expected(self.hits)
+        mean = None if expected is None else float(expected[self.t])
+        return Ties(spans, _number_of_orders(spans), lowest, highest, mean)
+
+    def _over_orders(self, spans: list[tuple[int, int]]) -> tuple[float, float] | tuple[None, None]:
+        documents = [document for document, _ in self.listing]
+        if _number_of_orders(spans) <= ORDERS:
+            orders = list(_orders(documents, spans))
+        elif self.measure.monotone and self.evaluator.conventions.ties != "averaged":
+            orders = [self._by_grade(documents, spans, sign) for sign in (1, -1)]
+        else:
+            return None, None
+        values = [self.score([(d, float(-rank)) for rank, d in enumerate(order)]) for order in orders]
+        return (None, None) if np.isnan(values).any() else (min(values), max(values))
+
+    def _by_grade(self, documents: list[str], spans: list[tuple[int, int]], sign: int) -> list[str]:
+        order = list(documents)
+        for first, last in spans:
+            order[first - 1 : last] = sorted(order[first - 1 : last], key=lambda d: sign * self.grades.get(d, 0))
+        return order
+
+    def worked(self, steps: list[Step], value: float) -> str:
+        """The last line of the calculation: in words, with numbers put in, and the value."""
+        template, numbers = self.measure.worked(self.hits)
+        end = _number(value)
+        if template:
+            put_in = template
+            for name, given in numbers.items():
+                number = np.asarray(given).reshape(-1)[self.t if np.ndim(given) else 0]
+                put_in = put_in.replace(f"{{{name}}}", _number(number))
+            return f"{template.replace('{', '').replace('}', '')} = {put_in} = {end}"
+        parts = [step.columns["contribution"] for step in steps if step.columns.get("contribution")]
+        if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):
+            return ""
+        some = [_number(part) for part in parts[:12]]
+        return f"{' + '.join(some)}{' + …' if len(parts) > 12 else ''} = {end}"
+
+
+def _folded(steps: list[Step], returned: int, cut: int | None) -> list[Step | Fold]:
+    """The steps that matter, and folds in place of the others."""
+    top = min(cut or TOP, MOST)
+    marked: list[tuple[bool | None, Step]] = []  # None: shown; else whether the measure looks so far
+    shown = 0
+    for step in steps:
+        counts = cut is None or step.rank <= cut
+        ends = step.rank == returned and cut is None
+        if step.rank <= top or ends or (counts and step.grade is not None and shown < MOST):
+            marked.append((None, step))
+            shown += 1
+        elif step.document is not None:
+            marked.append((counts, step))
+    rows: list[Step | Fold] = []
+    for counts_here, pairs in groupby(marked, key=lambda pair: pair[0]):
+        group = [step for _, step in pairs]
+        if counts_here is None or (counts_here and len(group) == 1):
+            rows += group
+        else:
+            judged = sum(step.grade is not None for step in group)
+            rows.append(Fold(group[0].rank, group[-1].rank, judged, counts_here))
     return rows
 
 
-def _grades(evaluator: Scorer, topic: str) -> dict[str, float]:
-    """The judgments of a topic; of several for one document the highest."""
-    qrels, t = evaluator.qrels, evaluator.qrels.topics.index(topic)
-    grades: dict[str, float] = {}
-    for row in np.flatnonzero(qrels.topic == t).tolist():
-        document, grade = decode(qrels.documents[row]), float(qrels.grade[row])
-        grades[document] = max(grade, grades.get(document, grade))
-    return grades
+def _number_of_orders(spans: list[tuple[int, int]]) -> int:
+    return math.prod(math.factorial(last - first + 1) for first, last in spans)
 
 
-def _missed(evaluator: Scorer, topic: str, listing: Listing) -> list[tuple[str, float]]:
-    returned = {document for document, _ in listing}
-    missed = [(d, g) for d, g in _grades(evaluator, topic).items() if g > 0 and d not in returned]
-    return sorted(missed, key=lambda pair: -pair[1])
-
-
-def _same(one: float | None, other: float) -> bool:
-    return one is not None and (one == other or (one != one and other != other))
-
-
-def _steps(evaluator: Scorer, listing: Listing, topic: str) -> list[Step]:
-    grades = _grades(evaluator, topic)
-    key = np.array([score for _, score in listing], np.float64)
-    if evaluator.conventions.scores == "single":
-        with np.errstate(over="ignore"):
-            key = key.astype(np.float32).astype(np.float64)
-    steps = []
-    for i, (document, score) in enumerate(listing):
-        first, last = int((key > key[i]).sum()) + 1, int((key >= key[i]).sum())
-        tied = (first, last) if last > first else None
-        steps.append(Step(i + 1, document, score, grades.get(document), tied))
-    return steps
-
-
-def _of_topic(evaluator: Scorer, hits: Hits, t: int) -> Iterable[tuple[int, str]]:
-    """The hits of a topic: their position among the hits, and their document."""
-    for i in np.flatnonzero(hits.topic == t).tolist():
-        yield i, decode(evaluator.qrels.documents[int(hits.row[i])])
-
-
-def _add_columns(evaluator: Scorer, measure: Measure, hits: Hits, t: int, steps: list[Step]) -> list[str]:
-    """Put the measure's own columns beside the documents they are about."""
-    trace = measure.trace(hits)
-    by_document = {step.document: step for step in steps}
-    for i, document in _of_topic(evaluator, hits, t):
-        step = by_document[document]
-        step.columns = {name: float(values[i]) for name, values in trace.items() if values[i] == values[i]}
-    return list(trace)
-
-
-def _add_ideal(evaluator: Scorer, measure: Measure, hits: Hits, t: int, steps: list[Step]) -> list[str]:
-    """Put the ideal ranking beside the run's; it may go on where the run ends."""
-    best = measure.ideal_hits(hits)
-    if best is None:
-        return []
-    trace = measure.trace(best)
-    for i, document in _of_topic(evaluator, best, t):
-        rank = int(best.rank[i])
-        while len(steps) < rank:
-            steps.append(Step(len(steps) + 1))
-        values = {name: float(column[i]) for name, column in trace.items() if column[i] == column[i]}
-        steps[rank - 1].ideal = {"document": document, "grade": float(best.grade[i]), **values}
-    return [name for name in trace if name != "discount"]
-
-
-def _folded(steps: list[Step], returned: int, k: Any, full: bool) -> list[Step | Fold]:
-    """The steps that matter, and folds in place of the others."""
-    cut = k if isinstance(k, int) else None
-    if full:
-        return list(steps)
-    top = min(cut or TOP, MOST)
-    rows: list[Step | Fold] = []
-    shown = 0
-    for step in steps:
-        near = step.rank <= top
-        counts = cut is None or step.rank <= cut
-        ends = step.rank == returned and cut is None
-        if near or ends or (counts and step.grade is not None and shown < MOST):
-            rows.append(step)
-            shown += 1
-        elif step.document is not None:
-            _fold(rows, step, counts)
-    lone = [isinstance(row, Fold) and row.counted and row.first == row.last for row in rows]
-    return [
-        steps[row.first - 1] if alone and isinstance(row, Fold) else row for row, alone in zip(rows, lone, strict=True)
-    ]
-
-
-def _fold(rows: list[Step | Fold], step: Step, counted: bool) -> None:
-    last = rows[-1] if rows else None
-    if not isinstance(last, Fold) or last.counted != counted:
-        last = Fold(step.rank, step.rank, 0, counted)
-        rows.append(last)
-    last.last = step.rank
-    last.judged += step.grade is not None
-
-
-def _ties(
-    evaluator: Scorer,
-    measure: Measure,
-    listing: Listing,
-    steps: list[Step],
-    cut: int,
-    score: Callable[[Listing], float],
-) -> Ties | None:
-    """The tie groups that reach above the cut-off, and the lowest and highest score that their orders give."""
-    spans = sorted({step.tied for step in steps if step.tied is not None and step.tied[0] <= cut})
-    if not spans:
-        return None
-    moving = [span for span in spans if measure.needs or _mixed(steps[span[0] - 1 : span[1]])]
-    orders = math.prod(math.factorial(last - first + 1) for first, last in spans)
-    plain = evaluator.conventions.ties != "averaged"
-    documents = [document for document, _ in listing]
-
-    def of(order: list[str]) -> float:
-        return score([(document, float(-rank)) for rank, document in enumerate(order)])
-
-    if math.prod(math.factorial(last - first + 1) for first, last in moving) <= ORDERS:
-        values = np.array([of(order) for order in _orders(documents, moving)])
-        if np.isnan(values).any():
-            return Ties(spans, orders)
-        return Ties(spans, orders, float(values.min()), float(values.max()))
-    if not (measure.monotone and plain):
-        return Ties(spans, orders)
-    ends = []
-    for sign in (1, -1):
-        order = list(documents)
-        for first, last in moving:
-            order[first - 1 : last] = sorted(
-                order[first - 1 : last], key=lambda d: sign * (steps[documents.index(d)].grade or 0)
-            )
-        ends.append(of(order))
-    return Ties(spans, orders, min(ends), max(ends))
-
-
-def _mixed(group: list[Step]) -> bool:
-    """Whether the order of a tie group can matter: not if all of its documents are alike."""
-    return len({step.grade for step in group}) > 1
-
-
-def _orders(documents: list[str], spans: list[tuple[int, int]]) -> Iterable[list[str]]:
+def _orders(documents: list[str], spans: list[tuple[int, int]]) -> Iterator[list[str]]:
     for arranged in product(*(permutations(documents[first - 1 : last]) for first, last in spans)):
         order = list(documents)
         for (first, last), group in zip(spans, arranged, strict=True):
             order[first - 1 : last] = group
         yield order
-
-
-def _worked(measure: Measure, hits: Hits, t: int, steps: list[Step], value: float) -> str:
-    """The last line of the calculation: in words, with numbers put in, and the value."""
-    template, numbers = measure.worked(hits)
-    end = _number(value)
-    if template:
-        put_in = template
-        for name, given in numbers.items():
-            put_in = put_in.replace(f"{{{name}}}", _number(np.asarray(given).reshape(-1)[t if np.ndim(given) else 0]))
-        return f"{template.replace('{', '').replace('}', '')} = {put_in} = {end}"
-    parts = [step.columns["contribution"] for step in steps if step.columns.get("contribution")]
-    if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):
-        return ""
-    some = [_number(part) for part in parts[:12]]
-    return f"{' + '.join(some)}{' + …' if len(parts) > 12 else ''} = {end}"
 
 
 def _number(value: Any) -> str:
