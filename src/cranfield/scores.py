@@ -8,7 +8,8 @@ short decimals often ends in a 5, and then the order of adding decides the print
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 COUNTS = ("judged", "retrieved", "missing")
 
 
+@dataclass(eq=False, repr=False)
 class Scores(Answer):
     """What `evaluate` returns: runs × measures × topics.
 
@@ -53,35 +55,21 @@ class Scores(Answer):
     conventions: cranfield
     """
 
-    has_topics = True
+    runs: list[str]
+    tags: list[str | None]
+    measures: dict[str, Measure]
+    topics: list[str]
+    values: Floats  # runs × measures × topics
+    counted: npt.NDArray[np.bool_]  # runs × topics: whether the topic enters the run's mean
+    retrieved: npt.NDArray[np.int32]  # runs × topics: documents returned
+    absent: Absent
+    conventions: Conventions
+    pooled: dict[str, Floats] = field(default_factory=dict)  # measure → runs × 2 × topics: a micro average's fraction
+    elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
+    bounds: Answer | None = None  # what the scores could have been (cranfield.bounds), where that was asked for
+    _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
 
-    def __init__(
-        self,
-        runs: list[str],
-        tags: list[str | None],
-        measures: Mapping[str, Measure],
-        topics: list[str],
-        values: Floats,
-        counted: npt.NDArray[np.bool_],
-        retrieved: npt.NDArray[np.int32],
-        absent: Absent,
-        conventions: Conventions,
-        pooled: Mapping[str, Floats] | None = None,
-    ) -> None:
-        self.runs = runs
-        self.tags = tags
-        self.measures = dict(measures)
-        self.topics = topics
-        self.values = values  # runs × measures × topics
-        self.counted = counted  # runs × topics: whether the topic enters the run's mean
-        self.retrieved = retrieved  # runs × topics: documents returned
-        self.absent = absent
-        self.conventions = conventions
-        self.pooled = dict(pooled or {})  # measure → runs × 2 × topics: above and below the line of a micro average
-        self.elsewhere = False  # whether they come from a table, so that nobody knows under which conventions
-        self.bounds: Any = None  # what the scores could have been (cranfield.bounds), where that was asked for
-        self._means: Floats | None = None
-        self._origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None
+    has_topics = True
 
     @classmethod
     def from_table(
@@ -111,9 +99,8 @@ class Scores(Answer):
         shape = next(iter(arrays.values())).shape
         stacked = np.stack([array.T for array in arrays.values()], axis=1)
         there: npt.NDArray[np.bool_] = np.any(~np.isnan(stacked), axis=1)
-        names = [f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs]
-        answer = cls(
-            runs=names,
+        return cls(
+            runs=[f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs],
             tags=[None] * shape[1],
             measures={name: given(name, lower_is_better) for name in arrays},
             topics=[str(t + 1) for t in range(shape[0])] if topics is None else [str(topic) for topic in topics],
@@ -122,9 +109,8 @@ class Scores(Answer):
             retrieved=there.astype(np.int32),
             absent=Absent(),
             conventions=Conventions(),
+            elsewhere=True,
         )
-        answer.elsewhere = True
-        return answer
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_origin": None}  # files and judgments do not travel
@@ -192,12 +178,10 @@ class Scores(Answer):
         return float(answer) if answer.ndim == 0 else answer
 
     def _axis_of(self, part: str | Measure, taken: Mapping[str, Any]) -> str:
-        if "measure" not in taken and part in self.measures:
-            return "measure"
-        if "run" not in taken and part in self.runs:
-            return "run"
-        if "topic" not in taken and part in self.topics:
-            return "topic"
+        axes: dict[str, Container[Any]] = {"measure": self.measures, "run": self.runs, "topic": self.topics}
+        for axis, names in axes.items():
+            if axis not in taken and part in names:
+                return axis
         if "measure" not in taken and self._known_as(part) is not None:
             return "measure"
         runs = listed(self.runs, most=10)
@@ -233,39 +217,26 @@ class Scores(Answer):
         topics: Iterable[str] | None = None,
     ) -> Scores:
         """The scores of some runs, measures and topics, in the order asked for."""
-        r = range(len(self.runs)) if runs is None else [self._run(run) for run in runs]
-        m = range(len(self.measures)) if measures is None else [self._measure(measure) for measure in measures]
-        t = range(len(self.topics)) if topics is None else [_position("topic", x, self.topics) for x in topics]
-        names, spelt = [self.runs[i] for i in r], list(self.measures.items())
-        kept = {self.topics[i] for i in t}
-        lacking = {run: [x for x in self.absent.missing.get(run, []) if x in kept] for run in names}
-        absent = replace(
-            self.absent,
-            missing={run: lack for run, lack in lacking.items() if lack},
-            unjudged={run: self.absent.unjudged[run] for run in names if run in self.absent.unjudged},
-            no_relevant=[topic for topic in self.absent.no_relevant if topic in kept],
-            skipped={run: self.absent.skipped[run] for run in names if run in self.absent.skipped},
-        )
-        chosen = Scores(
-            runs=names,
+        r = list(range(len(self.runs))) if runs is None else [self._run(run) for run in runs]
+        m = list(range(len(self.measures))) if measures is None else [self._measure(measure) for measure in measures]
+        t = list(range(len(self.topics))) if topics is None else [_position("topic", x, self.topics) for x in topics]
+        chosen_runs, chosen_topics = [self.runs[i] for i in r], [self.topics[i] for i in t]
+        chosen_measures = dict(list(self.measures.items())[i] for i in m)
+        origin = self._origin
+        return replace(
+            self,
+            runs=chosen_runs,
             tags=[self.tags[i] for i in r],
-            measures=dict(spelt[i] for i in m),
-            topics=[self.topics[i] for i in t],
-            values=self.values[np.ix_(list(r), list(m), list(t))],
-            counted=self.counted[np.ix_(list(r), list(t))],
-            retrieved=self.retrieved[np.ix_(list(r), list(t))],
-            absent=absent,
-            conventions=self.conventions,
-            pooled={
-                name: self.pooled[name][np.ix_(list(r), [0, 1], list(t))]
-                for name in (spelt[i][0] for i in m)
-                if name in self.pooled
-            },
+            measures=chosen_measures,
+            topics=chosen_topics,
+            values=self.values[np.ix_(r, m, t)],
+            counted=self.counted[np.ix_(r, t)],
+            retrieved=self.retrieved[np.ix_(r, t)],
+            absent=self.absent.select(chosen_runs, chosen_topics),
+            pooled={name: self.pooled[name][np.ix_(r, [0, 1], t)] for name in chosen_measures if name in self.pooled},
+            bounds=None,
+            _origin=origin and (origin[0], {run: origin[1][run] for run in chosen_runs if run in origin[1]}),
         )
-        chosen.elsewhere = self.elsewhere
-        if self._origin is not None:
-            chosen._origin = self._origin[0], {name: self._origin[1][name] for name in names if name in self._origin[1]}
-        return chosen
 
     def sort(self, by: str | Measure = "name") -> Scores:
         """The runs in another order: by a measure's mean, best first and undefined last, or by name."""
@@ -289,12 +260,10 @@ class Scores(Answer):
     def __float__(self) -> float:
         return self.mean()
 
-    @property
+    @cached_property
     def summary(self) -> Floats:
         """Runs × measures: the mean over the topics that count; the sum for counts; NaN where there is no topic."""
-        if self._means is None:
-            self._means = self.summed_up(self.values)
-        return self._means
+        return self.summed_up(self.values)
 
     def summed_up(self, values: Floats) -> Floats:
         """What `summary` is where the values are these; micro averages stay as they are."""
