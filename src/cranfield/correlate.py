@@ -274,22 +274,19 @@ def ranked(run: Run, order: Order) -> dict[str, Ranked]:
     table = run.table
     names = table.topics.text()
     kept: dict[int, dict[bytes, float]] = {}
-    for row, (t, document, score) in enumerate(
-        zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True)
-    ):
+    lines = zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True)
+    for row, (t, document, score) in enumerate(lines):
         if order.collapse:
             document = document.split(order.collapse, 1)[0]
         if order.drop_self and document == table.topics[t]:
             continue
         scores = kept.setdefault(t, {})
-        if document not in scores:
+        if document not in scores or (order.duplicates == "last" and not order.collapse):
             scores[document] = score
-        elif order.duplicates == "error" and not order.collapse:
-            _stop_at_duplicate(run, row, order, decode(document), names[t])
         elif order.collapse or order.duplicates == "best":
             scores[document] = max(score, scores[document])
-        elif order.duplicates == "last":
-            scores[document] = score
+        elif order.duplicates == "error":
+            _stop_at_duplicate(run, row, order, decode(document), names[t])
     return {names[t]: _in_order(scores, order) for t, scores in kept.items()}
 
 
@@ -357,8 +354,9 @@ def _likeness(
     kind: str, one: Ranked, other: Ranked, *, p: float, k: int | None, tied: str, documents: str
 ) -> tuple[float, str]:
     """One kind for one topic, and why it is undefined where it is."""
-    if kind in ("overlap", "average-overlap", "rbo-cut"):  # they look into a tied group that k divides
-        return _shared(kind, one.ranking(tied), other.ranking(tied), p, k, "a" if tied == "order" else tied), ""
+    ties: Any = "a" if tied == "order" else tied
+    if kind in _TO_DEPTH:
+        return _TO_DEPTH[kind](one.ranking(tied), other.ranking(tied), p, k, ties), ""
     one, other = one.head(k), other.head(k)
     if kind in UNION_TAUS:
         return _union_tau(one, other, by_name=kind == "ktu-by-name")
@@ -369,17 +367,15 @@ def _likeness(
     first, second = one.ranking(tied), other.ranking(tied)
     if kind == "jaccard":
         return overlaps.jaccard(first, second), ""
-    treated: Any = "a" if tied == "order" else tied
     bound = "ext" if kind == "rbo" else kind.removeprefix("rbo-")
-    return float(getattr(rbo(first, second, p, treated), bound)), ""
+    return float(getattr(rbo(first, second, p, ties), bound)), ""
 
 
-def _shared(kind: str, first: Ranking, second: Ranking, p: float, k: int | None, ties: Any) -> float:
-    if kind == "overlap":
-        return overlaps.overlap(first, second, k, ties)
-    if kind == "average-overlap":
-        return overlaps.average_overlap(first, second, k, ties)
-    return overlaps.rbo_cut(first, second, p, k, ties)
+_TO_DEPTH: dict[str, Callable[[Ranking, Ranking, float, int | None, Any], float]] = {
+    "overlap": lambda one, other, p, k, ties: overlaps.overlap(one, other, k, ties),
+    "average-overlap": lambda one, other, p, k, ties: overlaps.average_overlap(one, other, k, ties),
+    "rbo-cut": overlaps.rbo_cut,
+}  # they look into a tied group that k divides, so that lists are not cut before
 
 
 def _union_tau(one: Ranked, other: Ranked, by_name: bool) -> tuple[float, str]:
@@ -404,12 +400,9 @@ def _side_by_side(one: Ranked, other: Ranked, documents: str, tied: str) -> tupl
         values = -np.arange(len(each.documents), dtype=np.float64) if tied == "order" else each.scores
         tables.append(dict(zip(each.documents, values.tolist(), strict=True)))
     mine, theirs = tables
-    if documents == "both":
-        common = [document for document in mine if document in theirs]
-        return np.array([mine[d] for d in common]), np.array([theirs[d] for d in common])
-    union = dict.fromkeys([*mine, *theirs])
-    lowest = -np.inf
-    return np.array([mine.get(d, lowest) for d in union]), np.array([theirs.get(d, lowest) for d in union])
+    chosen = [d for d in mine if d in theirs] if documents == "both" else list(dict.fromkeys([*mine, *theirs]))
+    x, y = (np.array([table.get(d, -np.inf) for d in chosen]) for table in tables)
+    return x, y
 
 
 # rankings of systems

@@ -86,14 +86,7 @@ def explain(
         evaluator = Evaluator(qrels, [measure], rel=rel, conventions=conventions, extras=extras, **options)
     name = str(measure) if str(measure) in evaluator.measures else next(iter(evaluator.measures))
     preset = conventions if isinstance(conventions, str) else None
-    return walk(
-        evaluator,
-        _only(as_runs(run, evaluator.run_format, evaluator.lenient)),
-        name,
-        _topic(evaluator, topic),
-        full,
-        preset,
-    )
+    return walk(evaluator, _only(evaluator.open(run)), name, _topic(evaluator, topic), full, preset)
 
 
 def _only(runs: list[Run]) -> Run:
@@ -190,52 +183,42 @@ def explain_as(
         if name not in PEERS:
             raise ConventionError(f"no preset {name!r}; there are {', '.join(PEERS)}")
     judged = as_qrels(qrels, qrels_format, lenient)
-    runs = as_runs(run, run_format, lenient)
-    if len(runs) != 1:
-        raise DataError(f"expected one run to explain, found {len(runs)}")
-    given = measure_named(measure, rel) if isinstance(measure, str) else measure
+    only = _only(as_runs(run, run_format, lenient))
+    ours = measure_named(measure, rel) if isinstance(measure, str) else measure
+    options: dict[str, Any] = {"lenient": lenient, "extras": extras, "baseline": baseline, "run_format": run_format}
 
-    def mean(what: Measure, conventions: Conventions) -> float:
+    def mean(of: Measure, conventions: Conventions) -> float:
         topics = None if topic is None else [topic]
-        evaluator = Evaluator(
-            judged,
-            [what],
-            conventions=conventions,
-            topics=topics,
-            lenient=lenient,
-            run_format=run_format,
-            extras=extras,
-            baseline=baseline,
-        )
-        return evaluator.evaluate(runs).mean()
+        return Evaluator(judged, [of], conventions=conventions, topics=topics, **options).evaluate(only).mean()
 
-    ours = mean(given, Conventions())
-    views = [_view(name, PEERS[name], given, judged, mean, topic) for name in names]
-    return Views(str(given), runs[0].name, topic, ours, views)
+    value = mean(ours, Conventions())
+    views = [_view(name, PEERS[name], ours, judged, mean, topic) for name in names]
+    return Views(str(ours), only.name, topic, value, views)
 
 
-def _view(name: str, peer: Peer, given: Measure, judged: Qrels, mean: Any, topic: str | None) -> View:
+def _view(name: str, peer: Peer, ours: Measure, judged: Qrels, mean: Any, topic: str | None) -> View:
     try:
-        theirs = peer.measure(given, float(judged.grade.max(initial=0)))
+        theirs = peer.measure(ours, float(judged.grade.max(initial=0)))
         if theirs is None:
             return View(name, None, "has no such measure")
-        conventions = peer.conventions_for(given)
+        conventions = peer.conventions_for(ours)
         value = mean(theirs, conventions)
     except CranfieldError as error:
         return View(name, None, f"gives no value: {error}")
-    return View(name, None if value != value else value, _differs(peer, given, theirs, conventions, topic))
+    return View(name, None if value != value else value, _differs(peer, ours, theirs, conventions, topic))
 
 
-def _differs(peer: Peer, given: Measure, theirs: Measure, conventions: Conventions, topic: str | None) -> str:
+def _differs(peer: Peer, ours: Measure, theirs: Measure, conventions: Conventions, topic: str | None) -> str:
     """What a program does otherwise than we do by default, in words."""
-    usual, rule = Conventions(), peer.rule(given)
+    defaults, rule = Conventions(), peer.rule(ours)
+    answers = {key: getattr(conventions, key) for key in CONVENTIONS if topic is None or key not in OVER_TOPICS}
     words = [
-        said.get(getattr(conventions, key), f"{key}={getattr(conventions, key)}")
-        for key, said in CONVENTIONS.items()
-        if getattr(conventions, key) != getattr(usual, key) and (topic is None or key not in OVER_TOPICS)
+        CONVENTIONS[key].get(answer, f"{key}={answer}")
+        for key, answer in answers.items()
+        if answer != getattr(defaults, key)
     ]
     for key, value in theirs.values.items():
-        if value != given.values[key]:
+        if value != ours.values[key]:
             shown = theirs.parameters[key].show(value) if value is not None else "none"
             words.append(PARAMETERS.get(key, {}).get(str(value), f"{key}={shown}"))
     words += [note for note in (rule.note if rule else "", peer.note) if note]

@@ -248,8 +248,12 @@ def _scored(evaluator: Evaluator, runs: list[Run]) -> Scores:
 LISTS = {"KTU": "ktu", "RBO": "rbo"}  # figure → what `correlate` calls it
 
 
+def _rows(of: str, measure: str | None, figures: Mapping[str, tuple[float, str]]) -> list[Row]:
+    return [Row(of, measure, figure, value, why) for figure, (value, why) in figures.items()]
+
+
 def _compare_order(role: str, pair: Pair) -> list[Row]:
-    return [Row(role, None, figure, pair.values[kind], pair.why.get(kind, "")) for figure, kind in LISTS.items()]
+    return _rows(role, None, {figure: (pair.values[kind], pair.why.get(kind, "")) for figure, kind in LISTS.items()})
 
 
 def _by_topic(pair: Pair) -> dict[str, dict[str, float]]:
@@ -258,29 +262,26 @@ def _by_topic(pair: Pair) -> dict[str, dict[str, float]]:
 
 def _compare_scores(role: str, name: str, measure: Measure, x: Floats, y: Floats, same: bool) -> list[Row]:
     """The mean scores and their differences: topic by topic where the topics are the same."""
-    if same:
-        both = ~(np.isnan(x) | np.isnan(y))
-        x, y = x[both], y[both]
-    else:
+    if not same:
         x, y = x[~np.isnan(x)], y[~np.isnan(y)]
-    rows = [Row(role, name, "original", *_mean(x)), Row(role, name, "reproduced", *_mean(y))]
-    if same:
-        rows += [Row(role, name, "RMSE", *_rmse(x, y)), Row(role, name, "nRMSE", *_nrmse(x, y, measure))]
-    return [*rows, Row(role, name, "p", *(_paired(x, y) if same else _unpaired(x, y)))]
+        return _rows(role, name, {"original": _mean(x), "reproduced": _mean(y), "p": _unpaired(x, y)})
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[both], y[both]
+    figures = {"original": _mean(x), "reproduced": _mean(y), "RMSE": _rmse(x, y), "nRMSE": _nrmse(x, y, measure)}
+    return _rows(role, name, {**figures, "p": _paired(x, y)})
 
 
 def _compare_effects(name: str, before: Floats, after: Floats) -> list[Row]:
     """The improvement over the baseline, as claimed and as found again. Both arrays hold baseline and advanced run."""
     (base, better), (base_again, better_again) = (_both(values) for values in (before, after))
-    claimed, found = better - base, better_again - base_again
-    return [
-        Row("effect", name, "improvement", claimed, _NO_TOPIC if claimed != claimed else ""),
-        Row("effect", name, "reproduced improvement", found, _NO_TOPIC if found != found else ""),
-        Row(
-            "effect", name, "ER", *_ratio(found, claimed, "the original improvement is 0, so nothing can be its share")
-        ),
-        Row("effect", name, "DeltaRI", *_delta_ri(base, claimed, base_again, found)),
-    ]
+    claimed, again = better - base, better_again - base_again
+    figures = {
+        "improvement": (claimed, _NO_TOPIC if claimed != claimed else ""),
+        "reproduced improvement": (again, _NO_TOPIC if again != again else ""),
+        "ER": _ratio(again, claimed, "the original improvement is 0, so nothing can be its share"),
+        "DeltaRI": _delta_ri(base, claimed, base_again, again),
+    }
+    return _rows("effect", name, figures)
 
 
 _NO_TOPIC = "no topic has a score in both"
@@ -316,10 +317,10 @@ def _ratio(above: float, below: float, zero: str) -> tuple[float, str]:
     return (np.nan, zero) if below == 0 else (above / below, "")
 
 
-def _delta_ri(base: float, claimed: float, base_again: float, found: float) -> tuple[float, str]:
+def _delta_ri(base: float, claimed: float, base_again: float, improved: float) -> tuple[float, str]:
     zero = "{} baseline's mean is 0, so no improvement is relative to it"
     relative, why = _ratio(claimed, base, zero.format("the original"))
-    again, other = _ratio(found, base_again, zero.format("the reproduced"))
+    again, other = _ratio(improved, base_again, zero.format("the reproduced"))
     return (np.nan, why or other) if why or other else (relative - again, "")
 
 
