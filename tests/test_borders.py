@@ -37,7 +37,7 @@ FLOORS = [
     "measures",
     "hits fuse importers",
     "formats",
-    "conventions collection run catalogue",
+    "conventions collection run tops catalogue",
     "store stats kernels answer",
     "columns parameters",
     "errors",
