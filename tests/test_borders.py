@@ -39,7 +39,7 @@ FLOORS = [
     "formats",
     "conventions collection run tops catalogue",
     "store stats kernels answer",
-    "columns parameters",
+    "columns registry parameters",
     "errors",
 ]
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms.split()}

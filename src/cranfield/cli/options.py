@@ -32,6 +32,17 @@ CONVENTIONS = {
 }
 
 
+class Late(click.Option):
+    """An option whose help, and the word for its value, are written when they are shown: they name what a room holds."""
+
+    def __init__(self, *declared: Any, help: Callable[[], str], metavar: Callable[[], str], **given: Any) -> None:
+        self._help, self._metavar = help, metavar
+        super().__init__(*declared, **given)
+
+    help = property(lambda self: self._help(), lambda self, text: None)  # type: ignore[assignment]
+    metavar = property(lambda self: self._metavar(), lambda self, text: None)  # type: ignore[assignment]
+
+
 class Sectioned(click.Command):
     """A command whose help lists the conventions apart from its other options."""
 

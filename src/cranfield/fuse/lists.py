@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.collection import Qrels
-    from cranfield.kernels.table import Floats, Ints
+    from cranfield.kernels.table import Floats, Ints, Offsets
     from cranfield.run import Run
 
 
@@ -32,7 +32,7 @@ class Votes:
     count: int  # entries
 
     @cached_property
-    def holders(self) -> npt.NDArray[np.int64]:
+    def holders(self) -> Offsets:
         """How many runs say something of each entry."""
         return np.bincount(self.entry, minlength=self.count)
 
@@ -65,27 +65,27 @@ class Lists(Tops):
     """The rows of all runs, by topic, run and rank, so that a list is one stretch of them; and their entries."""
 
     @cached_property
-    def starts(self) -> npt.NDArray[np.int64]:
+    def starts(self) -> Offsets:
         """The first row of each list: one run's answer to one topic."""
         change = (self.run[1:] != self.run[:-1]) | (self.topic[1:] != self.topic[:-1])
         return np.flatnonzero(np.r_[True, change][: len(self.run)])
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Offsets:
         """How many rows each list has."""
-        found: npt.NDArray[np.int64] = np.diff(np.r_[self.starts, len(self.run)])
+        found: Offsets = np.diff(np.r_[self.starts, len(self.run)])
         return found
 
     @property
-    def size(self) -> npt.NDArray[np.int64]:
+    def size(self) -> Offsets:
         """For each row, how long its list is."""
-        found: npt.NDArray[np.int64] = np.repeat(self.sizes, self.sizes)
+        found: Offsets = np.repeat(self.sizes, self.sizes)
         return found
 
     @cached_property
-    def candidates(self) -> npt.NDArray[np.int64]:
+    def candidates(self) -> Offsets:
         """How many entries each topic has: what all runs together returned for it."""
-        found: npt.NDArray[np.int64] = np.bincount(self.home, minlength=len(self.topics))
+        found: Offsets = np.bincount(self.home, minlength=len(self.topics))
         return found
 
     def each(self, reduce: np.ufunc, values: Floats) -> Floats:
@@ -141,18 +141,17 @@ class Lists(Tops):
             home=self.home[entries],
         )
 
+    def topics_of(self, qrels: Qrels) -> Offsets:
+        """For each row of the judgments the number of its topic here; -1 where no run answers it."""
+        numbers = {name: i for i, name in enumerate(self.topics)}
+        return np.array([numbers.get(name, -1) for name in qrels.table.topics], np.int64)[qrels.topic]
+
     def grades(self, qrels: Qrels, rel: float) -> npt.NDArray[np.bool_]:
         """For each entry, whether the judgments call it relevant."""
-        numbers = {name: i for i, name in enumerate(self.topics)}
-        known = np.array([numbers.get(name, -1) for name in qrels.table.topics], np.int64)
-        keys = {
-            (int(known[t]), document)
-            for t, document, grade in zip(qrels.topic.tolist(), qrels.documents, qrels.grade.tolist(), strict=True)
-            if grade >= rel and known[t] >= 0
-        }
-        return np.fromiter(
-            (pair in keys for pair in zip(self.home.tolist(), self.documents, strict=True)), bool, len(self.home)
-        )
+        rows = zip(self.topics_of(qrels).tolist(), qrels.documents, qrels.grade.tolist(), strict=True)
+        relevant = {(topic, document) for topic, document, grade in rows if grade >= rel}
+        entries = zip(self.home.tolist(), self.documents, strict=True)
+        return np.fromiter((entry in relevant for entry in entries), bool, len(self.home))
 
     def fused(self, value: Floats, name: str, depth: int | None = None) -> Table:
         """The entries with their new scores as the rows of a run, the best `depth` of each topic; `name` is their tag."""
