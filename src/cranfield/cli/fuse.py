@@ -35,26 +35,26 @@ def _norms() -> str:
     cls=Late,
     default="RRF",
     show_default=True,
-    metavar=lambda: "METHOD",
+    metavar="METHOD",
     help=lambda: f"How to fuse: {_methods()}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
 )
 @click.option(
     "--norm",
     cls=Late,
     metavar=_norms,
-    help=lambda: "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
+    help="What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
 )
 @click.option(
     "--weights",
     cls=Late,
-    metavar=lambda: "W,W,…",
+    metavar="W,W,…",
     help=lambda: f"One a run, for {_that('takes_weights')}; else w-sum tunes them.",
 )
 @click.option("-k", "--depth", type=click.IntRange(min=1), metavar="K", help="Keep the best K documents of each topic.")
 @click.option(
     "--train-qrels",
     cls=Late,
-    metavar=lambda: "QRELS",
+    metavar="QRELS",
     help=lambda: f"Judgments to learn from, for {_that('trained', 'needs_weights')}.",
 )
 @click.option("--train-topics", metavar="FILE", help="Learn from these topics only: the first word of each line.")

@@ -14,6 +14,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Words = str | Callable[[], str]
+
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -33,14 +35,18 @@ CONVENTIONS = {
 
 
 class Late(click.Option):
-    """An option whose help, and the word for its value, are written when they are shown: they name what a room holds."""
+    """An option whose help, or the word for its value, is written when it is shown: it names what a room holds."""
 
-    def __init__(self, *declared: Any, help: Callable[[], str], metavar: Callable[[], str], **given: Any) -> None:
+    def __init__(self, *declared: Any, help: Words, metavar: Words, **given: Any) -> None:
         self._help, self._metavar = help, metavar
         super().__init__(*declared, **given)
 
-    help = property(lambda self: self._help(), lambda self, text: None)  # type: ignore[assignment]
-    metavar = property(lambda self: self._metavar(), lambda self, text: None)  # type: ignore[assignment]
+    help = property(lambda self: _written(self._help), lambda self, text: None)
+    metavar = property(lambda self: _written(self._metavar), lambda self, text: None)
+
+
+def _written(words: Words) -> str:
+    return words if isinstance(words, str) else words()
 
 
 class Sectioned(click.Command):
