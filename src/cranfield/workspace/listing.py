@@ -9,13 +9,14 @@ from cranfield.errors import MeasureError
 if TYPE_CHECKING:
     from cranfield.fuse import Fusions
     from cranfield.measures import Measure
+    from cranfield.systems import Systems
 
 
-def list_systems() -> list[dict[str, Any]]:
+def list_systems() -> Systems:
     """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems.catalogue import catalogue
+    from cranfield.systems import Systems
 
-    return catalogue()
+    return Systems()
 
 
 def list_fusions() -> Fusions:
