@@ -37,9 +37,9 @@ FLOORS = [
     "measures",
     "hits fuse importers",
     "formats",
-    "conventions collection run catalogue",
+    "conventions collection run tops catalogue",
     "store stats kernels answer",
-    "columns parameters",
+    "columns registry parameters",
     "errors",
 ]
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms.split()}
