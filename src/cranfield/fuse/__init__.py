@@ -161,7 +161,7 @@ class Fusions(Answer):
         ]
         return {"methods": methods, "normalisations": norms}
 
-    def parts(self, how: Layout) -> Iterator[Drawing]:
+    def content(self, how: Layout) -> Iterator[Drawing]:
         for title, rows in self.plain(how).items():
             wide = max(len(row["usage"]) for row in rows)
             yield Drawing(title, [f"  {row['usage']:{wide}}  {row['about']}" for row in rows])

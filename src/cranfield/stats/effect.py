@@ -31,7 +31,8 @@ def d_z_of_rows(a: Floats, b: Floats) -> Floats:
     if d.shape[1] < 2:
         return np.full(len(d), math.nan)
     varied = np.ptp(d, axis=1) > rounding(a, b)
-    return np.divide(d.mean(axis=1), d.std(axis=1, ddof=1), out=np.full(len(d), math.nan), where=varied)
+    effect: Floats = np.divide(d.mean(axis=1), d.std(axis=1, ddof=1), out=np.full(len(d), math.nan), where=varied)
+    return effect
 
 
 def g_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:

@@ -159,7 +159,7 @@ class Systems(Answer):
             rows.append({"system": f"{name}:URL", "about": template.about, "options": options})
         return rows
 
-    def parts(self, how: Layout) -> Iterator[Lines]:
+    def content(self, how: Layout) -> Iterator[Lines]:
         rows = self.plain(how)
         wide = max(len(row["system"]) for row in rows)
         lines = []
