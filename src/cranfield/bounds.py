@@ -230,12 +230,11 @@ def _rises(measure: Measure) -> bool:
 def _as_claimed(measure: Measure) -> bool:
     for name, parameter in measure.parameters.items():
         value = measure.values[name]
-        if name == "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
-            continue
-        if isinstance(parameter, Gain):
-            if not isinstance(value, str):
-                return False
-        elif isinstance(parameter, (Choice, Flag)) and value != parameter.default:
+        own_gains = isinstance(parameter, Gain) and not isinstance(value, str)
+        another = isinstance(parameter, (Choice, Flag)) and value != parameter.default
+        if (
+            own_gains or another
+        ) and name != "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
             return False
     return True
 

@@ -137,18 +137,11 @@ def curves(
     >>> found.curves[0].y.round(2).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.67, 0.67, 0.67, 0.67, 0.67]
     """
-    evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
-    return curves_of(evaluator, runs, kind, rel, depth, level)
-
-
-def curves_of(
-    evaluator: Evaluator, runs: Any, kind: str, rel: float = 1, depth: int = 1000, level: str = "exact"
-) -> Curves:
-    """The curves of runs, with an evaluator of AP and 11pt that is ready."""
     if kind not in KINDS:
         raise ConventionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if depth < 1:
         raise ConventionError(f"depth must be 1 or more, got {depth}")
+    evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
     hits = [evaluator.hits(run) for run in opened]
@@ -267,13 +260,8 @@ def _discounted(gain: Floats, ranks: Floats) -> Floats:
     return _mean(np.cumsum(gain / np.log2(ranks + 1), axis=1))
 
 
-_DRAWN: dict[str, Callable[[_View], tuple[Any, ...]]] = {
-    "pr": _pr,
-    "pr11": _pr11,
-    "roc": _roc,
-    "recall": _recall,
-    "gain": _gain,
-}
+_DRAWN: dict[str, Callable[[_View], Any]]
+_DRAWN = {"pr": _pr, "pr11": _pr11, "roc": _roc, "recall": _recall, "gain": _gain}
 
 
 def _crossed(one: Curve, other: Curve) -> list[float]:
@@ -281,11 +269,7 @@ def _crossed(one: Curve, other: Curve) -> list[float]:
     grid = np.union1d(one.x, other.x)
     apart = _at(grid, one.x, one.y) - _at(grid, other.x, other.y)
     clear = np.flatnonzero(np.abs(apart) > 1e-9)
-    signs = np.sign(apart[clear])
-    turns = np.flatnonzero(np.diff(signs) != 0)
-    places = []
-    for turn in turns.tolist():
-        a, b = clear[turn], clear[turn + 1]
-        share = apart[a] / (apart[a] - apart[b])
-        places.append(float(grid[a] + share * (grid[b] - grid[a])))
+    turns = np.flatnonzero(np.diff(np.sign(apart[clear])) != 0)
+    a, b = clear[turns], clear[turns + 1]
+    places: list[float] = (grid[a] + apart[a] / (apart[a] - apart[b]) * (grid[b] - grid[a])).tolist()
     return places

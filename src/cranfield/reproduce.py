@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     from cranfield.scores import Scores
 
 
-FIGURES = {
-    "KTU": "Kendall's tau union of the result lists, mean over topics; 1 is the same order",
-    "RBO": "Rank-biased overlap of the result lists, mean over topics; 1 is the same order",
-    "original": "The original run's mean score",
-    "reproduced": "The reproduced run's mean score",
-    "RMSE": "Root mean square difference of the topics' scores; 0 is the same scores",
-    "nRMSE": "RMSE over the largest it could be for the original's scores; between 0 and 1",
-    "p": "t-test between original and reproduced scores: paired on the same topics, else not; small is a difference",
-    "improvement": "The original's mean improvement over its baseline",
-    "reproduced improvement": "The reproduction's",
-    "ER": "Effect ratio: the reproduced improvement over the original; 1 is the same effect, 0 or less a failure",
-    "DeltaRI": "Original less reproduced relative improvement; 0 is the same, above 0 a smaller effect than reported",
-}
-
-
 @dataclass(frozen=True)
 class Row:
     """One figure: of which run (baseline, advanced, or run; effect for both together), by which measure, and its value."""
