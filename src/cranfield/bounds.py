@@ -464,8 +464,8 @@ def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int
 
 def _scale(judgments: Judgments) -> Floats:
     """The grades that an unjudged document may have: 0 and those that the judges gave."""
-    given = np.unique(judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], given if given.max(initial=0) > 0 else [1.0])
+    grades = np.unique(judgments.grade[judgments.grade >= 0])
+    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else [1.0])
     return scale
 
 

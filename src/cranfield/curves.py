@@ -179,10 +179,10 @@ class _View:
         self.grade = np.nan_to_num(grade, nan=0.0)
         self.ranks = np.arange(1, depth + 1, dtype=np.float64)
         with np.errstate(invalid="ignore"):
-            self.relevant = np.nan_to_num(grade, nan=-np.inf) >= rel
-        self.found = np.cumsum(self.relevant, axis=1)
+            relevant = np.nan_to_num(grade, nan=-np.inf) >= rel
+        self.retrieved = np.cumsum(relevant, axis=1)  # relevant documents, down to each rank
         self.wanted = hits.n_relevant(rel)[counted].astype(np.float64)
-        self.recall = ratio(self.found, self.wanted[:, None])
+        self.recall = ratio(self.retrieved, self.wanted[:, None])
 
 
 def _mean(values: Floats) -> Floats:
@@ -191,7 +191,7 @@ def _mean(values: Floats) -> Floats:
 
 
 def _pr(view: _View) -> tuple[Floats, Floats, float, Floats]:
-    recall, precision = _mean(view.recall), _mean(view.found / view.ranks)
+    recall, precision = _mean(view.recall), _mean(view.retrieved / view.ranks)
     if recall[-1] < 1:  # recall that is never reached has precision 0
         recall, precision = np.r_[recall, recall[-1], 1.0], np.r_[precision, 0.0, 0.0]
     best = np.maximum.accumulate(precision[::-1])[::-1][np.searchsorted(recall, recall)]  # at this recall or more

@@ -197,7 +197,8 @@ def reproduce(
     if other_qrels is None:  # ties broken by the conventions, as in repro_eval: the same list must come out as 1
         options: dict[str, Any] = {"p": p, "depth": depth, "conventions": evaluator.conventions}
         lists = {role: correlate(a, b, "ktu rbo", tied="order", **options) for role, (a, b) in runs.items()}
-    rows = [row for role, found in lists.items() for row in _compare_order(role, found.pairs[0])]
+    pairs = {role: correlations.pairs[0] for role, correlations in lists.items()}
+    rows = [row for role, pair in pairs.items() for row in _compare_order(role, pair)]
     for r, role in enumerate(runs):
         for m, (name, measure) in enumerate(before.measures.items()):
             x, y = before.values[r, m], after.values[r, m]
@@ -211,8 +212,8 @@ def reproduce(
         rows=rows,
         parameters={"p": p, "depth": depth, "replication": other_qrels is not None},
         scores=(before, after),
-        order={role: _by_topic(found.pairs[0]) for role, found in lists.items()},
-        remarks=[remark for found in lists.values() for remark in found.left_out()],
+        order={role: _by_topic(pair) for role, pair in pairs.items()},
+        remarks=[remark for correlations in lists.values() for remark in correlations.left_out()],
     )
 
 
