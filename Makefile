@@ -1,4 +1,4 @@
-# One word for everything: make demo, make test, make test-all, make bench, make docs, make golden, make clean.
+# One word for everything: make demo, make test, make test-all, make bench, make docs, make golden, make lines, make clean.
 #
 # Needs make and Python 3.11 or later with pip; a C compiler makes it fast. Another Python gets an environment of its
 # own: make test PYTHON=python3.12. The environment is made without ensurepip and filled from outside, which works
@@ -25,7 +25,7 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 
 , := ,
 
-.PHONY: help demo test test-all lint sanitize bench docs golden clean
+.PHONY: help demo test test-all lint sanitize bench docs golden lines clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
@@ -35,6 +35,7 @@ help:
 	@echo "make bench     time against other tools"
 	@echo "make docs      write the generated pages again"
 	@echo "make golden    record again what every command prints, in tests/golden/ and in the pages"
+	@echo "make lines     count the lines of code room by room, and list the longest functions"
 	@echo "make clean     remove what make made"
 	@echo "PYTHON=python3.12 chooses another Python"
 
@@ -110,6 +111,9 @@ docs: $(VENV)/.testable
 
 golden: $(VENV)/.testable
 	$(BIN)/python -m tests.golden $(SINCE)
+
+lines: | $(BIN)/python
+	@$(BIN)/python tests/lines.py src
 
 clean:
 	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
