@@ -45,7 +45,16 @@ class Table:
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
-        return [list(self.head), *([text_of(cell) for cell in row] for row in self.rows)]
+        return [list(self.head), *([cell.text for cell in row] for row in self.cells())]
+
+    def cells(self) -> list[list[Cell]]:
+        """The rows, every cell a `Cell`."""
+        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+    def numeric(self) -> list[bool]:
+        """Of each column, whether numbers stand behind its cells."""
+        rows = self.cells()
+        return [any(row[i].value is not None for row in rows) for i in range(len(self.head))]
 
 
 @dataclass(frozen=True)
@@ -204,21 +213,17 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
 
 def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
     """A table as aligned lines."""
-    rows = table.texts()
+    rows, cells = table.texts(), table.cells()
 
     def paint(row: int, column: int, cell: str) -> str:
         if style is None or not cell.strip():
             return cell
-        of = None if row == 0 else table.rows[row - 1][column]
-        return style("head", cell) if of is None else style("best", cell) if isinstance(of, Cell) and of.best else cell
+        if row == 0:
+            return style("head", cell)
+        return style("best", cell) if cells[row - 1][column].best else cell
 
     lines = aligned(rows, table.names, table.left, limit, paint if style else None)
     return [line.rstrip() for line in lines]
-
-
-def text_of(cell: Cell | str) -> str:
-    """What a cell says."""
-    return cell if isinstance(cell, str) else cell.text
 
 
 # Markdown
@@ -244,13 +249,13 @@ def _as_markdown(part: Part) -> str:
 def markdown_table(table: Table) -> str:
     """A table of pipes; numbers to the right, the best ones bold, marks raised."""
     left = table.names if table.left is None else table.left
-    lines = [[markdown_text(name) or " " for name in table.head]]
-    lines.append(["---" if i < left else "---:" for i in range(len(table.head))])
-    for row in table.rows:
-        cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
-        shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in cells]
-        raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in cells]
-        lines.append([f"{one}{mark}" or " " for one, mark in zip(shown, raised, strict=True)])
+    numeric = table.numeric()
+    right = numeric if any(numeric) else [i >= left for i in range(len(table.head))]
+    lines = [[markdown_text(name) or " " for name in table.head], ["---:" if each else "---" for each in right]]
+    for row in table.cells():
+        shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in row]
+        raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in row]
+        lines.append([f"{text}{mark}" or " " for text, mark in zip(shown, raised, strict=True)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -283,24 +288,40 @@ def _as_html(part: Part) -> str:
     return html_list(part.lines)
 
 
-def html_table(table: Table) -> str:
-    """A table with a caption; the last column of names heads its row."""
-    names = "".join(f'<th scope="col">{html_text(name)}</th>' for name in table.head)
-    body = "".join(f"<tr>{_html_row(row, table.names - 1)}</tr>" for row in table.rows)
+def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
+    """A table with a caption; the last column of names heads its row, `n` marks columns of words, `best` the best."""
+    words = [not numeric and _holds_words(table, i) for i, numeric in enumerate(table.numeric())]
+    heads = "".join(_html_cell("th", "col", Cell(name), words[i]) for i, name in enumerate(table.head))
+    body = []
+    for r, row in enumerate(table.cells()):
+        about = "".join(
+            f' data-{key}="{html_text(value)}"' for key, value in (table.keys[r] if table.keys else {}).items()
+        )
+        cells = [
+            _html_cell("th", "row", cell, words[i]) if i == table.names - 1 else _html_cell("td", "", cell, words[i])
+            for i, cell in enumerate(row)
+        ]
+        body.append(f"<tr{about}>{''.join(cells)}</tr>")
+    look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
     caption = f"<caption>{html_text(table.caption)}</caption>" if table.caption else ""
-    return f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table{look}>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _html_row(row: Sequence[Cell | str], heading: int) -> str:
-    cells = [html_text(text_of(cell)) for cell in row]
-    return "".join(
-        f'<th scope="row">{cell}</th>' if i == heading else f"<td>{cell}</td>" for i, cell in enumerate(cells)
-    )
+def _holds_words(table: Table, column: int) -> bool:
+    return any(any(letter.isalpha() for letter in row[column].text) for row in table.cells())
 
 
-def html_list(lines: Sequence[str]) -> str:
-    """A list of sentences, or nothing where there are none."""
-    return f"<ul>{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
+def _html_cell(tag: str, scope: str, cell: Cell, words: bool) -> str:
+    classes = " ".join(name for name, wanted in (("n", words), ("best", cell.best and tag == "td")) if wanted)
+    look = (f' scope="{scope}"' if scope else "") + (f' class="{classes}"' if classes else "")
+    raised = f"<sup>{html_text(cell.marks)}</sup>" if cell.marks else ""
+    return f"<{tag}{look}>{html_text(cell.text)}{raised}</{tag}>"
+
+
+def html_list(lines: Sequence[str], look: str = "") -> str:
+    """A list of sentences, or nothing where there are none; `look` is its class."""
+    start = f'<ul class="{look}">' if look else "<ul>"
+    return f"{start}{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
 def html_text(text: str) -> str:
