@@ -89,7 +89,7 @@ test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup -m "not slow" $(PYTEST)
 
 test-all: lint
-	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup --hypothesis-profile other $(PYTEST)
+	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup --hypothesis-profile thorough $(PYTEST)
 
 # The C core under the address and undefined-behaviour sanitizers, through its own tests and the fuzzer.
 SANITIZED := build/sanitized

@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# `make test` draws the same examples every time, `make test-all` others each time. A slow machine fails no test.
-settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("other", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("same")
+import hypotheses  # noqa: F401 (it sets how examples are drawn)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Public collections with known answers. They lie beside the checkout, never in it."""
