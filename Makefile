@@ -85,11 +85,15 @@ lint: $(VENV)/.testable
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Each worker takes a stretch of the tests, so that what a file's tests share is made once; whoever is done takes from the
+# others. Compiled modules are kept: making the tests ready takes longer than most of them run.
+pytest = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
+
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup -m "not slow" $(PYTEST)
+	$(pytest) -m "not slow" $(PYTEST)
 
 test-all: lint
-	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup --hypothesis-profile thorough $(PYTEST)
+	$(pytest) --hypothesis-profile thorough $(PYTEST)
 
 # The C core under the address and undefined-behaviour sanitizers, through its own tests and the fuzzer.
 SANITIZED := build/sanitized

@@ -8,22 +8,14 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 
 QUICK, THOROUGH = "quick", "thorough"
-TIMES = 10  # as many examples in make test-all
+TIMES = 5  # as many examples in make test-all
 
-settings.register_profile(
-    QUICK, derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    THOROUGH,
-    derandomize=False,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
-)
+everywhere = settings(database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(QUICK, everywhere, derandomize=True, max_examples=40)
+settings.register_profile(THOROUGH, everywhere, derandomize=False, max_examples=TIMES * 40, print_blob=True)
 settings.load_profile(QUICK)
 
 
 def examples(quick: int) -> settings:
-    """So many examples in `make test`, ten times as many in `make test-all`."""
+    """So many examples in `make test`, five times as many in `make test-all`."""
     return settings(max_examples=quick if settings.get_current_profile_name() == QUICK else TIMES * quick)

@@ -73,6 +73,7 @@ def test_commands_on_the_page_print_what_it_says(page, folder):
     for block in console:
         for line, shown in commands(block.text):
             answer = run(line, folder)
+            assert answer.both or page.name != "cli.md", f"{line} prints nothing: a poor example"
             assert fits(shown, answer), f"{page.name}:{block.line}: {line} prints (make golden)\n{answer.both}"
 
 

@@ -11,13 +11,14 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Extras, evaluate, read_qrels
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats import FORMATS, detect, write_qrels
 from cranfield.formats.convert import convert
+from hypotheses import examples
 from oracles import proves
 from shell import cranfield
 
@@ -86,7 +87,7 @@ def some_rows() -> st.SearchStrategy[list[Row]]:
 
 
 @proves("statAP")
-@settings(max_examples=100)
+@examples(40)
 @given(rows=some_rows())
 def test_stat_ap_against_the_definition_the_long_way(rows: list[Row]) -> None:
     total, relevant = stat_ap(rows)
@@ -94,7 +95,7 @@ def test_stat_ap_against_the_definition_the_long_way(rows: list[Row]) -> None:
 
 
 @proves("xinfAP")
-@settings(max_examples=100)
+@examples(40)
 @given(rows=some_rows())
 def test_xinf_ap_against_the_definition_the_long_way(rows: list[Row]) -> None:
     assert estimate("xinfAP", rows) == pytest.approx(xinf_ap(rows))
