@@ -1,4 +1,4 @@
-# One word for everything: make demo, make test, make test-all, make bench, make docs, make golden, make lines, make clean.
+# One word for everything: make demo, make test, make test-all, make coverage, make bench, make docs, make golden, make lines, make clean.
 #
 # Needs make and Python 3.11 or later with pip; a C compiler makes it fast. Another Python gets an environment of its
 # own: make test PYTHON=python3.12. The environment is made without ensurepip and filled from outside, which works
@@ -25,12 +25,13 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 
 , := ,
 
-.PHONY: help demo test test-all lint sanitize bench docs golden lines clean
+.PHONY: help demo test test-all coverage lint sanitize bench docs golden lines clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
 	@echo "make test      style, types and tests; make test PYTEST='-k ties' chooses tests"
-	@echo "make test-all  the slow suites too (fuzzing, soak)"
+	@echo "make test-all  the slow suites too (fuzzing, soak), and how much of the code they reach"
+	@echo "make coverage  how much of each room the tests of make test reach"
 	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
 	@echo "make bench     time against other tools"
 	@echo "make docs      write the generated pages again"
@@ -93,7 +94,12 @@ test: lint
 	$(pytest) -m "not slow" $(PYTEST)
 
 test-all: lint
-	$(pytest) --hypothesis-profile thorough $(PYTEST)
+	$(pytest) --cov --cov-report= --hypothesis-profile thorough $(PYTEST)
+	$(BIN)/python tests/covered.py
+
+coverage: $(VENV)/.testable
+	$(pytest) --cov --cov-report= -m "not slow" $(PYTEST)
+	$(BIN)/python tests/covered.py
 
 # The C core under the address and undefined-behaviour sanitizers, through its own tests and the fuzzer.
 SANITIZED := build/sanitized

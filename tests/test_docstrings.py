@@ -71,8 +71,8 @@ def methods(owner: type) -> Iterator[Thing]:
         function = function_of(value)
         if name.startswith("_") or not inspect.isfunction(function):
             continue
-        if SOURCE not in Path(function.__code__.co_filename).parents:
-            continue  # made by a decorator
+        if SOURCE not in Path(function.__code__.co_filename).parents or function.__name__ == "<lambda>":
+            continue  # made by a decorator, or has no place for a docstring
         bases = [vars(base)[name] for base in owner.__mro__[1:] if name in vars(base)]
         said = tuple(function_of(base).__doc__ for base in bases)
         yield Thing(f"{owner.__name__}.{name}", function.__doc__, owner.__module__, said, bool(bases))
