@@ -13,8 +13,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import coverage
-
 LEAST = 95  # per cent
 WATCHED = "measures stats compare gate design stability formats importers".split()
 """Rooms where a branch that no test takes is a number that nobody checked."""
@@ -39,6 +37,8 @@ class Count(NamedTuple):
 
 def measured() -> dict[str, Any]:
     """What coverage.py knows of each file, by its path inside the package."""
+    import coverage
+
     data = coverage.Coverage()
     data.load()
     with tempfile.TemporaryDirectory() as folder:

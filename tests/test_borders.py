@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,6 +109,7 @@ def imports_of(source: str, importer: str, is_package: bool = False) -> list[Imp
     return found
 
 
+@cache
 def public_homes() -> dict[str, str]:
     tree = ast.parse((SOURCE / "cranfield" / "__init__.py").read_text(encoding="utf-8"))
     [value] = [
@@ -119,7 +121,9 @@ def public_homes() -> dict[str, str]:
     return homes
 
 
+@cache
 def all_imports() -> list[Import]:
+    """What the modules of the package import; not read before a test asks for it."""
     return [
         found
         for path in MODULES
@@ -127,10 +131,17 @@ def all_imports() -> list[Import]:
     ]
 
 
-IMPORTS = all_imports()
-INNER = [i for i in IMPORTS if i.imported.split(".")[0] == "cranfield"]
 STANDARD = sys.stdlib_module_names | {"compression"}  # the standard library's since Python 3.14
-OUTER = [i for i in IMPORTS if i.imported.split(".")[0] not in {"cranfield"} | STANDARD]
+
+
+def inner() -> list[Import]:
+    """Those of the package's own modules."""
+    return [i for i in all_imports() if i.imported.split(".")[0] == "cranfield"]
+
+
+def outer() -> list[Import]:
+    """Those of other people's modules."""
+    return [i for i in all_imports() if i.imported.split(".")[0] not in {"cranfield"} | STANDARD]
 
 
 def upward(imports: list[Import]) -> list[str]:
@@ -179,7 +190,7 @@ def test_a_map_is_read_floor_by_floor():
 
 
 def test_no_import_points_up():
-    assert upward(INNER) == []
+    assert upward(inner()) == []
 
 
 @pytest.mark.parametrize(
@@ -245,7 +256,7 @@ KNOWN_CYCLES = [
 
 
 def test_no_module_imports_itself_over_others():
-    cycles = [cycle for cycle in cycles_in(graph_of(INNER)) if not any(cycle <= known for known in KNOWN_CYCLES)]
+    cycles = [cycle for cycle in cycles_in(graph_of(inner())) if not any(cycle <= known for known in KNOWN_CYCLES)]
     assert cycles == []
 
 
@@ -256,7 +267,7 @@ def test_a_cycle_is_noticed():
 
 
 def test_a_measure_imports_no_other_measure():
-    assert across(INNER) == []
+    assert across(inner()) == []
 
 
 def test_a_measure_that_imports_another_is_noticed():
@@ -265,7 +276,7 @@ def test_a_measure_that_imports_another_is_noticed():
 
 def test_no_measure_reads_or_writes_files():
     doors = {"os", "io", "pathlib", "mmap", "socket", "subprocess", "urllib", "tempfile", "shutil"}
-    measures = [i for i in IMPORTS if room_of(i.importer) == "measures"]
+    measures = [i for i in all_imports() if room_of(i.importer) == "measures"]
     assert measures
     assert [i for i in measures if i.imported.split(".")[0] in doors] == []
 
@@ -281,7 +292,7 @@ def test_statistics_know_no_search_words():
 def test_third_party_modules_other_than_numpy_are_imported_where_they_are_used():
     heavy = [
         f"{i.importer}:{i.line} imports {i.imported} when it is loaded"
-        for i in OUTER
+        for i in outer()
         if i.at_top
         and not i.for_types
         and i.imported.split(".")[0] not in LIGHT | AT_THE_TOP.get(room_of(i.importer), set())
@@ -294,7 +305,7 @@ def test_every_third_party_module_is_declared():
     extras = [one for name, group in project["optional-dependencies"].items() if name != "test" for one in group]
     declared = {re.match(r"[\w.-]+", one)[0].lower() for one in [*project["dependencies"], *extras]}  # type: ignore[index]
     owners = importlib.metadata.packages_distributions()
-    for i in OUTER:
+    for i in outer():
         top = i.imported.split(".")[0]
         names = {owner.lower() for owner in owners.get(top, [top])} | {i.imported.lower()}
         assert names & declared, f"{i.importer}:{i.line} imports {i.imported}, which pyproject.toml does not declare"

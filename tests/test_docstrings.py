@@ -94,21 +94,27 @@ def repeats(thing: Thing) -> bool:
     return thing.docstring is not None and stems(thing.docstring) <= stems(thing.name)
 
 
-THINGS = [thing for module in modules() for thing in public_things(module)]
-IN_ORDER = [thing for thing in THINGS if not thing.path.startswith(IN_WORK)]
+@pytest.fixture(scope="module")
+def things() -> list[Thing]:
+    return [thing for module in modules() for thing in public_things(module)]
 
 
-def test_every_public_function_class_and_method_says_what_it_is():
-    assert len(THINGS) > 1000
-    assert [thing.path for thing in THINGS if not thing.docstring and not thing.overrides] == []
+@pytest.fixture
+def in_order(things: list[Thing]) -> list[Thing]:
+    return [thing for thing in things if not thing.path.startswith(IN_WORK)]
 
 
-def test_no_docstring_only_repeats_its_name():
-    assert [f"{thing.path}: {thing.docstring}" for thing in IN_ORDER if repeats(thing)] == []
+def test_every_public_function_class_and_method_says_what_it_is(things):
+    assert len(things) > 1000
+    assert [thing.path for thing in things if not thing.docstring and not thing.overrides] == []
 
 
-def test_no_override_only_repeats_what_its_base_says():
-    said_twice = [thing for thing in IN_ORDER if thing.docstring and thing.docstring in thing.bases]
+def test_no_docstring_only_repeats_its_name(in_order):
+    assert [f"{thing.path}: {thing.docstring}" for thing in in_order if repeats(thing)] == []
+
+
+def test_no_override_only_repeats_what_its_base_says(in_order):
+    said_twice = [thing for thing in in_order if thing.docstring and thing.docstring in thing.bases]
     assert [f"{thing.path}: {thing.docstring}" for thing in said_twice] == []
 
 

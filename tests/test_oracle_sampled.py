@@ -181,13 +181,14 @@ def test_stat_ap_on_a_track_s_prels_against_the_definition_the_long_way(shared: 
     run = {t: {d: -float(i) for i, d in enumerate(sorted(qrels[t])[:200])} for t in qrels.topics}
     scores = evaluate(qrels, run, "statAP")
     for topic in qrels.topics:
+        judged = qrels[topic]
         total = above = 0.0
         for rank, document in enumerate(run[topic], 1):
-            if qrels[topic][document] >= 1:
+            if judged[document] >= 1:
                 stands_for = 1 / known[topic, document][0]
                 total += (1 + above) / rank * stands_for
                 above += stands_for
-        every = sum(1 / known[topic, d][0] for d, grade in qrels[topic].items() if grade >= 1)
+        every = sum(1 / known[topic, d][0] for d, grade in judged.items() if grade >= 1)
         assert scores[topic] == pytest.approx(total / every if every else 0)
 
 
