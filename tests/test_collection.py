@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -80,9 +81,10 @@ def test_a_collection_without_judgments_has_none(tmp_path):
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text().filter(lambda k: k not in ("id", "title", "text")), st.text()))
-def test_any_text_comes_back_as_it_was(tmp_path_factory, title, text, fields):
+def test_any_text_comes_back_as_it_was(scratch, title, text, fields):
     document = Document("d1", title, text, fields)
-    collection = write_collection(tmp_path_factory.mktemp("any") / "c", [document], [Topic("1", title, text)])
+    folder = Path(tempfile.mkdtemp(dir=scratch)) / "c"
+    collection = write_collection(folder, [document], [Topic("1", title, text)])
     assert list(collection.documents()) == [document]
     assert collection.topics[0].description == text
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.collection import Qrels
@@ -37,6 +37,7 @@ from cranfield.formats import (
 )
 from cranfield.kernels import Strings, Table, decode, encode
 from cranfield.run import Run, Text
+from hypotheses import examples
 
 RUN = {"q1": {"d1": 0.5, "d2": 0.9, "d10": 0.9}, "q2": {"d3": -1e-300, "d1": 0.30000000000000004}}
 QRELS = {"q1": {"d1": 1, "d2": 0, "d7": -1}, "q2": {"d3": 2.5}}
@@ -141,9 +142,9 @@ def odd_ids(banned):
 
 
 @pytest.mark.parametrize(("one", "kind"), HOLDING, ids=IDS)
-@settings(max_examples=25, deadline=None)
+@examples(15)
 @given(data=st.data())
-def test_ids_with_odd_characters_survive(one, kind, data, tmp_path_factory):
+def test_ids_with_odd_characters_survive(one, kind, data, scratch):
     banned = set(b" \t\n\r\v\f") if one.words else set()
     ids = odd_ids(banned).filter(lambda raw: not one.words or not raw.startswith((b"#", b"\xef\xbb\xbf")))
     topics = data.draw(st.lists(ids, min_size=1, max_size=3, unique=True))
@@ -158,7 +159,7 @@ def test_ids_with_odd_characters_survive(one, kind, data, tmp_path_factory):
         np.zeros(0, np.int32),
         np.zeros(0, np.int64),
     )
-    path = tmp_path_factory.mktemp("odd") / "file"
+    path = scratch / "file"
     write(kind, Run(table) if kind == "run" else Qrels(table), path, format=one.name)
     back = read(kind, path, format=one.name).table
     assert list(back.topics) == topics
@@ -171,10 +172,10 @@ def test_ids_with_odd_characters_survive(one, kind, data, tmp_path_factory):
 
 
 @given(scores=st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @pytest.mark.parametrize("name", ["trec", "csv", "tsv", "json", "jsonl", "parquet"])
-def test_scores_read_back_to_the_same_double(name, scores, tmp_path_factory):
-    path = tmp_path_factory.mktemp("scores") / "file"
+def test_scores_read_back_to_the_same_double(name, scores, scratch):
+    path = scratch / "file"
     given_ = {"q": {f"d{i}": score for i, score in enumerate(scores)}}
     write_run(given_, path, format=name)
     back = read_run(path, format=name).to_dict()
@@ -820,7 +821,7 @@ def test_the_documentation_lists_every_format_and_column_and_its_examples_run():
 SEEDS = [example for one in FORMATS.values() for example in one.examples.values()]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(
     seed=st.sampled_from([b"", *SEEDS]),
     cut=st.integers(0, 80),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cranfield.pool.simulate import Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stopping
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
     from cranfield.pool.thin import Thin
 
 
@@ -63,7 +63,7 @@ def _texts(collection: str | None) -> Texts | None:
     if collection is None:
         return None
     from cranfield.formats.folder import read_collection
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
 
     return Texts.of(read_collection(collection))
 
@@ -144,9 +144,9 @@ def simulate_(
 
 def draw_simulation(found: Simulation, path: str) -> bool:
     """Write a chart of what strategies find if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.pool_charts import simulation_chart
+    from cranfield.report.figures import chart
 
-    return draw_chart(lambda: simulation_chart(found), path)
+    return draw_chart(lambda: chart(found), path)
 
 
 def estimates_(
