@@ -71,8 +71,7 @@ def command(
     from cranfield.workspace import list_systems, run_
 
     if listing:
-        listed = list_systems()
-        put(listed.to_json() if shape == "json" else listed.to_text())
+        put(_listed(list_systems(), shape))
         return
     for value, what in ((collection, "a COLLECTION"), (system, "--system SPEC"), (output, "-o RUN")):
         if not value:
@@ -128,3 +127,14 @@ def _loop(queries: dict[str, Any]) -> str:
 
 def _bytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
+def _listed(found: list[dict[str, Any]], shape: str) -> str:
+    if shape == "json":
+        return as_json(found)
+    wide = max(len(row["system"]) for row in found)
+    lines = []
+    for row in found:
+        lines.append(f"{row['system']:{wide}}  {row['about']}")
+        lines += [f"{'':{wide}}    {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items()]
+    return "\n".join(lines)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Lines, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
 from cranfield.pool.partial import Partial
@@ -21,14 +22,15 @@ from cranfield.pool.rankings import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
+    from cranfield.answer import Layout, Part
     from cranfield.collection import Qrels
     from cranfield.kernels.table import Floats, Ints
     from cranfield.pool.rankings import Rankings
-    from cranfield.pool.thin import Thin
+    from cranfield.pool.thin import Readings
 
 
 SMALL, LARGE = 0.01, 0.05  # relative drops: below the first a collection is fit for reuse, above the second it is not
@@ -58,15 +60,20 @@ class Left:
         """The drop as a share of the score."""
         return self.drop / self.score if self.score else 0.0
 
-    def cells(self) -> list[str]:
+    def cells(self, how: Layout) -> list[str]:
         """The row of a table."""
-        scores = f"{self.score:.4f}", f"{self.without:.4f}", f"{self.drop:+.4f}", f"{self.relative:+.1%}"
+        scores = how.number(self.score), how.number(self.without), how.number(self.drop, signed=True)
         counts = self.rank, self.rank_without, self.unique, self.unique_relevant
-        return [self.run, self.team, *scores, *map(str, counts)]
+        return [self.run, self.team, *scores, f"{self.relative:+.1%}", *map(str, counts)]
+
+    def plain(self) -> dict[str, Any]:
+        """All but the measure, and what follows from it."""
+        kept = {name: value for name, value in vars(self).items() if name != "measure"}
+        return {**kept, "drop": self.drop, "relative": self.relative}
 
 
-@dataclass(frozen=True)
-class Reuse:
+@dataclass(frozen=True, repr=False)
+class Reuse(Answer):
     """What leaving out each run, or each team, does to scores and ranks."""
 
     rows: list[Left]
@@ -114,11 +121,9 @@ class Reuse:
             "documents judged first."
         )
 
-    def to_text(self, limit: int | None = None) -> str:
+    def parts(self, how: Layout) -> Iterator[Part]:
         """A table a measure, and its verdict."""
-        from cranfield.columns import aligned
-
-        parts = []
+        alone = all(row.team == row.run for row in self.rows)  # then teams say nothing
         for measure in self.measures:
             head = [
                 "run",
@@ -132,82 +137,62 @@ class Reuse:
                 "unique",
                 "unique relevant",
             ]
-            table = [head]
-            table += [row.cells() for row in self.of(measure)]
-            if all(row.team == row.run for row in self.rows):
-                table = [[cell for i, cell in enumerate(line) if i != 1] for line in table]
+            table = [head, *(row.cells(how) for row in self.of(measure))]
+            table = [row[:1] + row[2:] for row in table] if alone else table
+            yield Table(table[0], table[1:])
             mean, error = self.bias[measure]
-            said = f"mean drop {mean:+.4f} (standard error {error:.4f}), tau_AP {self.tau_ap[measure]:.3f}"
-            parts.append("\n".join([*aligned(table, 1, limit=limit), "", self.verdict(measure), said]))
-        return "\n\n".join(parts)
+            bias = f"mean drop {how.number(mean, signed=True)} (standard error {how.number(error)})"
+            yield Lines([self.verdict(measure), f"{bias}, tau_AP {self.tau_ap[measure]:.3f}"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "depth": self.depth,
-            "teams": self.teams,
-            "measures": {
-                measure: {
-                    "verdict": self.verdict(measure),
-                    "tau": self.tau[measure],
-                    "tau_ap": self.tau_ap[measure],
-                    "mean_drop": self.bias[measure][0],
-                    "standard_error": self.bias[measure][1],
-                    "largest_drop": self.worst(measure).run,
-                    "runs": [
-                        {**{name: getattr(row, name) for name in ROW}, "drop": row.drop, "relative": row.relative}
-                        for row in self.of(measure)
-                    ],
-                }
-                for measure in self.measures
-            },
+    def plain(self, how: Layout) -> Any:
+        measures = {
+            measure: {
+                "verdict": self.verdict(measure),
+                "tau": self.tau[measure],
+                "tau_ap": self.tau_ap[measure],
+                "mean_drop": self.bias[measure][0],
+                "standard_error": self.bias[measure][1],
+                "largest_drop": self.worst(measure).run,
+                "runs": [row.plain() for row in self.of(measure)],
+            }
+            for measure in self.measures
         }
+        return plain({"depth": self.depth, "teams": self.teams, "measures": measures}, how.digits)
 
-    def to_csv(self, delimiter: str = ",") -> str:
+    def records(self, how: Layout) -> Iterator[list[Any]]:
         """A row for each run and measure."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([*ROW, "measure", "drop", "relative"])
+        *names, drop, relative = self.rows[0].plain()
+        yield [*names, "measure", drop, relative]
         for row in self.rows:
-            writer.writerow([*(getattr(row, name) for name in ROW), row.measure, row.drop, row.relative])
-        return file.getvalue()
+            *values, drop, relative = row.plain().values()
+            yield [*values, row.measure, drop, relative]
 
 
-@dataclass(frozen=True)
-class Strangers:
+@dataclass(frozen=True, repr=False)
+class Strangers(Answer):
     """Runs that did not contribute, read in every way, with the mean drop of left-out runs added to their scores."""
 
-    read: list[Thin]
+    read: Readings
     reuse: Reuse
     holes: int  # documents to judge that were written
 
-    def to_text(self, limit: int | None = None) -> str:
-        """The readings, the corrected scores, and the advice."""
-        from cranfield.columns import aligned
-        from cranfield.pool.thin import table
-
-        rows = [["new run", "measure", "score", "mean drop", "corrected", "low", "high"]]
+    def parts(self, how: Layout) -> Iterator[Part]:
+        """The corrected scores, the readings, and the advice."""
+        rows = []
         for each in self.read:
             for name, reading in each.measures.items():
-                values = reading.score, self.reuse.bias[name][0], self.reuse.corrected(name, reading.score)
-                rows.append([each.run, name, *(f"{value:.4f}" for value in (*values, reading.low, reading.high))])
-        return "\n".join([*aligned(rows, 2, limit=limit), "", table(self.read, limit)])
+                corrected = self.reuse.bias[name][0], self.reuse.corrected(name, reading.score)
+                values = reading.score, *corrected, reading.low, reading.high
+                rows.append([each.run, name, *map(how.number, values)])
+        yield Table(["new run", "measure", "score", "mean drop", "corrected", "low", "high"], rows, names=2)
+        yield from self.read.parts(how)
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain values."""
-        return [
-            {
-                **each.to_dict(),
-                "corrected": {name: self.reuse.corrected(name, r.score) for name, r in each.measures.items()},
-            }
-            for each in self.read
-        ]
-
-
-ROW = ("run", "team", "score", "without", "rank", "rank_without", "unique", "unique_relevant")
+    def plain(self, how: Layout) -> Any:
+        rows = self.read.plain(how)
+        for row, each in zip(rows, self.read, strict=True):
+            scores = {name: self.reuse.corrected(name, reading.score) for name, reading in each.measures.items()}
+            row["corrected"] = plain(scores, how.digits)
+        return rows
 
 
 def teams_of(runs: Iterable[str], patterns: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
 from cranfield.kernels import decode, encode
@@ -22,8 +23,9 @@ from cranfield.pool.strategy import STRATEGIES
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cranfield.answer import Part
     from cranfield.collection import Qrels
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates, Rankings
@@ -51,8 +53,8 @@ class Replay:
     share: float  # the same as a share of the topic's pool
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(Answer):
     """Strategies side by side."""
 
     replays: list[Replay]
@@ -73,59 +75,46 @@ class Simulation:
                 return replay
         raise DataError(f"{name!r} was not simulated; there are {', '.join(each.strategy for each in self.replays)}")
 
-    def rows(self) -> list[list[str]]:
-        """A header and a row a strategy, the largest area first."""
+    def parts(self, how: Layout) -> Iterator[Part]:
+        """A row a strategy, the largest area first."""
         shown = [effort for effort in (0.1, 0.2, 0.5) if effort in self.efforts]
-        aim = f"{self.recall:.0%}"
+        places, aim = [self.efforts.index(effort) for effort in shown], f"{self.recall:.0%}"
         head = ["strategy", "area", *(f"found {effort:.0%}" for effort in shown), f"to {aim}", f"WSS@{aim}"]
-        early = shown[:2]
         head += [
-            f"{kind} {name} {effort:.0%}" for kind in ("tau", "tau_AP") for name in self.measures for effort in early
+            f"{kind} {name} {effort:.0%}"
+            for kind in ("tau", "tau_AP")
+            for name in self.measures
+            for effort in shown[:2]
         ]
-        places = [self.efforts.index(effort) for effort in shown]
-        rows = [head]
+        three = Layout(digits=3)
+        rows = []
         for each in sorted(self.replays, key=lambda each: -each.area):
-            row = [each.strategy, f"{each.area:.3f}", *(f"{each.found[i]:.3f}" for i in places)]
-            row += [f"{each.judgments:g}", f"{each.wss:.3f}"]
+            row = [each.strategy, *map(three.number, (each.area, *(each.found[i] for i in places)))]
+            row += [f"{each.judgments:g}", three.number(each.wss)]
             for values in (each.tau, each.tau_ap):
-                row += [_shown(values[name][i]) for name in self.measures for i in places[:2]]
+                row += [three.number(values[name][i]) for name in self.measures for i in places[:2]]
             rows.append(row)
-        return rows
-
-    def to_text(self, limit: int | None = None) -> str:
-        """A table and what it is about."""
-        from cranfield.columns import aligned
-
-        said = (
+        yield Table(head, rows)
+        pooled = (
             f"{len(self.runs)} runs to depth {self.depth}: {self.documents:,} documents for {self.topics} topics, "
             f"{self.relevant:,} of them relevant"
         )
         if self.unjudged:
-            said += f"; {self.unjudged:,} are not judged by the collection and count as not relevant"
-        return "\n".join([*aligned(self.rows(), 1, limit=limit), "", said, f"seed {self.seed}"])
+            pooled += f"; {self.unjudged:,} are not judged by the collection and count as not relevant"
+        yield Lines([pooled, f"seed {self.seed}"])
 
-    def to_csv(self, delimiter: str = ",") -> str:
+    def records(self, how: Layout) -> Iterator[list[Any]]:
         """A row for each strategy and effort."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         columns = [f"{what} {name}" for name in self.measures for what in ("tau", "tau_AP", "error")]
-        writer.writerow(["strategy", "area", "wss", "judgments", "effort", "found", "ncg", *columns])
+        yield ["strategy", "area", "wss", "judgments", "effort", "found", "ncg", *columns]
         for each in self.replays:
             for i, effort in enumerate(self.efforts):
                 values = [kept[name][i] for name in self.measures for kept in (each.tau, each.tau_ap, each.error)]
                 facts = [each.strategy, each.area, each.wss, each.judgments, effort, each.found[i], each.ncg[i]]
-                writer.writerow([*facts, *("" if v != v else v for v in values)])
-        return file.getvalue()
+                yield [*facts, *values]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; what is undefined is None."""
-        from dataclasses import asdict
-
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+    def plain(self, how: Layout) -> Any:
+        return plain(vars(self), how.digits)
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The curves as points, for a chart: strategy → (effort, share of relevant documents found)."""
@@ -305,15 +294,3 @@ def _order(chosen: Strategy, topic: JudgedTopic, rng: np.random.Generator, texts
 def _every_row(qrels: Qrels, kept: Any) -> Any:
     """Rows of documents judged under several labels are kept together."""
     return kept[qrels.index.first]
-
-
-def _shown(value: float) -> str:
-    return "-" if value != value else f"{value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and value != value else value
