@@ -17,7 +17,7 @@ import numpy as np
 from cranfield.answer import Answer, Lines, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pool.partial import Partial
+from cranfield.pool.partial import Partial, rows_of
 from cranfield.pool.rankings import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
@@ -240,45 +240,45 @@ def reuse(
     if len(names) < 2:
         raise DataError(f"leaving one team out needs two teams or more, found {names[0]!r} alone")
     number = np.array([names.index(team_of[run]) for run in partial.runs])
-    sole = _sole_team(partial.qrels, rankings, number)
-    first = partial.qrels.index.first == np.arange(len(sole))
-    relevant = partial.qrels.grade >= rel
     full = partial.means()
-    without = np.full_like(full, np.nan)
-    ranks_without = np.zeros(full.shape, np.int64)
-    unique = np.zeros((len(names), 2), np.int64)
-    for t in range(len(names)):
-        mine = sole == t
-        unique[t] = (mine & first).sum(), (mine & first & relevant).sum()
-        part = partial.means(~mine) if mine.any() else full
-        members = number == t
-        without[members] = part[members]
-        ranks_without[members] = _ranks(part * partial.upwards)[members]
+    without, ranks_without, unique = _left_out(partial, full, number, _sole_team(partial.qrels, rankings, number), rel)
     ranks = _ranks(full * partial.upwards)
     rows, tau, tau_ap, bias = [], {}, {}, {}
     for m, measure in enumerate(partial.measures):
+        scores, lower, up = full[:, m], without[:, m], partial.upwards[m]
         for r, run in enumerate(partial.runs):
-            place = int(ranks[r, m]), int(ranks_without[r, m])
-            counts = [int(n) for n in unique[number[r]]]
+            places = int(ranks[r, m]), int(ranks_without[r, m])
             rows.append(
-                Left(run, team_of[run], measure, float(full[r, m]), float(without[r, m]), *place, counts[0], counts[1])
+                Left(run, team_of[run], measure, float(scores[r]), float(lower[r]), *places, *unique[number[r]])
             )
-        up = partial.upwards[m]
-        tau[measure] = tau_b(up * full[:, m], up * without[:, m])
-        tau_ap[measure] = tau_ap_a(up * full[:, m], up * without[:, m])
-        bias[measure] = _mean_by_team(full[:, m] - without[:, m], number)
-    lower = tuple(name for name, measure in partial.measures.items() if measure.lower_is_better)
-    return Reuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, lower)
+        tau[measure] = tau_b(up * scores, up * lower)
+        tau_ap[measure] = tau_ap_a(up * scores, up * lower)
+        bias[measure] = _mean_by_team(scores - lower, number)
+    falling = tuple(name for name, measure in partial.measures.items() if measure.lower_is_better)
+    return Reuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, falling)
+
+
+def _left_out(
+    partial: Partial, full: Floats, team: npt.NDArray[Any], sole: Ints, rel: float
+) -> tuple[Floats, npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Runs × measures: scores and ranks without the own team's judgments; how many, and how many relevant, each team has."""
+    without, ranks = np.full_like(full, np.nan), np.zeros(full.shape, np.int64)
+    first = partial.qrels.index.first == np.arange(len(sole))
+    relevant = partial.qrels.grade >= rel
+    unique = []
+    for t in range(team.max() + 1):
+        mine, members = sole == t, team == t
+        unique.append((int((mine & first).sum()), int((mine & first & relevant).sum())))
+        part = partial.means(~mine) if mine.any() else full
+        without[members] = part[members]
+        ranks[members] = _ranks(part * partial.upwards)[members]
+    return without, ranks, unique
 
 
 def _sole_team(qrels: Qrels, rankings: Rankings, team: npt.NDArray[Any]) -> Ints:
     """For each judgment the only team that returned its document within the depth; -1 where none or several did."""
     sole = np.full(len(qrels), -1, np.int32)
-    documents = qrels.documents.text()
-    rows: dict[str, list[int]] = {}
-    for row, topic in enumerate(qrels.topic.tolist()):
-        rows.setdefault(qrels.topics[topic], []).append(row)
-    for topic, mine in rows.items():
+    for topic, rows in rows_of(qrels).items():
         if topic not in rankings.candidates:
             continue
         candidates = rankings[topic]
@@ -286,11 +286,12 @@ def _sole_team(qrels: Qrels, rankings: Rankings, team: npt.NDArray[Any]) -> Ints
         high = np.full(len(candidates), -1)
         np.minimum.at(low, candidates.document, team[candidates.run])
         np.maximum.at(high, candidates.document, team[candidates.run])
-        for row in mine:
-            number = candidates.number.get(documents[row])
+        for document, row in rows.items():
+            number = candidates.number.get(document)
             if number is not None and low[number] == high[number]:
                 sole[row] = low[number]
-    return sole
+    first: Ints = qrels.index.first
+    return sole[first]
 
 
 def _ranks(scores: Floats) -> npt.NDArray[np.int64]:

@@ -262,7 +262,7 @@ def pool_qrels(pool: str, judgments: str, target: str, format: str | None = None
     """Write labels as qrels, with what the pool file knows of the sampling; says how many, and how many are missing."""
     from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
-    from cranfield.pool.collect import collect, write_collected
+    from cranfield.pool.make import collect, write_collected
 
     found = collect(read_pool(pool), read_judgments(judgments))
     write_collected(found, target, format)
