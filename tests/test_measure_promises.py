@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from cranfield import Extras, Measure, Run, Scores, evaluate, measure, measures
 from cranfield.measures import REGISTRY
-from cranfield.measures.measure import Choice, Depth, Flag, Gain, Inner, Parameter, Real, Whole
+from cranfield.measures.measure import Gain, Inner
+from cranfield.parameters import Choice, Depth, Flag, Parameter, Real, Whole
 from hypotheses import examples
 
 CLOSE = 1e-9

@@ -8,7 +8,7 @@ says so. Scores of topics are independent, so the bounds of a mean are the means
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import comb, inf, nan, nextafter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -19,7 +19,8 @@ from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import Hits
-from cranfield.measures.measure import Choice, Flag, Gain, takes_topics_alone
+from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.parameters import Choice, Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -557,11 +558,15 @@ class _NoQrels:
 
 def _completed(judgments: Judgments, kept: Mask, topic: Ints, grade: Floats) -> Judgments:
     """Judgments with more documents judged."""
-    topics = np.r_[judgments.topic[kept], topic]
-    grades = np.r_[judgments.grade[kept], grade]
-    rows = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))]
+    row = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))]
+    topics, grades = np.r_[judgments.topic[kept], topic], np.r_[judgments.grade[kept], grade]
     order = np.argsort(topics, kind="stable")
-    answer = judgments.only(rows[order].astype(np.int32), topics[order].astype(np.int32), grades[order])
-    answer.of_row = np.r_[judgments.of_row, grade]
-    answer.qrels = _NoQrels()  # type: ignore[assignment]
-    return answer
+    nowhere: Any = _NoQrels()
+    return replace(
+        judgments,
+        qrels=nowhere,
+        of_row=np.r_[judgments.of_row, grade],
+        row=row[order].astype(np.int32),
+        topic=topics[order].astype(np.int32),
+        grade=grades[order],
+    )

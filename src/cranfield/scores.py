@@ -91,7 +91,7 @@ class Scores(Answer):
         (0.75, array([0.25, 0.75]))
         """
         from cranfield.conventions import Conventions
-        from cranfield.measures.given import given
+        from cranfield.measures.external import named
 
         tables = values if hasattr(values, "keys") else {measure: values}
         arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
@@ -102,7 +102,7 @@ class Scores(Answer):
         return cls(
             runs=[f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs],
             tags=[None] * shape[1],
-            measures={name: given(name, lower_is_better) for name in arrays},
+            measures={name: named(name, lower_is_better) for name in arrays},
             topics=[str(t + 1) for t in range(shape[0])] if topics is None else [str(topic) for topic in topics],
             values=stacked,
             counted=there,

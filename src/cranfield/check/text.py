@@ -162,7 +162,7 @@ def _read_other(file: File, found: Format, kind: Kind | None, kinds: Kinds) -> N
 
 def _rows(source: Source, kind: Kind) -> Table:
     if isinstance(source, Text):
-        return parse(source.buffer, source.layout, True)  # type: ignore[no-any-return]
+        return parse(source.buffer, source.layout, True)
     return source if isinstance(source, Table) else Run(source).table if kind == "run" else Qrels(source).table
 
 

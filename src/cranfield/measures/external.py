@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import MeasureError
-from cranfield.measures.measure import Measure
+from cranfield.measures.measure import Measure, measure
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
 
-class Given(Measure):
+class External(Measure):
     """Values from a table, under the name that they have there."""
 
     at = None
     low, high = -np.inf, np.inf
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, lower_is_better: bool = False) -> None:
         super().__init__()
         self.label = label
+        self.lower_is_better = lower_is_better
 
     def score(self, hits: Hits) -> Floats:
         """There is nothing to compute from."""
@@ -35,29 +36,21 @@ class Given(Measure):
         return self.label
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Given) and (type(other), other.label) == (type(self), self.label)
+        return isinstance(other, External) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.label))
+        return hash((self.label, self.lower_is_better))
 
 
-class GivenLoss(Given):
-    """The same where lower is better."""
-
-    lower_is_better = True
-
-
-def given(name: str, lower_is_better: bool | None = None) -> Measure:
+def named(name: str, lower_is_better: bool | None = None) -> Measure:
     """The measure of this name, or one that is nothing but the name.
 
-    >>> given("nDCG@10"), given("clicks"), given("seconds", lower_is_better=True).lower_is_better
+    >>> named("nDCG@10"), named("clicks"), named("seconds", lower_is_better=True).lower_is_better
     (measure('nDCG@10'), measure('clicks'), True)
     """
-    from cranfield.measures.measure import measure
-
     if lower_is_better is None:
         try:
             return measure(name)
         except MeasureError:
-            return Given(name)
-    return GivenLoss(name) if lower_is_better else Given(name)
+            return External(name)
+    return External(name, lower_is_better)
