@@ -22,10 +22,9 @@ from cranfield.check.collection import COLLECTION_CODES, check_collection
 from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
 from cranfield.errors import BadLineError, DataError, TopicError
-from cranfield.formats.folder import bundled_names, hash_of, stamp, write_collection
+from cranfield.formats.folder import bundled_names, hash_of, stamp, toml_text, write_collection
 from cranfield.formats.importing import import_collection
 from cranfield.formats.sources.source import Files
-from cranfield.formats.toml_text import toml_text
 from shell import cranfield
 
 DOCUMENTS = [Document("d1", "Wing flutter", "a wing in a slipstream", {"year": 1958}), Document("d2", text="heat")]

@@ -9,7 +9,7 @@ import numpy as np
 from cranfield.check.file import IS_WHITE, SHOWN, n_of, show
 from cranfield.check.ids import look_at_second
 from cranfield.check.keys import spread, words
-from cranfield.formats.trec import RUN
+from cranfield.formats.known.trec import RUN
 from cranfield.kernels import Table, decode
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import numpy as np
 from cranfield.check.file import IS_WHITE, SHOWN, bytes_among, n_of, show
 from cranfield.collection import Qrels
 from cranfield.errors import CranfieldError
-from cranfield.formats.registry import HEAD, kinds_in
-from cranfield.formats.trec import QRELS, RUN, TREC
+from cranfield.formats.format import Head
+from cranfield.formats.known.trec import QRELS, RUN, TREC
+from cranfield.formats.registry import strongest
 from cranfield.kernels import Layout, Table, decode, parse
 from cranfield.run import Run, Text
 
@@ -109,8 +110,9 @@ def _look_at_line_ends(file: File) -> None:
 
 def recognise(file: File, kind: Kind | None) -> None:
     """Find out what the file holds, and read its rows leniently."""
-    found, kinds = kinds_in(bytes(file.buffer[:HEAD]))
-    if found is None or found is TREC:
+    found, evidence = strongest(Head(file.buffer), file.where)
+    kinds = evidence.kinds if evidence else frozenset()
+    if found is None or found.name == TREC.name:
         _choose_layout(file, kind)
     elif "prefs" not in kinds:  # preferences have neither grades nor scores to look at
         _read_other(file, found, kind, kinds)

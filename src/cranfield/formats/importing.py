@@ -169,7 +169,7 @@ def _judged_only(topics: list[Topic], judged: Qrels, notes: list[str]) -> list[T
 
 def _divided(qrels: Qrels | None, path: str | None) -> tuple[Qrels | None, Qrels | None]:
     """Plain judgments, and those by subtopic if there are any: a document is as relevant as to its best subtopic."""
-    from cranfield.formats import read_qrels
+    from cranfield.formats.reading import read_qrels
 
     by_subtopic = None if path is None else read_qrels(path)
     if qrels is not None and len(np.unique(qrels.index.first)) < len(qrels):

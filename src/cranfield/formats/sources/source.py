@@ -99,7 +99,7 @@ class Source:
 
 def judgments_of(paths: Sequence[str]) -> Qrels | None:
     """Judgments from files in any format that `read_qrels` knows, taken together."""
-    from cranfield.formats import read_qrels
+    from cranfield.formats.reading import read_qrels
 
     if not paths:
         return None
