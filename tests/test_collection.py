@@ -23,8 +23,8 @@ from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
 from cranfield.errors import BadLineError, DataError, TopicError
 from cranfield.formats.folder import bundled_names, hash_of, stamp, toml_text, write_collection
-from cranfield.formats.importing import import_collection
-from cranfield.formats.sources.source import Files
+from cranfield.importers import import_collection
+from cranfield.importers.source import Files
 from shell import cranfield
 
 DOCUMENTS = [Document("d1", "Wing flutter", "a wing in a slipstream", {"year": 1958}), Document("d2", text="heat")]

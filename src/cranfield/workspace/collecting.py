@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cranfield.catalogue import Entry
     from cranfield.check import Finding
     from cranfield.describe import CollectionDiff, CollectionStats
-    from cranfield.formats.importing import Imported
+    from cranfield.importers import Imported
 
 
 def import_(
@@ -26,8 +26,8 @@ def import_(
     **options: Any,
 ) -> Imported:
     """Make a collection's folder from files in another layout. `options` are those of `import_collection`."""
-    from cranfield.formats.importing import import_collection
-    from cranfield.formats.sources.source import Files
+    from cranfield.importers import import_collection
+    from cranfield.importers.source import Files
 
     meta = {key: value for key, value in (known or {}).items() if value is not None}
     return import_collection(source, dest, meta=meta, files=Files(**(files or {})), progress=progress, **options)
