@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from cranfield import Collection, Document, Qrels, Topic, evaluate, read_collection
 from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.check.closeness import Closeness, Sample, words
-from cranfield.check.collection import COLLECTION_CODES, check_collection
+from cranfield.check.collection import check_collection
+from cranfield.check.findings import COLLECTION_CODES
 from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
 from cranfield.errors import BadLineError, DataError, TopicError

@@ -50,14 +50,13 @@ def check(ctx: click.Context, collection: str, shape: str, output: str | None) -
     \b
     $ cranfield collection check allotment
     """
-    from cranfield.check import render, to_dict
     from cranfield.cli.progress import progress
     from cranfield.workspace import collection_check
 
     with progress("documents") as tell:
         findings = collection_check(collection, tell)
-    put(as_json(to_dict(findings)) if shape == "json" else render(findings), output)
-    if any(finding.severity == "error" for finding in findings):
+    put(findings.to_json() if shape == "json" else findings.to_text(), output)
+    if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
 

@@ -182,6 +182,22 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
         return _codec(packing).decompress(buffer)
 
 
+def salvaged(path: str) -> bytes:
+    """What can be unpacked of a damaged file; nothing of one that is not packed."""
+    with open(path, "rb") as raw:
+        packing = packing_of(raw.peek(10)[:10])
+        if packing not in MODULES:
+            return b""
+        parts: list[bytes] = []
+        with _codec(packing).open(raw, "rb") as packed:
+            try:
+                while part := packed.read1(1 << 16):
+                    parts.append(part)
+            except Exception:  # each codec has its own; what it says is known already
+                pass
+        return b"".join(parts)
+
+
 @contextmanager
 def _unpacking(packing: str | None, where: str) -> Iterator[None]:
     """Say in words what a codec, or the system, stumbles over."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cranfield.catalogue import Entry
-    from cranfield.check import Finding
+    from cranfield.check import Findings
     from cranfield.describe import CollectionDiff, CollectionStats
     from cranfield.importers import Imported
 
@@ -44,7 +44,7 @@ def collection_show(collection: str, topic: str | None = None, document: str | N
     return show(opened) if document is None else show_document(opened, document)
 
 
-def collection_check(collection: str, progress: Callable[[int, int | None], None] | None = None) -> list[Finding]:
+def collection_check(collection: str, progress: Callable[[int, int | None], None] | None = None) -> Findings:
     """What would ruin experiments with a collection."""
     from cranfield.check.collection import check_collection
 
