@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Collection, Document, Qrels, Topic, evaluate, read_collection
+from cranfield.answer import Layout
 from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.check.closeness import Closeness, Sample, words
 from cranfield.check.collection import check_collection
@@ -438,7 +439,7 @@ def test_differences_are_those_that_were_made(tmp_path):
     assert (found.judgments.added, found.judgments.removed) == (["q1 d3"], ["q2 d2"])
     assert found.judgments.changed == ["q1 d1"]
     assert found.grades == {("not judged", "1"): 1, ("0", "0"): 1, ("2", "not judged"): 1, ("2", "0"): 1}
-    assert ("document", "added", "d3") in found.rows()
+    assert ("document", "added", "d3") in found.records(Layout())
     assert "judgments by grade: rows before, columns after" in found.to_text()
 
 
