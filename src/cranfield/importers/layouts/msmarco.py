@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.collection import Document, Topic
 from cranfield.errors import BadLineError, FormatError
-from cranfield.formats.sources.source import Files, Options, Source, named_like, text_lines
+from cranfield.importers.source import Files, Options, Source, named_like, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,8 @@ class MsMarco(Source):
 
     name = "msmarco"
     about = "MS MARCO: collection.tsv or msmarco-docs.tsv, queries.SPLIT.tsv and qrels.SPLIT.tsv, without headers"
-    family = "msmarco"
+    place = 6
+    own_tables = True
     judged_only = True
 
     @classmethod
@@ -42,30 +43,26 @@ class MsMarco(Source):
         qrels = _by_split(named_like(path, r".*qrels.*\.tsv"))
         return Files(documents, *_chosen(topics, qrels, options.split, path))
 
-    def documents(self) -> Iterator[Document]:
+    def documents_in(self, path: str) -> Iterator[Document]:
         """Two columns are a passage, four a document with url and title."""
-        for path in self.files.documents:
-            for number, line in text_lines(path, self.options.encoding):
-                cells, self.at = line.split("\t"), (path, number)
-                if len(cells) == 2 and cells[0]:
-                    yield Document(cells[0], "", cells[1])
-                elif len(cells) == 4 and cells[0]:
-                    yield Document(cells[0], cells[2], cells[3], {"url": cells[1]})
-                elif line:
-                    expected = "id and passage, or id, url, title and body, with tabs between"
-                    raise BadLineError(path, number, f"expected {expected}, found {len(cells)} columns: {line[:40]!r}")
+        for number, line in self.lines(path):
+            cells, self.at = line.split("\t"), (path, number)
+            if len(cells) == 2 and cells[0]:
+                yield Document(cells[0], "", cells[1])
+            elif len(cells) == 4 and cells[0]:
+                yield Document(cells[0], cells[2], cells[3], {"url": cells[1]})
+            elif line:
+                expected = "id and passage, or id, url, title and body, with tabs between"
+                raise BadLineError(path, number, f"expected {expected}, found {len(cells)} columns: {line[:40]!r}")
 
-    def topics(self) -> Iterator[Topic]:
+    def topics_in(self, path: str) -> Iterator[Topic]:
         """An id, a tab and a question."""
-        for path in self.files.topics:
-            for number, line in text_lines(path, self.options.encoding):
-                cells = line.split("\t")
-                if len(cells) != 2 and line:
-                    raise BadLineError(
-                        path, number, f"expected id and question with a tab between, found {line[:60]!r}"
-                    )
-                if line:
-                    yield Topic(cells[0], cells[1].strip())
+        for number, line in self.lines(path):
+            cells = line.split("\t")
+            if len(cells) != 2 and line:
+                raise BadLineError(path, number, f"expected id and question with a tab between, found {line[:60]!r}")
+            if line:
+                yield Topic(cells[0], cells[1].strip())
 
 
 def _has_header(path: str, encoding: str) -> bool:

@@ -1,6 +1,8 @@
-"""Rows, one Python object each, → columns: for CSV, JSON and lists of named tuples.
+"""Columns with names, for CSV, JSON rows, Parquet, frames and lists of named tuples: which is which, and rows → columns.
 
-Slow beside the kernels and the frames, and the only way for text that has to be unquoted first.
+Where there are two candidates the one that holds an id wins over the one that may hold text: PyTerrier's frames have
+`qid` and `query`, `docno` and `docid`. Rows that are one Python object each are slow beside the kernels and the frames,
+and the only way for text that has to be unquoted first.
 """
 
 from __future__ import annotations
@@ -10,22 +12,112 @@ import operator
 from array import array
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.columns import Columns, find
-from cranfield.kernels import Fault, Strings, Table, decode, encode
+from cranfield.formats.format import BOTH, NOUNS, QRELS_ONLY, RUN_ONLY, Kind, Kinds
+from cranfield.kernels import Fault, Strings, Table, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cranfield.formats.format import Kind
 
+TOPIC = ("query_id", "qid", "q_id", "queryid", "topic_id", "topicid", "topic", "query")
+DOCUMENT = ("docno", "doc_id", "docid", "document_id", "corpus_id", "passage_id", "pid", "doc", "document")
+SCORE = ("score", "sim", "similarity")
+RANK = ("rank",)
+GRADE = ("relevance", "grade", "label", "rel", "gain", "judgment", "judgement", "score")
+TAG = ("tag", "run_tag", "runtag", "run_id", "runid")
+ITERATION = ("iteration", "iter", "subtopic", "subtopic_id", "intent", "group")
 
+HEADERS: dict[Kind, tuple[str, ...]] = {
+    "run": ("query_id", "doc_id", "rank", "score", "tag"),
+    "qrels": ("query_id", "iteration", "doc_id", "relevance"),
+}
 CHUNK = 4096  # rows handled at a time
 HUGE = 1e300
+
+
+# which column is which
+
+
+class Columns(NamedTuple):
+    """The columns of a table that hold what an evaluation needs, by their own names."""
+
+    topic: str
+    document: str
+    value: str
+    label: str | None
+    descending: bool  # False where the value is a rank
+
+    @property
+    def used(self) -> list[str]:
+        """The names: topic, document, value and, where there is one, label."""
+        return [name for name in self[:4] if name is not None]
+
+
+def _plain(name: object) -> str:
+    return str(name).strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _pick(wanted: Sequence[str], plain: dict[str, str]) -> str | None:
+    return next((plain[name] for name in wanted if name in plain), None)
+
+
+def kinds_of(names: Iterable[object]) -> Kinds:
+    """What a table with these columns may hold.
+
+    >>> sorted(kinds_of(["qid", "docno", "label"]))
+    ['qrels']
+    """
+    plain = {_plain(name): str(name) for name in names}
+    graded = _pick(GRADE[:-1], plain) is not None
+    scored = _pick((*SCORE, *RANK), plain) is not None
+    if _pick(TOPIC, plain) is None or _pick(DOCUMENT, plain) is None or not (graded or scored):
+        return frozenset()
+    if graded:
+        return BOTH if scored else QRELS_ONLY
+    return BOTH if "score" in plain and not {*RANK, *TAG} & plain.keys() else RUN_ONLY
+
+
+def find(names: Iterable[object], kind: Kind, where: str) -> Columns:
+    """The columns that hold a run or qrels; FormatError says which is missing and what was found.
+
+    >>> find(["qid", "query", "docid", "docno", "rank", "score"], "run", "frame")[:3]
+    ('qid', 'docno', 'score')
+    """
+    listed = [str(name) for name in names]
+    plain: dict[str, str] = {}
+    for name in listed:
+        if _plain(name) in plain:
+            raise FormatError(f"{where}: two columns are called {_plain(name)!r}; keep one of them")
+        plain[_plain(name)] = name
+    topic = _needed("topic", TOPIC, plain, where)
+    document = _needed("document", DOCUMENT, plain, where)
+    kinds = kinds_of(listed)
+    if kinds and kind not in kinds:
+        wanted = "'relevance'" if kind == "qrels" else "'score' or 'rank'"
+        raise FormatError(
+            f"{where}: looks like {NOUNS[min(kinds)]} ({', '.join(listed)}), expected {NOUNS[kind]} with a column {wanted}"
+        )
+    if kind == "qrels":
+        return Columns(topic, document, _needed("grade", GRADE, plain, where), _pick(ITERATION, plain), True)
+    score = _pick(SCORE, plain)
+    value = score or _needed("score", (*SCORE, *RANK), plain, where)
+    return Columns(topic, document, value, _pick(TAG, plain), score is not None)
+
+
+def _needed(what: str, wanted: Sequence[str], plain: dict[str, str], where: str) -> str:
+    name = _pick(wanted, plain)
+    if name is None:
+        shown = ", ".join(plain.values()) or "none"
+        raise FormatError(f"{where}: no column for the {what} (one of {', '.join(wanted)}); found {shown:.200}")
+    return name
+
+
+# rows
 
 
 class Gathered:
@@ -117,14 +209,14 @@ def number_of(value: Any, kind: Kind) -> float:
     return number
 
 
-def is_row(given: Any) -> bool:
+def is_row(value: Any) -> bool:
     """Whether it is one row: a mapping of names to plain values, or a named tuple."""
-    if isinstance(given, tuple):
-        return hasattr(given, "_fields")
+    if isinstance(value, tuple):
+        return hasattr(value, "_fields")
     return (
-        isinstance(given, Mapping)
-        and bool(given)
-        and not any(isinstance(value, (Mapping, list, tuple, np.ndarray)) for value in given.values())
+        isinstance(value, Mapping)
+        and bool(value)
+        and not any(isinstance(each, (Mapping, list, tuple, np.ndarray)) for each in value.values())
     )
 
 
@@ -146,9 +238,8 @@ def table_of_rows(rows: Iterable[tuple[int, Any]], kind: Kind, where: str, lenie
 
 def _added_at_once(gathered: Gathered, chunk: list[tuple[int, Mapping[str, Any]]]) -> bool:
     """Append rows of the usual types, column by column; False if any is unusual, and nothing is appended."""
-    names = gathered.columns
     try:
-        topics, documents, values, *labels = [[row[name] for _, row in chunk] for name in names.used]
+        topics, documents, values, *labels = [[row[name] for _, row in chunk] for name in gathered.columns.used]
     except KeyError:
         return False
     ids = {*map(type, topics), *map(type, documents), *(type(label) for column in labels for label in column)}
@@ -179,8 +270,3 @@ def _as_mappings(rows: Iterable[tuple[int, Any]], where: str) -> Iterator[tuple[
             yield line, dict(zip(row._fields, row, strict=True))
         else:
             raise FormatError(f"{where}:{line}: expected a row with named fields, found {row!r:.60}")
-
-
-def texts(strings: Strings) -> list[str]:
-    """A column as Python text that `encode` turns back into the same bytes."""
-    return [decode(item) for item in strings]

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line: columns are found by their names, in any order; quotes as in RFC 4180."""
+"""CSV and TSV with a header line: columns are found by their names, in any order; quotes as in RFC 4180. BEIR's qrels."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import BadLineError
-from cranfield.formats.columns import HEADERS, find, kinds_of
-from cranfield.formats.format import NEITHER, Format, Kind, Kinds, ranked
-from cranfield.formats.rows import Gathered, texts
-from cranfield.formats.trec import whole
+from cranfield.formats.format import QRELS_ONLY, Evidence, Format, Head, Kind, Strength, rows_of
+from cranfield.formats.named import CHUNK, HEADERS, Gathered, find, kinds_of
 from cranfield.kernels import Table, decode, encode
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 
 BATCH = 10_000  # rows written at a time
-CHUNK = 4096  # rows read at a time
 PLAIN = re.compile(r"[0-9+.eE-]*")  # of these signs float() and the kernels make the same numbers
 INFINITE = {float("inf"), float("-inf")}
 LINE_END = re.compile(r"\r\n|\r|\n")
@@ -31,10 +28,15 @@ class Delimited(Format):
 
     gap: ClassVar[str]
 
-    def sniff(self, head: bytes) -> Kinds:
+    def sniff(self, head: Head) -> Evidence | None:
         """What the names in the first line say."""
-        names = header_of(head, self.gap)
-        return NEITHER if names == ["query-id", "corpus-id", "score"] else kinds_of(names)
+        kinds = kinds_of(self.header_of(head))
+        return Evidence(Strength.NAMES, kinds) if kinds else None
+
+    def header_of(self, head: Head) -> list[str]:
+        """The names in the first line; none where the separator does not occur in it."""
+        line = decode(head.raw.split(b"\n", 1)[0]).rstrip("\r")
+        return [name.strip().strip('"') for name in line.split(self.gap)] if self.gap in line else []
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The rows, found by the names in the header."""
@@ -57,34 +59,37 @@ class Delimited(Format):
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """A header, and one line a row."""
-        return self.lines(HEADERS[kind], rows_of(table, kind, tag), holds_returns(table))
+        return self.lines(HEADERS[kind], rows_of(table, kind, tag, text=True), table)
 
-    def lines(self, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]], quoted: bool) -> Iterator[bytes]:
+    def lines(self, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]], table: Table) -> Iterator[bytes]:
         """The lines of a file."""
         import csv
         import io
 
         text = io.StringIO()
         # before Python 3.13 a lone carriage return does not make the writer quote
+        returns = any(b"\r" in bytes(ids.block) for ids in (table.topics, table.documents, table.labels))
         writer = csv.writer(
-            text, delimiter=self.gap, lineterminator="\n", quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
+            text, delimiter=self.gap, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
         )
         writer.writerow(header)
-        for number, row in enumerate(rows):
-            writer.writerow(row)
-            if number % BATCH == 0:
-                yield text.getvalue().encode("utf-8", "surrogateescape")
-                text.seek(0)
-                text.truncate()
-        yield text.getvalue().encode("utf-8", "surrogateescape")
+        rest = iter(rows)
+        while True:
+            writer.writerows(islice(rest, BATCH))
+            if not text.tell():
+                return
+            yield encode(text.getvalue())
+            text.seek(0)
+            text.truncate()
 
 
 class Csv(Delimited):
-    """Comma separated values."""
+    """Comma separated values. The names of the columns are listed below; quotes are as in RFC 4180."""
 
     name = "csv"
     about = "comma separated values with a header line that names the columns"
     kinds = ("run", "qrels")
+    place = 5
     endings = (".csv",)
     examples = {
         "run": b"query_id,doc_id,rank,score,tag\nq1,d1,1,9.5,bm25\nq1,d7,2,7.25,bm25\nq2,d3,1,4.0,bm25\n",
@@ -94,24 +99,38 @@ class Csv(Delimited):
 
 
 class Tsv(Delimited):
-    """Tab separated values."""
+    """Tab separated values, otherwise as `csv`."""
 
     name = "tsv"
     about = "tab separated values with a header line that names the columns"
     kinds = ("run", "qrels")
+    place = 6
     endings = (".tsv",)
     examples = {kind: text.replace(b",", b"\t") for kind, text in Csv.examples.items()}
     gap = "\t"
 
 
-CSV = Csv()
-TSV = Tsv()
+class Beir(Delimited):
+    """The qrels files of the BEIR benchmark: tab separated values whose `score` is a grade."""
 
+    name = "beir"
+    about = "BEIR qrels: tab separated with the header query-id corpus-id score"
+    kinds = ("qrels",)
+    place = 4
+    examples = {"qrels": b"query-id\tcorpus-id\tscore\nPLAIN-2\tMED-2427\t2\nPLAIN-2\tMED-10\t1\nPLAIN-3\tMED-10\t0\n"}
+    labels = ()
+    twice = False
+    gap = "\t"
+    header = ("query-id", "corpus-id", "score")
 
-def header_of(head: bytes, gap: str) -> list[str]:
-    """The names in the first line; none where the separator does not occur in it."""
-    line = decode(head.split(b"\n", 1)[0]).rstrip("\r")
-    return [name.strip().strip('"') for name in line.split(gap)] if gap in line else []
+    def sniff(self, head: Head) -> Evidence | None:
+        """Its header, to the letter."""
+        return Evidence(Strength.SIGNATURE, QRELS_ONLY) if self.header_of(head) == [*self.header] else None
+
+    def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
+        """The header, and one line a judgment."""
+        rows = ((topic, document, grade) for topic, _, document, grade in rows_of(table, kind, tag, text=True))
+        return self.lines(self.header, rows, table)
 
 
 def _added_at_once(rows: Gathered, names: list[str], chunk: list[list[str]]) -> bool:
@@ -149,26 +168,3 @@ def _add_one_by_one(rows: Gathered, names: list[str], chunk: list[list[str]], li
             rows.bad(line, f"expected a number in column {v + 1} ({names[v]}), found {row[v][:60]!r}")
             continue
         rows.add(encode(row[t]), encode(row[d]), value, encode(row[b[0]]) if b else None)
-
-
-def holds_returns(table: Table) -> bool:
-    """Whether an id holds a carriage return."""
-    return any(b"\r" in bytes(ids.block) for ids in (table.topics, table.documents, table.labels))
-
-
-def rows_of(table: Table, kind: Kind, tag: str) -> Iterator[tuple[Any, ...]]:
-    """The rows in the order of `HEADERS`; a run's by rank."""
-    topics, documents = texts(table.topics), texts(table.documents)
-    labels = texts(table.labels)
-    if kind == "run":
-        order, rank = ranked(table)
-        label = table.label[order].tolist() if labels else [0] * len(order)
-        labels = labels or [tag]
-        values = (table.topic[order].tolist(), order.tolist(), rank.tolist(), table.value[order].tolist(), label)
-        for t, i, r, v, b in zip(*values, strict=True):
-            yield topics[t], documents[i], r, v, labels[b]
-        return
-    label = table.label.tolist() if labels else [0] * len(documents)
-    labels = labels or ["0"]
-    for t, b, document, v in zip(table.topic.tolist(), label, documents, table.value.tolist(), strict=True):
-        yield topics[t], labels[b], document, whole(v)

@@ -11,10 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
-from cranfield.formats.columns import HEADERS, Columns, kinds_of
-from cranfield.formats.delimited import rows_of
-from cranfield.formats.format import BOTH, NEITHER, Format, Kind, Kinds, Source
-from cranfield.formats.rows import Gathered, id_of, number_of, table_of_rows
+from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Source, Strength, in_batches, rows_of
+from cranfield.formats.named import CHUNK, HEADERS, Columns, Gathered, id_of, kinds_of, number_of, table_of_rows
 from cranfield.kernels import Table, decode
 
 if TYPE_CHECKING:
@@ -24,16 +22,21 @@ if TYPE_CHECKING:
 
 
 OBJECT = re.compile(rb"\s*\{\s*(?:\}|$|\"(?:[^\"\\]|\\.)*\"\s*:\s*\{)")  # nothing yet, or an object as the first value
-BATCH = 10_000
-CHUNK = 4096  # lines parsed at a time
+LIST = re.compile(rb"\s*\[\s*(?:[\[{\]]|$)")  # of rows, or nothing yet
+FIELD = re.compile(rb"\s*\{\s*\"")
 
 
 class Json(Format):
-    """An object of objects, or a list of rows."""
+    """One object of objects, `{topic: {document: score or grade}}`, or a list of rows with named fields.
+
+    Nothing in an object says whether it is a run or qrels: it is what you ask for. A document that stands twice is
+    found out rather than overwritten.
+    """
 
     name = "json"
     about = "one object {topic: {document: score or grade}}; a list of rows with named fields is read as well"
     kinds = ("run", "qrels")
+    place = 2
     endings = (".json",)
     examples = {
         "run": b'{"q1": {"d1": 9.5, "d7": 7.25}, "q2": {"d3": 4.0}}\n',
@@ -42,9 +45,11 @@ class Json(Format):
     labels = ()
     twice = False
 
-    def sniff(self, head: bytes) -> Kinds:
-        """A list, or an object whose first value is an object."""
-        return BOTH if head.lstrip()[:1] == b"[" or OBJECT.match(head) else NEITHER
+    def sniff(self, head: Head) -> Evidence | None:
+        """A list of rows, or an object whose first value is an object."""
+        if OBJECT.match(head.raw) or LIST.match(head.raw):
+            return Evidence(Strength.SIGNATURE, BOTH)
+        return Evidence(Strength.POSSIBLE, BOTH) if head.raw.lstrip()[:1] == b"[" else None
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Source:
         """A mapping as it is; columns from rows, or where a document stands twice."""
@@ -69,19 +74,20 @@ class Json(Format):
         """One line a topic, so that files can be compared by eye and by diff."""
         import json
 
-        topics: dict[str, dict[str, float]] = {decode(topic): {} for topic in table.topics}
-        for row in rows_of(table, kind, tag):
+        topics: dict[str, dict[str, float]] = {topic: {} for topic in table.topics.text()}
+        for row in rows_of(table, kind, tag, text=True):
             topics[row[0]][row[1 if kind == "run" else 2]] = row[3]
         lines = (f"{json.dumps(topic)}: {json.dumps(documents)}" for topic, documents in topics.items())
         yield ("{" + ",\n ".join(lines) + "}\n").encode()
 
 
 class JsonLines(Format):
-    """One row a line."""
+    """One row a line, an object whose fields are named as columns are (see below)."""
 
     name = "jsonl"
     about = "one JSON object a line, its fields named as columns are"
     kinds = ("run", "qrels")
+    place = 3
     endings = (".jsonl", ".ndjson")
     examples = {
         "run": b'{"query_id": "q1", "doc_id": "d1", "rank": 1, "score": 9.5, "tag": "bm25"}\n'
@@ -90,17 +96,17 @@ class JsonLines(Format):
         b'{"query_id": "q2", "iteration": "0", "doc_id": "d3", "relevance": 2}\n',
     }
 
-    def sniff(self, head: bytes) -> Kinds:
-        """An object whose first value is no object; the fields of the first line say what it holds."""
-        if head.lstrip()[:1] != b"{" or OBJECT.match(head):
-            return NEITHER
+    def sniff(self, head: Head) -> Evidence | None:
+        """An object; the fields of the first line say what it holds."""
+        if head.raw.lstrip()[:1] != b"{":
+            return None
         import json
 
         try:
-            first = json.loads(decode(head.lstrip().split(b"\n", 1)[0]))
+            kinds = kinds_of(json.loads(decode(head.raw.lstrip().split(b"\n", 1)[0])))
         except (ValueError, RecursionError):
-            return BOTH  # reading it will say where it is wrong
-        return kinds_of(first) or BOTH
+            kinds = BOTH  # reading it will say where it is wrong
+        return Evidence(Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE, kinds or BOTH)
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The rows; blank lines are passed over."""
@@ -110,18 +116,8 @@ class JsonLines(Format):
         """One object a line; bytes that are no UTF-8 become escaped surrogates and come back as they were."""
         import json
 
-        names, batch = HEADERS[kind], list[str]()
-        for row in rows_of(table, kind, tag):
-            batch.append(json.dumps(dict(zip(names, row, strict=True))))
-            if len(batch) == BATCH:
-                yield ("\n".join(batch) + "\n").encode()
-                batch.clear()
-        if batch:
-            yield ("\n".join(batch) + "\n").encode()
-
-
-JSON = Json()
-JSONL = JsonLines()
+        rows = (dict(zip(HEADERS[kind], row, strict=True)) for row in rows_of(table, kind, tag, text=True))
+        return in_batches(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 class _Twice(dict[str, Any]):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Grade, Topic
 from cranfield.errors import DataError, FormatError, MissingExtraError
-from cranfield.formats.sources.source import Files, Judgment, Options, Source, gathered
+from cranfield.importers.source import Files, Judgment, Options, Source, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,18 +26,14 @@ class IrDatasets(Source):
 
     name = "ir_datasets"
     about = "an identifier of the package ir_datasets, such as vaswani; ir_datasets:vaswani says so without --from"
-    family = "ir_datasets"
+    place = 11
     prefix = "ir_datasets:"
+    own_tables = True
 
     def __init__(self, files: Files, options: Options | None = None) -> None:
         super().__init__(files, options)
         self.identifier = files.documents[0].removeprefix(self.prefix)
         self.dataset = self._load()
-
-    @classmethod
-    def find(cls, path: str, options: Options) -> Files | None:
-        """An identifier, marked as one."""
-        return Files([path]) if path.startswith(cls.prefix) else None
 
     def _load(self) -> Any:
         try:

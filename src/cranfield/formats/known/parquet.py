@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cranfield.errors import DataError, FormatError, MissingExtraError
-from cranfield.formats.format import BOTH, NEITHER, Format, Kind, Kinds, ranked
+from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Strength, ranked
+from cranfield.formats.named import find
+from cranfield.kernels import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,22 +19,25 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer
 
 
+MAGIC = re.compile(rb"PAR1(?![\t-\r -~])")  # no text follows
+
+
 class Parquet(Format):
-    """The columnar files of data frames."""
+    """The columnar files of data frames, read and written by pyarrow: `pip install 'cranfield[parquet]'`."""
 
     name = "parquet"
     about = "Parquet with columns named as in csv; needs pip install 'cranfield[parquet]'"
     kinds = ("run", "qrels")
+    place = 1
     endings = (".parquet", ".pq")
-    examples = {}  # no text to show
+    is_text = False
 
-    def sniff(self, head: bytes) -> Kinds:
+    def sniff(self, head: Head) -> Evidence | None:
         """Its four first bytes; what it holds stands at the end."""
-        return BOTH if head.startswith(b"PAR1") else NEITHER
+        return Evidence(Strength.SIGNATURE, BOTH) if MAGIC.match(head.raw) else None
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The columns that are needed, and no others."""
-        from cranfield.formats.columns import find
         from cranfield.formats.frames import table_of_frame
 
         arrow, parquet = _pyarrow()
@@ -46,13 +54,23 @@ class Parquet(Format):
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """One row group after the other, ids as text where they are UTF-8 and as bytes where not."""
         arrow, parquet = _pyarrow()
-        columns = _run(arrow, table, tag) if kind == "run" else _qrels(arrow, table)
+        order, rank = ranked(table) if kind == "run" else (np.arange(len(table.value)), None)
+        label = table.label[order] if len(table.labels) else np.zeros(len(order), np.int32)
+        otherwise = [encode(tag)] if kind == "run" else ["0"]
+        labels = _ids(arrow, table.labels) if len(table.labels) else arrow.array(otherwise)
+        topics = _ids(arrow, table.topics).take(arrow.array(table.topic[order]))
+        documents = _ids(arrow, table.documents).take(arrow.array(order))
+        named = labels.take(arrow.array(label))
+        value = table.value[order]
+        if kind == "run":
+            columns = {"query_id": topics, "doc_id": documents, "rank": rank, "score": value, "tag": named}
+        else:
+            small = value.astype(np.int32)
+            grade = small if (value == small).all() else value
+            columns = {"query_id": topics, "iteration": named, "doc_id": documents, "relevance": grade}
         sink = arrow.BufferOutputStream()
         parquet.write_table(arrow.table(columns), sink)
         yield sink.getvalue().to_pybytes()
-
-
-PARQUET = Parquet()
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -62,32 +80,6 @@ def _pyarrow() -> tuple[Any, Any]:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError("Parquet needs pyarrow: pip install 'cranfield[parquet]'") from error
-
-
-def _run(arrow: Any, table: Table, tag: str) -> dict[str, Any]:
-    order, rank = ranked(table)
-    rows = arrow.array(order)
-    label = arrow.array(table.label[order]) if len(table.labels) else arrow.array([0] * len(order), arrow.int32())
-    tags = _ids(arrow, table.labels) if len(table.labels) else arrow.array([tag.encode("utf-8", "surrogateescape")])
-    return {
-        "query_id": _ids(arrow, table.topics).take(arrow.array(table.topic[order])),
-        "doc_id": _ids(arrow, table.documents).take(rows),
-        "rank": arrow.array(rank),
-        "score": arrow.array(table.value[order]),
-        "tag": tags.take(label),
-    }
-
-
-def _qrels(arrow: Any, table: Table) -> dict[str, Any]:
-    label = arrow.array(table.label) if len(table.labels) else arrow.array([0] * len(table.topic), arrow.int32())
-    labels = _ids(arrow, table.labels) if len(table.labels) else arrow.array(["0"])
-    whole = bool((table.value == table.value.astype("int32")).all())
-    return {
-        "query_id": _ids(arrow, table.topics).take(arrow.array(table.topic)),
-        "iteration": labels.take(label),
-        "doc_id": _ids(arrow, table.documents),
-        "relevance": arrow.array(table.value.astype("int32") if whole else table.value),
-    }
 
 
 def _ids(arrow: Any, ids: Strings) -> Any:

@@ -16,20 +16,19 @@ import numpy as np
 
 from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.collection import Grade, Qrels, Topic
+from cranfield.columns import counted
 from cranfield.errors import BadLineError, ConventionError, DataError
 from cranfield.formats.folder import hash_of, write_collection
-from cranfield.formats.sources.registry import open_source, open_topics
-from cranfield.formats.sources.smart import CRANFIELD_GRADES
-from cranfield.formats.sources.source import Files, Options, without_zeros
-from cranfield.kernels import Table, decode
+from cranfield.formats.reading import read_qrels
+from cranfield.importers.registry import open_source, open_topics
+from cranfield.importers.source import Files, Options, without_zeros
+from cranfield.kernels import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cranfield.collection import Collection, Document
-    from cranfield.formats.sources.source import Source
-
-__all__ = ["GRADES", "TOPIC_IDS", "Imported", "import_collection"]
+    from cranfield.importers.source import Source
 
 GRADES = {
     "cranfield-corrected": "5 - code, and 5 for the source paper (-1): 1 best … 4 becomes 4 best … 1",
@@ -41,6 +40,25 @@ TOPIC_IDS = {
     "ordinal": "1, 2, 3 … by position in the topics' file",
 }
 CODES = frozenset((-1.0, 1.0, 2.0, 3.0, 4.0, 5.0))  # what the judgments of Cranfield may hold
+CRANFIELD_GRADES: dict[float, Grade] = {
+    5: Grade(
+        "source paper", "The paper that the question came from; marked -1 in the original, without a word about it."
+    ),
+    4: Grade("complete answer", "References which are a complete answer to the question."),
+    3: Grade(
+        "highly relevant",
+        "References of a high degree of relevance, the lack of which either would have made the research impracticable "
+        "or would have resulted in a considerable amount of extra work.",
+    ),
+    2: Grade(
+        "useful",
+        "References which were useful, as general background or as suggesting methods of tackling certain aspects.",
+    ),
+    1: Grade(
+        "minimum interest", "References of minimum interest, for example those included from an historical viewpoint."
+    ),
+    0: Grade("of no interest", "References of no interest; none is in the judgments."),
+}
 TWO: dict[float, Grade] = {1: Grade("relevant", ""), 0: Grade("not relevant", "")}
 MANY = 20  # source files that are listed by name
 
@@ -134,9 +152,8 @@ def _numbered(topics: list[Topic], qrels: Qrels | None, wanted: str, notes: list
     if wanted == "auto":
         wanted = "ordinal" if judged and not judged <= ids and judged <= by_position else "given"
         if wanted == "ordinal":
-            own = (
-                f"{topics[0].id}, {topics[1].id}, {topics[2].id} … {topics[-1].id}" if len(topics) > 3 else "otherwise"
-            )
+            first = ", ".join(topic.id for topic in topics[:3])
+            own = f"{first} … {topics[-1].id}" if len(topics) > 3 else "otherwise"
             notes.append(
                 f"the judgments count the topics by position (1 … {len(topics)}), the topics' own ids run {own}: "
                 "topics are numbered by position here, their own ids are kept as given_id (--topic-ids given joins by those)"
@@ -146,7 +163,7 @@ def _numbered(topics: list[Topic], qrels: Qrels | None, wanted: str, notes: list
     stray = judged - ids
     if topics and stray:
         hint = "; all would fit by position: --topic-ids ordinal" if judged <= by_position else ""
-        notes.append(f"{_n(len(stray), 'judged topic')} of {len(judged)} are not among the topics{hint}")
+        notes.append(f"{counted(len(stray), 'judged topic')} of {len(judged)} are not among the topics{hint}")
     return topics, wanted
 
 
@@ -169,8 +186,6 @@ def _judged_only(topics: list[Topic], judged: Qrels, notes: list[str]) -> list[T
 
 def _divided(qrels: Qrels | None, path: str | None) -> tuple[Qrels | None, Qrels | None]:
     """Plain judgments, and those by subtopic if there are any: a document is as relevant as to its best subtopic."""
-    from cranfield.formats import read_qrels
-
     by_subtopic = None if path is None else read_qrels(path)
     if qrels is not None and len(np.unique(qrels.index.first)) < len(qrels):
         if by_subtopic is not None:
@@ -192,7 +207,7 @@ def _graded(qrels: Qrels | None, wanted: str, read: Source) -> tuple[Qrels | Non
         return None, "raw" if wanted == "auto" else wanted, {}
     values = set(qrels.grade.tolist())
     if wanted == "auto":
-        reversed_ = read.name == "smart" and -1.0 in values and len(values) > 2 and values <= CODES
+        reversed_ = -1.0 in values and len(values) > 2 and values <= CODES
         wanted = "cranfield-corrected" if reversed_ else "raw"
         if reversed_:
             read.notes.append(
@@ -200,12 +215,8 @@ def _graded(qrels: Qrels | None, wanted: str, read: Source) -> tuple[Qrels | Non
                 "get 5 (--grades raw|binary does otherwise)"
             )
     if wanted == "raw":
-        found = read.labels() or (TWO if values <= {0.0, 1.0} else {})
-        return (
-            qrels,
-            wanted,
-            {grade: said for grade, said in found.items() if read.labels() or grade in values or grade == 0},
-        )
+        usual = {grade: said for grade, said in TWO.items() if grade in values or grade == 0}
+        return qrels, wanted, read.labels() or (usual if values <= {0.0, 1.0} else {})
     if wanted == "binary":
         return _with_grades(qrels, (qrels.grade > 0).astype(float)), wanted, dict(TWO)
     if not values <= CODES:
@@ -215,10 +226,7 @@ def _graded(qrels: Qrels | None, wanted: str, read: Source) -> tuple[Qrels | Non
 
 
 def _with_grades(qrels: Qrels, grade: Any) -> Qrels:
-    table = qrels.table
-    return Qrels(
-        Table(table.topics, table.topic, table.documents, grade, table.labels, table.label, table.start, table.skipped)
-    )
+    return Qrels(replace(qrels.table, value=grade))
 
 
 # documents
@@ -231,7 +239,6 @@ class _Watched:
         self.read = read
         self.judged = judged
         self.empty: list[str] = []
-        self.n_empty = 0
         self.missing: set[str] = set()
 
     def __iter__(self) -> Iterator[Document]:
@@ -242,8 +249,7 @@ class _Watched:
             if document.id in missing:
                 missing.discard(document.id)
             if not document.text and not document.title:
-                self.n_empty += 1
-                self.empty += [document.id] if self.n_empty <= 5 else []
+                self.empty.append(document.id)
             yield document
         self.missing = missing
         if not keys:
@@ -255,57 +261,47 @@ class _Watched:
 
     def _refuse(self, suspects: set[int]) -> None:
         """Read once more, for equal hashes are not yet equal ids."""
-        files = self.read.files.documents
-        if self.read.name != "ir_datasets" and not all(map(os.path.isfile, files)):
-            raise DataError(
-                f"{', '.join(files)}: a document's id occurs twice; a pipe is read once, so which is not known"
-            )
+        files = ", ".join(self.read.files.documents)
+        if not self.read.prefix and not all(map(os.path.isfile, self.read.files.documents)):
+            raise DataError(f"{files}: a document's id occurs twice; a pipe is read once, so which is not known")
         seen: dict[str, int] = {}
         for number, document in enumerate(self.read.documents(), 1):
             if hash(document.id) in suspects:
                 if document.id in seen:
-                    where, line = self.read.at or (", ".join(self.read.files.documents), number)
-                    raise BadLineError(
-                        where,
-                        line,
-                        f"document {document.id!r} occurs twice; it was document {seen[document.id]:,} already",
-                    )
+                    again = f"document {document.id!r} occurs twice; it was document {seen[document.id]:,} already"
+                    raise BadLineError(*(self.read.at or (files, number)), again)
                 seen[document.id] = number
 
     def remarks(self) -> list[str]:
         """What was odd, in words."""
-        said = []
-        if self.n_empty:
-            more = " …" if self.n_empty > len(self.empty) else ""
-            said.append(f"{_n(self.n_empty, 'document')} without a word: {', '.join(self.empty)}{more}")
-        if self.missing:
-            shown = ", ".join(sorted(self.missing)[:5]) + (" …" if len(self.missing) > 5 else "")
-            said.append(f"{_n(len(self.missing), 'judged document')} not among the documents: {shown}")
-        return said
+        odd = (
+            (self.empty, "document", "without a word"),
+            (sorted(self.missing), "judged document", "not among the documents"),
+        )
+        return [
+            f"{counted(len(names), what)} {how}: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
+            for names, what, how in odd
+            if names
+        ]
 
 
 # what is written down
 
 
 def _known(read: Source, dest: str) -> dict[str, Any]:
-    names = [os.path.basename(path) for path in read.files]
-    entry = CATALOGUE.get(recognised(read.name, read.files if read.name == "ir_datasets" else names))
-    told = read.told()
+    names = [*read.files] if read.prefix else [os.path.basename(path) for path in read.files]
+    entry = CATALOGUE.get(recognised(read.name, names))
     known = {"name": os.path.basename(os.path.abspath(dest))}
     if entry is not None:
         known |= {"title": entry.title, "description": entry.about, "catalogue": entry.name}
-    return {**known, "provenance": f"imported from {read.name} files", **told}
+    return {**known, "provenance": f"imported from {read.name} files", **read.told()}
 
 
 def _source(read: Source) -> dict[str, Any]:
     paths = [path for path in dict.fromkeys(read.files) if os.path.isfile(path)]
-    said: dict[str, Any] = {"layout": read.name}
+    source: dict[str, Any] = {"layout": read.name}
     if len(paths) > MANY:
-        said["n_files"] = len(paths)
+        source["n_files"] = len(paths)
     elif paths:
-        said["files"] = {os.path.basename(path): hash_of(path) for path in paths}
-    return {"source": said}
-
-
-def _n(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+        source["files"] = {os.path.basename(path): hash_of(path) for path in paths}
+    return {"source": source}

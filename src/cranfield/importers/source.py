@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cranfield.collection import Qrels
 from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
+from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import COMPRESSED, lines
 
 if TYPE_CHECKING:
@@ -55,15 +56,26 @@ class Judgment(NamedTuple):
     line: int
 
 
+DEFINED: list[type[Source]] = []  # every layout, in the order of definition
+
+
 class Source:
     """A layout that collections come in. A subclass says how it is recognised and how its files are read."""
 
     name: ClassVar[str]
     about: ClassVar[str]
+    place: ClassVar[float] = 100  # when it is tried, and where it stands in lists
     family: ClassVar[str] = ""  # another word that --from takes for it
+    prefix: ClassVar[str] = ""  # what marks an identifier, where that and no path names a collection
+    endings: ClassVar[str] = ""  # a pattern, where files of tables are known by their endings
+    own_tables: ClassVar[bool] = False  # its tables end like those of other layouts, and are not read as such
     grades: ClassVar[str] = "raw"  # the convention unless one is asked for
     topic_ids: ClassVar[str] = "given"
     judged_only: ClassVar[bool] = False  # the topics of other splits are left out
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            DEFINED.append(cls)
 
     def __init__(self, files: Files, options: Options | None = None) -> None:
         self.files = files
@@ -74,19 +86,38 @@ class Source:
     @classmethod
     def find(cls, path: str, options: Options) -> Files | None:
         """The files below a path (a folder or a file) that are of this layout; None where it is another."""
-        raise FormatError(f"{path}: {cls.name} is read by its files only")
+        return None
+
+    @classmethod
+    def asks(cls, path: str) -> bool:
+        """Whether a file plainly holds topics in this layout."""
+        return False
 
     def documents(self) -> Iterator[Document]:
         """The documents, one by one, in the order of the files."""
-        raise FormatError(f"{self.name} holds no documents")
+        for path in self.files.documents:
+            yield from self.documents_in(path)
 
     def topics(self) -> Iterator[Topic]:
         """The topics, in the order of the files."""
-        return iter(())
+        for path in self.files.topics:
+            yield from self.topics_in(path)
 
     def judgments(self) -> Qrels | None:
         """The judgments as they stand, or None where there are none."""
         return judgments_of(self.files.qrels)
+
+    def documents_in(self, path: str) -> Iterator[Document]:
+        """The documents in one file."""
+        raise FormatError(f"{self.name} holds no documents")
+
+    def topics_in(self, path: str) -> Iterator[Topic]:
+        """The topics in one file."""
+        return iter(())
+
+    def lines(self, path: str) -> Iterator[tuple[int, str]]:
+        """The lines of a file with their numbers, less what ends them."""
+        return text_lines(path, self.options.encoding)
 
     def labels(self) -> dict[float, Grade]:
         """What the grades mean, where the layout says so."""
@@ -97,10 +128,37 @@ class Source:
         return {}
 
 
+class ClassicSource(Source):
+    """What the collections of SMART's time have in common: known names of files, and judgments of their own making."""
+
+    family = "smart"
+    document_names: ClassVar[tuple[str, ...]]  # as patterns, those that count most first
+    topic_names: ClassVar[tuple[str, ...]]
+    qrels_names: ClassVar[tuple[str, ...]]
+    begins: ClassVar[re.Pattern[bytes]]  # how a file of documents begins
+
+    @classmethod
+    def find(cls, path: str, options: Options) -> Files | None:
+        """A folder with the usual names, or a file of documents."""
+        if not os.path.isdir(path):
+            return Files([path]) if cls.begins.match(head_of(path)) else None
+        documents = [name for name in named_like(path, *cls.document_names) if cls.begins.match(head_of(name))]
+        if not documents:
+            return None
+        return Files(documents, named_like(path, *cls.topic_names), named_like(path, *cls.qrels_names))
+
+    def judgments(self) -> Qrels | None:
+        if not self.files.qrels:
+            return None
+        return gathered((one for path in self.files.qrels for one in self.judgments_in(path)), self.notes)
+
+    def judgments_in(self, path: str) -> Iterator[Judgment]:
+        """The judgments in one file."""
+        raise FormatError(f"{self.name} holds no judgments")
+
+
 def judgments_of(paths: Sequence[str]) -> Qrels | None:
     """Judgments from files in any format that `read_qrels` knows, taken together."""
-    from cranfield.formats import read_qrels
-
     if not paths:
         return None
     if len(paths) == 1:
@@ -168,14 +226,21 @@ def named_like(folder: str, *patterns: str) -> list[str]:
 def text_lines(path: str, encoding: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, less what ends them."""
     for number, raw in enumerate(lines(path), 1):
-        try:
-            yield number, raw.decode(encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            byte = raw[error.start]
-            advice = "; old files are often latin-1: --encoding latin-1" if encoding == "utf-8" else ""
-            raise BadLineError(path, number, f"expected {encoding}, found byte {byte:#04x}{advice}") from None
-        except LookupError:
-            raise FormatError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
+        yield (
+            number,
+            decoded(raw, encoding, path, number, "old files are often latin-1: --encoding latin-1").rstrip("\r\n"),
+        )
+
+
+def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str) -> str:
+    """A line as text; one that is not in the encoding is refused, with advice where the encoding was not chosen."""
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        hint = f"; {advice}" if encoding == "utf-8" else ""
+        raise BadLineError(path, number, f"expected {encoding}, found byte {raw[error.start]:#04x}{hint}") from None
+    except LookupError:
+        raise FormatError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
 
 
 def squeezed(text: str) -> str:

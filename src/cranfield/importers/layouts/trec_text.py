@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Topic
 from cranfield.errors import BadLineError
-from cranfield.formats.sources.source import (
-    Files,
-    Options,
-    Source,
-    head_of,
-    named_like,
-    squeezed,
-    text_lines,
-)
+from cranfield.importers.source import Files, Options, Source, head_of, named_like, squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +51,7 @@ class Trec(Source):
 
     name = "trec"
     about = "TREC: documents in <DOC> with <DOCNO>, topics in <top> (num, title, desc, narr) or <topic number=…>"
-    family = "trec"
+    place = 10
 
     @classmethod
     def find(cls, path: str, options: Options) -> Files | None:
@@ -78,57 +70,53 @@ class Trec(Source):
         held = {*documents, *topics}
         return Files(documents, topics, [name for name in qrels if name not in held])
 
-    @staticmethod
-    def asks(path: str) -> bool:
-        """Whether a file holds topics."""
+    @classmethod
+    def asks(cls, path: str) -> bool:
         return _looks(path, b"<top>", b"<topic ", b"<top ")
 
-    def documents(self) -> Iterator[Document]:
+    def documents_in(self, path: str) -> Iterator[Document]:
         """One for each `<DOC>`; what is neither title nor text goes to the fields."""
-        for path in self.files.documents:
-            for line, record in _cut(path, self.options.encoding):
-                self.at = (path, line)
-                yield _document(record, path, line)
+        for line, record in self._records(path):
+            self.at = (path, line)
+            yield _document(record, path, line)
 
-    def topics(self) -> Iterator[Topic]:
+    def _records(self, path: str) -> Iterator[tuple[int, str]]:
+        """Each document's inside and the line it starts on; a document spans lines, a line may span documents."""
+        parts: list[str] = []
+        start = 0
+        for number, line in self.lines(path):
+            while True:
+                if not start:
+                    opened = DOC_START.search(line)
+                    if not opened:
+                        break
+                    start, line = number, line[opened.end() :]
+                closed = re.search(r"</doc\s*>", line, re.IGNORECASE)
+                if not closed:
+                    if number != start and DOC_START.match(line.lstrip()):
+                        problem = f"<DOC> is not closed before the next one starts in line {number}"
+                        raise BadLineError(path, start, problem)
+                    parts.append(line)
+                    break
+                yield start, "\n".join([*parts, line[: closed.start()]])
+                parts, start, line = [], 0, line[closed.end() :]
+        if start:
+            raise BadLineError(path, start, "<DOC> is not closed; is the file cut off?")
+
+    def topics_in(self, path: str) -> Iterator[Topic]:
         """One for each `<top>` or `<topic>`."""
-        for path in self.files.topics:
-            text = "\n".join(line for _, line in text_lines(path, self.options.encoding))
-            text = re.sub(r"<!DOCTYPE.*?\]\s*>|<!--.*?-->", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
-            found = False
-            for match in TOP.finditer(text):
-                found = True
-                yield _topic(match, path, text.count("\n", 0, match.start()) + 1)
-            if not found:
-                raise BadLineError(path, 1, "expected topics in <top> … </top>, found none")
+        text = "\n".join(line for _, line in self.lines(path))
+        text = re.sub(r"<!DOCTYPE.*?\]\s*>|<!--.*?-->", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
+        matches = list(TOP.finditer(text))
+        if not matches:
+            raise BadLineError(path, 1, "expected topics in <top> … </top>, found none")
+        for match in matches:
+            yield _topic(match, path, text.count("\n", 0, match.start()) + 1)
 
 
 def _looks(path: str, *starts: bytes) -> bool:
     head = head_of(path).lower()
     return any(start in head for start in starts)
-
-
-def _cut(path: str, encoding: str) -> Iterator[tuple[int, str]]:
-    """Each document's inside and the line it starts on; a document spans lines, a line may span documents."""
-    parts: list[str] = []
-    start = 0
-    for number, line in text_lines(path, encoding):
-        while True:
-            if not start:
-                opened = DOC_START.search(line)
-                if not opened:
-                    break
-                start, line = number, line[opened.end() :]
-            closed = re.search(r"</doc\s*>", line, re.IGNORECASE)
-            if not closed:
-                if number != start and DOC_START.match(line.lstrip()):
-                    raise BadLineError(path, start, f"<DOC> is not closed before the next one starts in line {number}")
-                parts.append(line)
-                break
-            yield start, "\n".join([*parts, line[: closed.start()]])
-            parts, start, line = [], 0, line[closed.end() :]
-    if start:
-        raise BadLineError(path, start, "<DOC> is not closed; is the file cut off?")
 
 
 def _document(record: str, path: str, line: int) -> Document:
