@@ -268,7 +268,7 @@ WHOLE = 'url = "http://localhost/"\nhits = "hits"\nid = "id"\n'
         (WHOLE + "headers = 'X: 1'", "expected headers as a table, found 'X: 1'"),
         (WHOLE + "headers.X = 1", "expected headers.X as text, found 1"),
         (WHOLE + "paging.most = 'all'", "expected paging.most as a number of 1 or more, found 'all'"),
-        (WHOLE + "[[failures]]\nequals = true", "expected a path in each of"),
+        (WHOLE + "[[failures]]\nequals = true", r"expected \[\[failures\]\] as tables with a path each"),
     ],
 )
 def test_a_template_that_is_none_is_refused(text, message, tmp_path):

@@ -89,7 +89,7 @@ class Entry:
 class Catalogue(Answer, dict[str, Entry]):
     """Collections by name."""
 
-    def parts(self, how: Layout) -> Iterator[Table]:
+    def content(self, how: Layout) -> Iterator[Table]:
         """One row a collection."""
         rows = [entry.cells() for entry in self.values()]
         wide = max(len(row[-1]) for row in rows)

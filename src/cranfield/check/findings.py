@@ -93,7 +93,7 @@ class Findings(Answer, list[Finding]):
         """How many there are of each severity."""
         return {word: sum(finding.severity == word for finding in self) for word in SEVERITIES}
 
-    def parts(self, how: Layout) -> Iterator[Lines]:
+    def content(self, how: Layout) -> Iterator[Lines]:
         """By file, each with its first lines, and a closing count."""
         summary = ", ".join(counted(n, word) for word, n in self.counts.items() if n)
         yield Lines([*(line for finding in self for line in finding.lines()), summary or "nothing to report"])

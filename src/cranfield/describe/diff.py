@@ -62,7 +62,7 @@ class CollectionDiff(Answer):
         """Of documents, topics and judgments."""
         return self.documents, self.topics, self.judgments
 
-    def parts(self, how: Layout) -> Iterator[Drawing]:
+    def content(self, how: Layout) -> Iterator[Drawing]:
         """A line a kind, the first few of each, and the grades of the one against the other's."""
         lines = [f"{'':<10}  {'added':>9}  {'removed':>9}  {'changed':>9}  {'same':>9}"]
         for each in self.changes:

@@ -19,7 +19,7 @@ FIRST = ("title", "description", "licence", "provenance", "catalogue")
 class Shown(Answer, dict[str, Any]):
     """Names and values; a mapping among them is a section."""
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         """A line a value, a block a section; what is empty is left out."""
         blocks: list[tuple[str, list[str]]] = [("", [])]
         for key, value in self.items():

@@ -121,7 +121,7 @@ class CollectionStats(Answer):
             "relevant per topic": round(self.relevant / judged, 1),
         }
 
-    def parts(self, how: Layout) -> Iterator[Drawing]:
+    def content(self, how: Layout) -> Iterator[Drawing]:
         """The figures, the grades and a histogram of each distribution."""
         figures = {name: f"{value:,}" for name, value in self.figures().items()}
         wide = max(map(len, figures))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.answer import Answer, Table, plain
+from cranfield.answer import Rows, Table, plain
 from cranfield.errors import ConventionError
 from cranfield.hits import join
 from cranfield.measures import measure
@@ -51,16 +51,10 @@ class Estimate:
 
 
 @dataclass(frozen=True, repr=False)
-class Estimates(Answer):
+class Estimates(Rows[Estimate]):
     """Estimators at several rates, a row each."""
 
     rows: list[Estimate]
-
-    def __iter__(self) -> Iterator[Estimate]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def content(self, how: Layout) -> Iterator[Table]:
         head = ["measure", "sample", "judged", "mean error", "RMSE", "RMSE of a topic", "topics lost"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.answer import Answer, Table, plain
+from cranfield.answer import Rows, Table, plain
 from cranfield.errors import ConventionError
 from cranfield.formats.judgments import latest
 
@@ -59,18 +59,12 @@ class Stopping:
 
 
 @dataclass(frozen=True, repr=False)
-class Stoppings(Answer):
+class Stoppings(Rows[Stopping]):
     """All topics of a pool; `seconds` and `price` are what a judgment takes and costs, where that is known."""
 
     rows: list[Stopping]
     seconds: float | None = None
     price: float | None = None
-
-    def __iter__(self) -> Iterator[Stopping]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def content(self, how: Layout) -> Iterator[Part]:
         head = "topic pool judged relevant unfound low high recall".split()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.answer import Answer, Lines, Table, plain
+from cranfield.answer import Lines, Rows, Table, plain
 from cranfield.bounds import bounds_of
 from cranfield.evaluate import Evaluator
 from cranfield.formats import as_qrels, as_runs
@@ -84,16 +84,10 @@ class Thin:
 
 
 @dataclass(frozen=True, repr=False)
-class Readings(Answer):
+class Readings(Rows[Thin]):
     """Several runs, each read in every way, with advice on each."""
 
     rows: list[Thin]
-
-    def __iter__(self) -> Iterator[Thin]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def content(self, how: Layout) -> Iterator[Part]:
         head = ["run"]
