@@ -153,24 +153,20 @@ class Evaluator:
 
     def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
         """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
-        rows: dict[int, list[_Row]] = {}
-        sources: dict[int, Any] = {}  # what to open again for an explanation
+        scored: dict[int, list[tuple[_Row, Any, int]]] = {}  # and what to open again for an explanation
         passing = isinstance(runs, Iterator) or hasattr(runs, "read")  # runs that come in a stream are let go
 
         def work(i: int, item: Any, threads: int) -> None:
-            rows[i] = [self._row(run, threads) for run in self.open(item)]
             named_once = isinstance(item, Mapping) and "-" in item.values()  # standard input
             once = named_once or (passing and not isinstance(item, (str, os.PathLike)))
-            sources[i] = None if once else item
+            runs = enumerate(self.open(item))
+            scored[i] = [(self._row(run, threads), None if once else item, place) for place, run in runs]
 
         _spread(work, self._items(runs), self.threads, progress)
-        scores = self._scores([row for i in sorted(rows) for row in rows[i]])
-        places = [(i, j) for i in sorted(rows) for j in range(len(rows[i]))]
-        if isinstance(runs, (str, os.PathLike)):  # a file, or a pattern of files, is not kept open
-            remembered = [(runs, n) for n in range(len(places))]
-        else:
-            remembered = [(sources[i], j) for i, j in places]
-        scores.remember(self, remembered)
+        every = [each for i in sorted(scored) for each in scored[i]]
+        scores = self._scores([row for row, _, _ in every])
+        named = isinstance(runs, (str, os.PathLike))  # a file, or a pattern of files, is not kept open
+        scores.remember(self, [(runs, n) if named else (item, place) for n, (_, item, place) in enumerate(every)])
         return scores
 
     def _items(self, runs: Any) -> list[Any] | Iterator[Any]:

@@ -144,10 +144,10 @@ class Columns:
     def __init__(self, *columns: npt.NDArray[Any]) -> None:
         self.__dict__.update(zip(self.NAMES, columns, strict=True))
 
-    def part(self, kept: npt.NDArray[np.intp]) -> Columns:
-        """The same columns at these rows only."""
+    def part(self, kept: npt.NDArray[np.intp], **others: npt.NDArray[Any]) -> Columns:
+        """The same columns at these rows only, with others in place of some."""
         answer = Columns.__new__(Columns)
-        answer.__dict__.update(_whole=self, _kept=kept)
+        answer.__dict__.update(_whole=self, _kept=kept, **others)
         return answer
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from cranfield.measures import average, counts, first, gain, incomplete, precision, user
+from cranfield.measures import average, counts, first, gain, incomplete, precision, user  # noqa: F401  (at once)
 from cranfield.measures.measure import Gain, Inner, Measure, load_all, measure, measures
 from cranfield.parameters import Choice, Depth, Flag, Real, Whole
 
@@ -23,15 +23,8 @@ __all__ = [
     "Measure",
     "Real",
     "Whole",
-    "average",
-    "counts",
-    "first",
-    "gain",
-    "incomplete",
     "measure",
     "measures",
-    "precision",
-    "user",
 ]
 
 

@@ -82,29 +82,6 @@ def _nth(group: Longs) -> Longs:
     return nth
 
 
-def _greedy(judgments: Judgments, rel: float) -> _Greedy:
-    return judgments.once(("greedy", rel), lambda: _Greedy(judgments, _wanted(judgments, rel)))
-
-
-def _greedy_gains(judgments: Judgments, rel: float, alpha: float, k: int | None) -> Floats:
-    """The gain at ranks 1 to k of the greedy list, topics × ranks; fewer where there are not as many documents."""
-    return judgments.once(("greedy", rel, alpha, k), lambda: _greedy(judgments, rel).gains(alpha, k))
-
-
-def _best_totals(judgments: Judgments, rel: float, alpha: float, discount: Floats) -> Floats:
-    """The most that any list can gain, for each topic."""
-
-    def best(topic: int) -> float:
-        total = _greedy(judgments, rel).best(topic, alpha, discount)
-        if total is None:
-            name = judgments.qrels.topics[topic]
-            raise MeasureError(f"ideal=exact: topic {name!r} has too many lists to try; use ideal=greedy, or a lower k")
-        return total
-
-    key = ("best", rel, alpha, discount.tobytes())
-    return judgments.once(key, lambda: np.array([best(topic) for topic in range(judgments.size)]))
-
-
 class _Greedy:
     """The greedy list of all topics at once. Documents that answer the same subtopics are one heap.
 
@@ -162,6 +139,17 @@ class _Greedy:
             following[every, chosen] += some
             new *= np.where(some & (self.covers[:, every, chosen] > 0), 1 - alpha, 1.0)
         return answer
+
+    def best_of_all(self, alpha: float, discount: Floats, names: list[str]) -> Floats:
+        """The most that a list can gain, for each topic."""
+        totals = np.zeros(len(names))
+        for topic, name in enumerate(names):
+            best = self.best(topic, alpha, discount)
+            if best is None:
+                hint = "use ideal=greedy, or a lower k"
+                raise MeasureError(f"ideal=exact: topic {name!r} has too many lists to try; {hint}")
+            totals[topic] = best
+        return totals
 
     def best(self, topic: int, alpha: float, discount: Floats) -> float | None:
         """The most that a list of one topic can gain, each rank worth its discount; None if there is too much to try.
@@ -272,11 +260,13 @@ class _PerIdeal(_Novelty):
     ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
 
     def score(self, hits: Hits) -> Floats:
-        judgments, rel = hits.judgments, self.values["rel"]
-        gains = _greedy_gains(judgments, rel, self.alpha, self.values.get("k"))
+        judgments, rel, k = hits.judgments, self.values["rel"], self.values.get("k")
+        greedy = judgments.once(("greedy", rel), lambda: _Greedy(judgments, self.wanted(hits)))
+        gains = judgments.once(("greedy", rel, self.alpha, k), lambda: greedy.gains(self.alpha, k))
         weight = self.discount(np.arange(1, gains.shape[1] + 1))
         if self.ideal == "exact":
-            most = _best_totals(judgments, rel, self.alpha, weight)
+            key = ("best", rel, self.alpha, weight.tobytes())
+            most = judgments.once(key, lambda: greedy.best_of_all(self.alpha, weight, judgments.qrels.topics))
         else:  # added up one by one: the same for a topic alone and in company, whose lists may be longer
             most = np.cumsum(np.c_[np.zeros(hits.size), gains * weight], axis=1)[:, -1]
         return ratio(self.gained(hits), most)

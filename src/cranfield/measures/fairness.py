@@ -35,67 +35,10 @@ PALOTTI = (
 )
 
 
-class _Browsing(NamedTuple):
-    """How a user goes down the list: on to the next rank with probability p, and with 1 − u past a relevant document."""
-
-    p: float
-    u: float  # 0 in the model of rank-biased precision
-    rel: float
-
-    def exposure(self, place: npt.NDArray[np.integer], relevant_above: npt.NDArray[np.integer]) -> Floats:
-        """The probability of being looked at, at places counted from 0."""
-        return np.asarray(self.p ** place.astype(float) * (1 - self.u) ** relevant_above.astype(float), np.float64)
-
-    def targets(self, judgments: Judgments) -> Floats:
-        """The exposure that each row of the qrels' index deserves: the mean over the places that its grade takes up."""
-        return judgments.once(("exposure", self), lambda: self._targets(judgments))
-
-    def _targets(self, judgments: Judgments) -> Floats:
-        order = np.lexsort((-judgments.grade, judgments.topic))
-        order = order[judgments.grade[order] >= 0]
-        topic, grade = judgments.topic[order], judgments.grade[order]
-        counts = np.bincount(topic, minlength=judgments.size)
-        place = np.arange(len(topic)) - (np.cumsum(counts) - counts)[topic]
-        at_place = self.exposure(place, np.minimum(place, judgments.relevant(self.rel)[topic]))
-        changes = (topic[1:] != topic[:-1]) | (grade[1:] != grade[:-1])
-        level = np.cumsum(np.r_[False, changes][: len(topic)])
-        mean = np.bincount(level, weights=at_place) / np.maximum(np.bincount(level), 1)
-        target = np.zeros(len(judgments.of_row))
-        target[judgments.row[order]] = mean[level]
-        return target
-
-    def of_hits(self, hits: Hits) -> Floats:
-        """The exposure that a run gives to each hit."""
-        return self.exposure(hits.rank - 1, hits.above(hits.relevant(self.rel)))
-
-
-def _disparity(hits: Hits, user: _Browsing) -> Floats:
-    """Σ of squared exposures over every document returned: a geometric series between two relevant documents."""
-    found = hits.relevant(user.rel)
-    past = (1 - user.u) ** 2
-    before = np.where(found.nth > 1, np.r_[0, found.rank[:-1]][: len(found)], 0)
-    last = np.zeros(hits.size, np.int64)
-    last[found.topic] = found.rank  # the deepest one stays
-    square = user.p**2
-    upto = found.sum(past ** (found.nth - 1.0) * (square**before - square ** found.rank.astype(float)))
-    after = past ** found.count().astype(float) * (square**last - square ** hits.retrieved.astype(float))
-    return np.asarray((upto + after) / (1 - square), np.float64)
-
-
-def _shared(hits: Hits, user: _Browsing) -> Floats:
-    """Σ of exposure × deserved exposure over the judged documents returned."""
-    seen = hits.judged()
-    above = seen.above(hits.relevant(user.rel))
-    return seen.sum(user.exposure(seen.rank - 1, above) * user.targets(hits.judgments)[seen.row])
-
-
-def _deserved(judgments: Judgments, user: _Browsing) -> Floats:
-    """Σ of squared deserved exposures."""
-    return judgments.sum(judgments.topic, user.targets(judgments)[judgments.row] ** 2)
-
-
 class _Exposure(Measure):
-    """What measures of expected exposure share."""
+    """What measures of expected exposure share: a user who goes on to the next rank with probability p, and with gerr
+    past a relevant document with 1 − u of that.
+    """
 
     family = "fairness"
     reference = DIAZ
@@ -111,9 +54,48 @@ class _Exposure(Measure):
     rel = Real(1, "the lowest relevant grade")
 
     @property
-    def user(self) -> _Browsing:
-        """Who looks at the list."""
-        return _Browsing(self.p, self.u if self.model == "gerr" else 0.0, self.rel)
+    def past(self) -> float:
+        """The probability of going on past a relevant document."""
+        return 1 - self.u if self.model == "gerr" else 1.0
+
+    def exposure(self, place: npt.NDArray[np.integer], relevant_above: npt.NDArray[np.integer]) -> Floats:
+        """The probability of being looked at, at places counted from 0."""
+        return np.asarray(self.p ** place.astype(float) * self.past ** relevant_above.astype(float), np.float64)
+
+    def targets(self, judgments: Judgments) -> Floats:
+        """The exposure that each row of the qrels' index deserves: the mean over the places that its grade takes up."""
+        return judgments.once(("exposure", self.p, self.past, self.rel), lambda: self._targets(judgments))
+
+    def _targets(self, judgments: Judgments) -> Floats:
+        order = np.lexsort((-judgments.grade, judgments.topic))
+        order = order[judgments.grade[order] >= 0]
+        topic, grade = judgments.topic[order], judgments.grade[order]
+        counts = np.bincount(topic, minlength=judgments.size)
+        place = np.arange(len(topic)) - (np.cumsum(counts) - counts)[topic]
+        at_place = self.exposure(place, np.minimum(place, judgments.relevant(self.rel)[topic]))
+        changes = (topic[1:] != topic[:-1]) | (grade[1:] != grade[:-1])
+        level = np.cumsum(np.r_[False, changes][: len(topic)])
+        mean = np.bincount(level, weights=at_place) / np.maximum(np.bincount(level), 1)
+        target = np.zeros(len(judgments.of_row))
+        target[judgments.row[order]] = mean[level]
+        return target
+
+    def disparity(self, hits: Hits) -> Floats:
+        """Σ of squared exposures over every document returned: a geometric series between two relevant documents."""
+        found = hits.relevant(self.rel)
+        past, square = self.past**2, self.p**2
+        before = np.where(found.nth > 1, np.r_[0, found.rank[:-1]][: len(found)], 0)
+        last = np.zeros(hits.size, np.int64)
+        last[found.topic] = found.rank  # the deepest one stays
+        upto = found.sum(past ** (found.nth - 1.0) * (square**before - square ** found.rank.astype(float)))
+        after = past ** found.count().astype(float) * (square**last - square ** hits.retrieved.astype(float))
+        return np.asarray((upto + after) / (1 - square), np.float64)
+
+    def shared(self, hits: Hits) -> Floats:
+        """Σ of exposure × deserved exposure over the judged documents returned."""
+        seen = hits.judged()
+        above = seen.above(hits.relevant(self.rel))
+        return seen.sum(self.exposure(seen.rank - 1, above) * self.targets(hits.judgments)[seen.row])
 
 
 class _GroupExposure(_Exposure):
@@ -123,10 +105,10 @@ class _GroupExposure(_Exposure):
 
     def exposures(self, hits: Hits) -> tuple[Floats, Floats]:
         """The exposure that each group's relevant documents get and deserve, topics × groups."""
-        judgments, user, found = hits.judgments, self.user, hits.relevant(self.rel)
+        judgments, found = hits.judgments, hits.relevant(self.rel)
         relevant = judgments.row[judgments.grade >= self.rel]
-        deserved = _by_group(judgments, relevant, user.targets(judgments)[relevant])
-        return _by_group(judgments, found.row, user.of_hits(found)), deserved
+        deserved = _by_group(judgments, relevant, self.targets(judgments)[relevant])
+        return _by_group(judgments, found.row, self.exposure(found.rank - 1, found.nth - 1)), deserved
 
 
 class EE_D(_Exposure):
@@ -145,7 +127,7 @@ class EE_D(_Exposure):
     peers = {"expeval": ("EE-D",)}
 
     def score(self, hits: Hits) -> Floats:
-        return _disparity(hits, self.user)
+        return self.disparity(hits)
 
 
 class EE_R(_Exposure):
@@ -165,7 +147,7 @@ class EE_R(_Exposure):
     monotone = True
 
     def score(self, hits: Hits) -> Floats:
-        return _shared(hits, self.user)
+        return self.shared(hits)
 
 
 class EE_L(_Exposure):
@@ -185,8 +167,9 @@ class EE_L(_Exposure):
     empty_is_zero = False
 
     def score(self, hits: Hits) -> Floats:
-        user = self.user
-        return np.maximum(_disparity(hits, user) - 2 * _shared(hits, user) + _deserved(hits.judgments, user), 0.0)
+        judgments = hits.judgments
+        deserved = judgments.sum(judgments.topic, self.targets(judgments)[judgments.row] ** 2)
+        return np.maximum(self.disparity(hits) - 2 * self.shared(hits) + deserved, 0.0)
 
 
 # groups of documents

@@ -165,48 +165,6 @@ def times(group: Group) -> Counts | Matrix:
     return group.prefers if lines.max() == 1 else group.prefers * np.outer(lines, lines)
 
 
-def simple(tallies: list[Tally], only: str = "") -> float:
-    """Preferences fulfilled over preferences possible, all groups together."""
-    possible = sum(one.possible(only) for one in tallies)
-    return sum(one.fulfilled(only) for one in tallies) / possible if possible else 0.0
-
-
-def mean_over_groups(tallies: list[Tally], only: str = "") -> float:
-    """Preferences fulfilled over preferences possible in each group, averaged over the groups."""
-    shares = [one.fulfilled(only) / one.possible(only) if one.possible(only) else 0.0 for one in tallies]
-    return sum(shares) / len(shares)
-
-
-def pair(groups: list[Group], returned: int, only: str = "") -> float:
-    """For each pair of documents the share of its preferences that is fulfilled, averaged over the pairs.
-
-    A pair of which neither document was returned counts as 0; `only="imp"` leaves it out, `only="ret"` also those of
-    which one was not.
-    """
-    counts = sum((times(group).astype(np.int32) for group in groups[1:]), times(groups[0]).astype(np.int32))
-    right, stated = np.triu(counts), np.triu(counts + counts.T)
-    # Added up as trec_eval does: both returned, then one of them.
-    areas = [np.s_[:returned, :returned], np.s_[:returned, returned:], np.s_[returned:, returned:]]
-    areas = areas[: {"ret": 1, "imp": 2}.get(only, 3)]
-    pairs = sum(int(np.count_nonzero(stated[area])) for area in areas)
-    total = 0.0
-    for area in areas[:2]:
-        some = stated[area] > 0
-        total = float(np.cumsum(np.r_[total, right[area][some] / stated[area][some]])[-1])
-    return total / pairs if pairs else 0.0
-
-
-def as_many_nonrelevant(group: Group, counted: Tally, returned: int, only: str = "") -> float:
-    """Preferences fulfilled over those possible when as many nonrelevant documents are looked at as there are relevant.
-
-    The first of them by rank are kept; where there are too few, others are imagined.
-    """
-    fulfilled, possible = counted.filled_up(only) or kept_only(
-        group, group.level <= 0, counted.relevant_among(only), returned, only
-    )
-    return fulfilled / possible if possible else 0.0
-
-
 def kept_only(group: Group, nonrelevant: Matrix, most: int, returned: int, only: str) -> tuple[int, int]:
     """Preferences fulfilled and possible when only the first `most` nonrelevant documents are kept."""
     nonrelevant = nonrelevant[:returned] if only == "ret" else nonrelevant
@@ -361,7 +319,8 @@ class PrefSimple(_Fulfilled):
     peers = _narrowed("prefs_simp", "PrefSimple")
 
     def value(self, topic: Compared, only: str) -> float:
-        return simple(topic.tallies, only)
+        possible = sum(one.possible(only) for one in topic.tallies)
+        return sum(one.fulfilled(only) for one in topic.tallies) / possible if possible else 0.0
 
 
 class PrefPair(_Fulfilled):
@@ -382,7 +341,18 @@ class PrefPair(_Fulfilled):
     peers = _narrowed("prefs_pair", "PrefPair")
 
     def value(self, topic: Compared, only: str) -> float:
-        return pair(topic.groups, topic.returned, only)
+        returned, first, *others = topic.returned, *(times(group).astype(np.int32) for group in topic.groups)
+        counts = sum(others, first)
+        right, stated = np.triu(counts), np.triu(counts + counts.T)
+        # Added up as trec_eval does: both returned, then one of them; a pair of which neither was returned counts as 0.
+        areas = [np.s_[:returned, :returned], np.s_[:returned, returned:], np.s_[returned:, returned:]]
+        areas = areas[: {"ret": 1, "imp": 2}.get(only, 3)]
+        pairs = sum(int(np.count_nonzero(stated[area])) for area in areas)
+        total = 0.0
+        for area in areas[:2]:
+            some = stated[area] > 0
+            total = float(np.cumsum(np.r_[total, right[area][some] / stated[area][some]])[-1])
+        return total / pairs if pairs else 0.0
 
 
 class PrefGroups(_Fulfilled):
@@ -403,7 +373,8 @@ class PrefGroups(_Fulfilled):
     peers = _narrowed("prefs_avgjg", "PrefGroups")
 
     def value(self, topic: Compared, only: str) -> float:
-        return mean_over_groups(topic.tallies, only)
+        shares = [one.fulfilled(only) / one.possible(only) if one.possible(only) else 0.0 for one in topic.tallies]
+        return sum(shares) / len(shares)
 
 
 class PrefBalanced(_Fulfilled):
@@ -431,9 +402,13 @@ class PrefBalanced(_Fulfilled):
     pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
 
     def value(self, topic: Compared, only: str) -> float:
-        both = zip(topic.groups, topic.tallies, strict=True)
-        shares = [as_many_nonrelevant(group, counted, topic.returned, only) for group, counted in both]
-        return sum(shares) / len(shares)
+        total = 0.0
+        for group, counted in zip(topic.groups, topic.tallies, strict=True):
+            most = counted.relevant_among(only)
+            both = counted.filled_up(only) or kept_only(group, group.level <= 0, most, topic.returned, only)
+            fulfilled, possible = both
+            total += fulfilled / possible if possible else 0.0
+        return total / len(topic.groups)
 
 
 class NumPref(_Fulfilled):
@@ -531,16 +506,6 @@ def _by_group(hits: Hits, group: int) -> Hits:
     rows = np.flatnonzero(qrels.label == group if len(qrels.label) else np.ones(len(qrels.topic), bool))
     lowest = 0.0 if whole.of_row.min(initial=0) >= 0 else -np.inf  # negative grades may count as 0
     judgments = whole.only(qrels.index.first[rows], qrels.topic[rows], np.maximum(qrels.grade[rows], lowest))
-    mine = np.flatnonzero(labelled.label == group)
-    of = labelled.hit[mine]
-    grade = np.maximum(labelled.grade[mine], lowest)
-    return Hits(
-        judgments,
-        hits.topic[of],
-        hits.rank[of],
-        grade,
-        hits.tied_from[of],
-        hits.tied_to[of],
-        hits.retrieved,
-        hits.row[of],
-    )
+    mine = labelled.label == group
+    columns = hits.columns.part(labelled.hit[mine], grade=np.maximum(labelled.grade[mine], lowest))
+    return Hits.of(judgments, columns, hits.retrieved)

@@ -13,11 +13,10 @@ import sys
 from typing import Any
 
 from cranfield.compat.trec_eval.catalogue import asked, chosen
-from cranfield.compat.trec_eval.options import USAGE, StopError, parse
+from cranfield.compat.trec_eval.options import ABORTED, USAGE, StopError, parse
 
 __all__ = ["main"]
 
-ABORTED = 134
 BROKEN_PIPE = 141
 
 

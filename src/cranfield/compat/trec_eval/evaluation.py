@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.compat.trec_eval.options import StopError
+from cranfield.compat.trec_eval.catalogue import HEAD
+from cranfield.compat.trec_eval.options import ABORTED, StopError
+from cranfield.compat.trec_eval.preferences import lines_of, value
 from cranfield.compat.trec_eval.values import LOWEST, View, by_group, relevance_strings, values
-from cranfield.errors import MeasureError
+from cranfield.errors import ContradictionError, DataError, MeasureError
+from cranfield.formats.preferences import Preferences
 from cranfield.hits import Hits, Judgments
 from cranfield.kernels import encode
 
@@ -26,14 +29,14 @@ if TYPE_CHECKING:
     from cranfield.compat.trec_eval.catalogue import Asked, Kind
     from cranfield.compat.trec_eval.inputs import Inputs, ZScores
     from cranfield.compat.trec_eval.options import Options
-    from cranfield.compat.trec_eval.preferences import Comparison
     from cranfield.kernels.table import Floats
+    from cranfield.measures.preferences import Lines
 
 
 UNKNOWN_Z = -1000000.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Column:
     """The values of one printed name: one for each judged topic."""
 
@@ -53,8 +56,10 @@ class Evaluation:
         self.ids = [encode(topic) for topic in inputs.judged.topics]
         self.stop: StopError | None = None
         self.preferences: dict[str, Floats] = {}
-        self.missing = ~inputs.present
-        self._comparison: Comparison | None = None
+        self.missing = inputs.found.retrieved == 0
+        self.lines: Lines | None = None
+        if isinstance(inputs.judged, Preferences):
+            self.lines = lines_of(inputs.judged, inputs.found, options.deepest, options.version)
         self.topics = self._topics()
         self.columns = self._columns()
 
@@ -104,15 +109,12 @@ class Evaluation:
 
     def _compare(self, topic: int) -> StopError | None:
         """Compute a topic's preference measures, unless its preferences contradict each other."""
-        from cranfield.compat.trec_eval.preferences import Comparison, value
-
-        if self._comparison is None:
-            judged: Any = self.inputs.judged
-            self._comparison = Comparison(judged, self.inputs.found, self.options.deepest, self.options.version)
         try:
-            compared = self._comparison.topic(topic)
-        except StopError as stop:
-            return stop
+            compared = self.lines.compared(topic) if self.lines else None
+        except DataError as error:
+            code = ABORTED if isinstance(error, ContradictionError) else 4
+            return StopError(code, f"topic {self.inputs.judged.topics[topic]!r}: {error}")
+        assert compared is not None  # a topic is there because it has a line
         for name in (one.kind.name for one in self.wanted if one.kind.needs == "prefs"):
             self.preferences.setdefault(name, np.zeros(len(self.ids)))[topic] = value(name, compared)
         return None
@@ -125,16 +127,13 @@ class Evaluation:
         columns = []
         view: Any = None
         for one in self.wanted:
-            if one.kind.name in ("runid", "num_q"):
+            if one.kind.name in HEAD:
                 columns.append(Column(one, one.kind.name, None))
                 continue
             view = view or self._view()
-            values = self._values(one, view)
-            columns += [Column(one, name, column) for name, column in zip(one.names, values, strict=True)]
-        for column in columns:
-            if column.values is not None:
-                self._mend(column)
-                self._standardise(column)
+            for name, computed in zip(one.names, self._values(one, view), strict=True):
+                mended = self._mended(name, computed)
+                columns.append(Column(one, name, mended if self.zscores is None else self._z(name, mended)))
         return columns
 
     def _view(self) -> View | None:
@@ -166,29 +165,28 @@ class Evaluation:
         except MeasureError as error:
             raise StopError(2, f"-m {one.kind.name}: {error}") from error
 
-    def _mend(self, column: Column) -> None:
+    def _mended(self, name: str, values: Any) -> Any:
         """Version 10 takes back what one unjudged document is worth to a missing topic, but only under these names."""
         if self.options.version < 10 or not self.missing.any():
-            return
-        if column.name == "relstring":
-            column.values = ["" if gone else text for gone, text in zip(self.missing, column.values, strict=True)]
-        elif column.name in ("num_ret", "utility", "rbp_resid") or column.name.startswith("unj"):
-            column.values[self.missing] = 0.0
+            return values
+        if name == "relstring":
+            return ["" if gone else text for gone, text in zip(self.missing, values, strict=True)]
+        taken_back = name in ("num_ret", "utility", "rbp_resid") or name.startswith("unj")
+        return np.where(self.missing, 0.0, values) if taken_back else values
 
-    def _standardise(self, column: Column) -> None:
-        """Turn values into deviations from the mean of other runs, in standard deviations."""
-        if self.zscores is None or column.asked.kind.name == "relstring":
-            return
-        column.values = column.values.astype(float)
+    def _z(self, name: str, values: Any) -> Any:
+        """Deviations from the mean of other runs, in standard deviations."""
+        if isinstance(values, list):
+            return values
+        answer = values.astype(float)
         for topic in self.topics:
-            mean, spread = self.zscores.get(self.ids[topic], {}).get(column.name, (None, 0.0))
-            value = column.values[topic]
-            if mean is None:
-                column.values[topic] = UNKNOWN_Z
-            elif spread:
-                column.values[topic] = (value - mean) / spread
+            mean, spread = (self.zscores or {}).get(self.ids[topic], {}).get(name, (None, 0.0))
+            value = answer[topic]
+            if mean is None or (not spread and value != mean):
+                answer[topic] = UNKNOWN_Z
             else:
-                column.values[topic] = 0.0 if value == mean else UNKNOWN_Z
+                answer[topic] = (value - mean) / spread if spread else 0.0
+        return answer
 
 
 def _format(options: Options) -> str:
@@ -214,9 +212,7 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
     z, topics = evaluation.zscores is not None, evaluation.topics
     names = [evaluation.inputs.judged.topics[topic] for topic in topics]
     columns = [(column.name, column.asked.kind, column.values) for column in evaluation.columns]
-    shown = [
-        column for column in columns if column[1].name not in ("runid", "num_q") and column[1].total != "geometric"
-    ]
+    shown = [column for column in columns if column[1].name not in HEAD and column[1].total != "geometric"]
     block = "".join(f"{_name(name, kind, z).replace('%', '%%')}\t%s\t{_shape(kind, z)}\n" for name, kind, _ in shown)
     chosen = [
         [values[topic] for topic in topics] if isinstance(values, list) else values[topics].tolist()

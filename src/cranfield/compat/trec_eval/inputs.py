@@ -44,11 +44,6 @@ class Inputs:
     tag: str
     twice: dict[int, str] = field(default_factory=dict)  # topic → the reason why it cannot be evaluated
 
-    @property
-    def present(self) -> Any:
-        """Whether the run answers each topic."""
-        return self.found.retrieved > 0
-
 
 def read(options: Options, stdin: Any) -> Inputs:
     """Read both files; StopError with exit code 2 where trec_eval stops at once."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from getopt import GetoptError, gnu_getopt
 
 VERSIONS = (9, 10)
+ABORTED = 134  # the exit code of a program that stops itself
 LEVEL_AND_TOPIC = re.compile(r"([+-]?\d*)(?:\.(.*))?", re.DOTALL)
 FLAGS = {"h": "help", "v": "show_version", "q": "per_topic", "c": "complete", "J": "judged_only", "n": "", "o": ""}
 TEXTS = {"R": "judgments", "T": "results", "Z": "zscores"}

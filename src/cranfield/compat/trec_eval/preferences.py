@@ -7,59 +7,41 @@ nonrelevant documents as there are relevant ones, pairs too many of them; that i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.compat.trec_eval.options import StopError
-from cranfield.errors import ContradictionError, DataError
-from cranfield.measures.preferences import kept_only, mean_over_groups, pair, searched, simple
+from cranfield.measures import measure
+from cranfield.measures.preferences import ONLY, kept_only, searched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.formats.preferences import Preferences
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
-    from cranfield.measures.preferences import Compared
+    from cranfield.measures.preferences import Compared, Lines
 
 
-ABORTED = 134
-
-
-class Comparison:
-    """Preferences and what a run returned of their documents; topics are compared one at a time, as each takes room."""
-
-    def __init__(self, preferences: Preferences, found: Found, deepest: int | None, version: int) -> None:
-        self.preferences = preferences
-        lines = searched(preferences, found, deepest)
-        level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
-        self.lines = replace(lines, names=preferences.documents, level=level)
-
-    def topic(self, topic: int) -> Compared:
-        """One topic's preferences against the run; StopError if they make no sense."""
-        try:
-            compared = self.lines.compared(topic)
-        except DataError as error:
-            code = ABORTED if isinstance(error, ContradictionError) else 4
-            raise StopError(code, f"topic {self.preferences.topics[topic]!r}: {error}") from error
-        assert compared is not None  # a topic is there because it has a line
-        return compared
+def lines_of(preferences: Preferences, found: Found, deepest: int | None, version: int) -> Lines:
+    """Preferences and what a run returned of their documents, numbered as trec_eval does."""
+    lines = searched(preferences, found, deepest)
+    level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
+    return replace(lines, names=preferences.documents, level=level)
 
 
 def value(name: str, topic: Compared) -> float:
     """One measure of one topic, by trec_eval's name."""
-    base, _, only = name.removeprefix("prefs_").partition("_")
-    if base == "num":
-        wanted = only.removeprefix("prefs_")
-        if wanted == "poss":
-            return float(sum(one.possible() for one in topic.tallies))
-        return float(sum(one.fulfilled("ret" if wanted == "ful_ret" else "") for one in topic.tallies))
-    if only.startswith("Rnonrel"):
-        return _as_many_nonrelevant(topic, "ret" if only.endswith("ret") else "")
-    if base == "simp":
-        return simple(topic.tallies, only)
-    if base == "pair":
-        return pair(topic.groups, topic.returned, only)
-    return mean_over_groups(topic.tallies, only)
+    if "Rnonrel" in name:
+        return _as_many_nonrelevant(topic, "ret" if name.endswith("_ret") else "")
+    return _ours(name)(topic)
+
+
+@cache
+def _ours(name: str) -> Callable[[Compared], float]:
+    ours: Any = measure(name)
+    return partial(ours.value, only=ONLY[ours.pairs])
 
 
 def _as_many_nonrelevant(topic: Compared, only: str) -> float:

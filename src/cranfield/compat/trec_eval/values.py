@@ -7,7 +7,7 @@ ranking of gains less than 1 apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from cranfield.hits import Hits, Judgments, ratio
 from cranfield.measures.average import recall_rank
-from cranfield.measures.gain import ideal, ndcg_rel, normalised_gain, r_ndcg
+from cranfield.measures.gain import ndcg_rel, normalised_gain, r_ndcg
 from cranfield.measures.measure import REGISTRY, Gain
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class View:
     version: int
     documents: int
     group_topic: Ints | None = None  # where the hits are those of judgment groups, the topic of each
-    _gained: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def level(self) -> str:
@@ -59,15 +58,11 @@ class View:
         best: Floats = np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
         return best
 
-    def gained(self, pairs: tuple[tuple[str, float], ...]) -> tuple[Floats, Hits, Floats]:
+    def gained(self, pairs: Pairs) -> tuple[Floats, Hits, Floats]:
         """The gain of each hit, the ideal ranking, and its gains."""
-        if pairs not in self._gained:
-            if pairs:
-                self._gained[pairs] = gains_of(pairs, self.hits.grade), *ideal_of(pairs, self.hits.judgments)
-            else:
-                self._gained[pairs] = Gain.of("linear", self.hits.grade), *ideal(self.hits, "linear")
-        answer: tuple[Floats, Hits, Floats] = self._gained[pairs]
-        return answer
+        if pairs:
+            return gains_of(pairs, self.hits.grade), *ideal_of(pairs, self.hits.judgments)
+        return Gain.of("linear", self.hits.grade), *Gain.ideal("linear", self.hits)
 
 
 def values(asked: Asked, view: View) -> list[Floats]:
@@ -120,10 +115,8 @@ def _eleven_points(asked: Asked, view: View) -> Floats:
 
 
 def _utility(asked: Asked, view: View) -> Floats:
-    found, noise, missed, rest = asked.numbers
-    cls = REGISTRY["Utility"]
-    weights = {"found": found, "noise": noise, "missed": missed, "rest": rest}
-    return cls(rel=view.rel, documents=view.documents, **weights)(view.hits)
+    weights = dict(zip(("found", "noise", "missed", "rest"), asked.numbers, strict=True))
+    return REGISTRY["Utility"](rel=view.rel, documents=view.documents, **weights)(view.hits)
 
 
 def _relative_set_precision(asked: Asked, view: View) -> Floats:
