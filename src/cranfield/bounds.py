@@ -230,12 +230,11 @@ def _rises(measure: Measure) -> bool:
 def _as_claimed(measure: Measure) -> bool:
     for name, parameter in measure.parameters.items():
         value = measure.values[name]
-        if name == "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
-            continue
-        if isinstance(parameter, Gain):
-            if not isinstance(value, str):
-                return False
-        elif isinstance(parameter, (Choice, Flag)) and value != parameter.default:
+        own_gains = isinstance(parameter, Gain) and not isinstance(value, str)
+        another = isinstance(parameter, (Choice, Flag)) and value != parameter.default
+        if (
+            own_gains or another
+        ) and name != "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
             return False
     return True
 
@@ -465,8 +464,8 @@ def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int
 
 def _scale(judgments: Judgments) -> Floats:
     """The grades that an unjudged document may have: 0 and those that the judges gave."""
-    given = np.unique(judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], given if given.max(initial=0) > 0 else [1.0])
+    grades = np.unique(judgments.grade[judgments.grade >= 0])
+    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else [1.0])
     return scale
 
 
