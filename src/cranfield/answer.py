@@ -115,6 +115,7 @@ class Answer(ABC):
     ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
 
     @abstractmethod
