@@ -40,8 +40,10 @@ class Table:
     names: int = 1
     left: int | None = None  # how many columns are set to the left; the names unless told otherwise
     caption: str = ""
+    title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+    tail: bool = False  # the last column is set to the left as well: it holds sentences or bars
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
@@ -80,6 +82,7 @@ class Layout:
     bars: bool | None = None  # draw them, do not, or where they help
     ascii_only: bool = False
     style: Style | None = None
+    medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
 
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.
@@ -97,6 +100,7 @@ class Answer(ABC):
 
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
+    ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
 
     @abstractmethod
     def parts(self, how: Layout) -> Iterable[Part]:
@@ -129,16 +133,16 @@ class Answer(ABC):
     ) -> str:
         """For a terminal: lines no wider than `limit` if possible; `style` may colour what matters."""
         how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style)
-        return text(self._said(how), limit, style)
+        return text([*self._said(how), Lines(self.notes() if self.ends_with_notes else [])], limit, style)
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """For a wiki, an issue or a pull request; the notes stand below."""
-        how = Layout(per_topic, digits, "–", every=every, bars=False)
+        how = Layout(per_topic, digits, "–", every=every, bars=False, medium="markdown")
         return markdown([*self._said(how), Lines(self.notes())]) + "\n"
 
     def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """A piece of a page: tables, lists and paragraphs, without style sheet and script."""
-        how = Layout(per_topic, digits, "–", every=every)
+        how = Layout(per_topic, digits, "–", every=every, medium="html")
         return html([*self._said(how), Lines(self.notes())])
 
     def __repr__(self) -> str:
@@ -212,7 +216,7 @@ def table_lines(table: Table, limit: int | None = None, style: Style | None = No
         of = None if row == 0 else table.rows[row - 1][column]
         return style("head", cell) if of is None else style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(rows, table.names, table.left, limit, paint if style else None)
+    lines = aligned(rows, table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
 
 
@@ -245,7 +249,8 @@ def markdown_table(table: Table) -> str:
     """A table of pipes; numbers to the right, the best ones bold, marks raised."""
     left = table.names if table.left is None else table.left
     lines = [[markdown_text(name) or " " for name in table.head]]
-    lines.append(["---" if i < left else "---:" for i in range(len(table.head))])
+    last = len(table.head) - 1
+    lines.append(["---" if i < left or (table.tail and i == last) else "---:" for i in range(last + 1)])
     for row in table.rows:
         cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
         shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in cells]
@@ -285,9 +290,10 @@ def _as_html(part: Part) -> str:
 
 def html_table(table: Table) -> str:
     """A table with a caption; the last column of names heads its row."""
+    said = table.title or table.caption
     names = "".join(f'<th scope="col">{html_text(name)}</th>' for name in table.head)
     body = "".join(f"<tr>{_html_row(row, table.names - 1)}</tr>" for row in table.rows)
-    caption = f"<caption>{html_text(table.caption)}</caption>" if table.caption else ""
+    caption = f"<caption>{html_text(said)}</caption>" if said else ""
     return f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -14,7 +14,6 @@ from cranfield.compare.text import SENTENCES, made_by, mark, shown_pairs, table
 if TYPE_CHECKING:
     from cranfield.compare.comparison import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
-    from cranfield.compare.verdict import Gate
 
 
 DRAWN = 2  # pairs whose topics are drawn
@@ -49,19 +48,6 @@ def board_to_html(board: Leaderboard) -> str:
     """A leaderboard as a piece of HTML."""
     caption = f"Runs {board.how()}"
     return f"{_table(board.cells(), caption)}{_list(board.notes())}"
-
-
-def gate_to_html(gate: Gate) -> str:
-    """What a gate says as a piece of HTML."""
-    said = [verdict.sentence() for verdict in gate.verdicts]
-    said += [f"{cause.code}: {cause.text}" for verdict in gate.verdicts for cause in verdict.causes]
-    fallen = [
-        _table(verdict.fallen_rows(), f"Topics that fell most by {verdict.measure}")
-        for verdict in gate.verdicts
-        if verdict.state != "passed" and verdict.fallen
-    ]
-    caption = f"Gate {gate.state}: {gate.candidate} against {gate.baseline}"
-    return f"{_table(gate.rows(), caption)}{_list(said)}{''.join(fallen)}{_list([*gate.notes(), gate.how()])}"
 
 
 def _table(rows: list[list[str]], caption: str) -> str:

@@ -12,9 +12,9 @@ from cranfield.errors import ConventionError
 from cranfield.report.charts import interval_chart, line_chart, scatter_chart
 
 if TYPE_CHECKING:
-    from cranfield.compare.design import Plans
     from cranfield.compare.leaderboard import Leaderboard
-    from cranfield.compare.stability import Stability
+    from cranfield.design import Plans
+    from cranfield.stability import Stability
 
 
 def rank_chart(board: Leaderboard) -> dict[str, Any]:
@@ -44,10 +44,10 @@ def power_chart(plans: Plans) -> dict[str, Any]:
 
 def stability_chart(found: Stability) -> dict[str, Any]:
     """The one part that was asked for."""
-    if len(found.parts) != 1 or found.parts[0] not in _CHARTS:
+    if len(found.chosen) != 1 or found.chosen[0] not in _CHARTS:
         drawn = ", ".join(_CHARTS)
-        raise ConventionError(f"a chart shows one part, one of {drawn}; found {', '.join(found.parts)}")
-    return _CHARTS[found.parts[0]](found)
+        raise ConventionError(f"a chart shows one part, one of {drawn}; found {', '.join(found.chosen)}")
+    return _CHARTS[found.chosen[0]](found)
 
 
 def _levels(found: Stability) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import plain
 from cranfield.collection import Qrels
 from cranfield.columns import listed
 from cranfield.errors import DataError
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from cranfield.hits import Hits
 
 
-DEEP = 5  # lists this many times as long as k say something about what they do not hold
-MOST = 0.5  # more than this share vanished without a list: the ranking may as well be broken
+DEEP_ENOUGH = 5  # lists this many times as long as k say something about what they do not hold
+MOST_GONE = 0.5  # more than this share vanished without a list: the ranking may as well be broken
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Turnover:
     @property
     def suspected(self) -> bool:
         """Whether gone documents can explain a drop: there are some, and not so many that the ranking may be broken."""
-        return bool(self.gone) and (self.certain or len(self.gone) <= MOST * self.documents)
+        return bool(self.gone) and (self.certain or len(self.gone) <= MOST_GONE * self.documents)
 
     @property
     def judged_fell(self) -> float:
@@ -64,7 +65,7 @@ class Turnover:
         elif self.shallow:
             said.append(
                 f"whether judged documents left the corpus cannot be told: the candidate's lists are shorter than "
-                f"{DEEP} × {self.k} (give the corpus's ids with documents)"
+                f"{DEEP_ENOUGH} × {self.k} (give the corpus's ids with documents)"
             )
         elif self.gone:
             broken = "" if self.suspected else "; so many that the ranking itself may be broken"
@@ -85,8 +86,8 @@ class Turnover:
         """Plain values; at most a hundred ids are listed."""
         return {
             "k": self.k,
-            "judged_before": _plain(self.judged_before),
-            "judged_after": _plain(self.judged_after),
+            "judged_before": plain(self.judged_before),
+            "judged_after": plain(self.judged_after),
             "documents_looked_for": self.documents,
             "gone": len(self.gone),
             "gone_relevant": self.relevant,
@@ -128,7 +129,7 @@ def turnover(
     first = before.judged().top(k)
     known = {names[row] for row in first.row.tolist()}
     answered = after.retrieved[after.retrieved > 0]
-    if not len(answered) or float(np.median(answered)) < DEEP * k:
+    if not len(answered) or float(np.median(answered)) < DEEP_ENOUGH * k:
         return Turnover(k, *judged, len(known), (), 0, False, shallow=True)
     absent = known - {names[row] for row in after.row.tolist()}  # for their own topics; look through the others'
     gone = sorted(absent - _returned(candidate, collapse, absent.__contains__)) if absent else []
@@ -168,7 +169,3 @@ def _cut(document: bytes, collapse: bytes) -> bytes:
 
 def _decoded(ids: list[bytes]) -> tuple[str, ...]:
     return tuple(decode(each) for each in ids)
-
-
-def _plain(value: float) -> float | None:
-    return None if value != value else value

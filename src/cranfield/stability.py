@@ -9,20 +9,22 @@ knows ties (`tau-ap-b`): neither side is the truth here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.columns import aligned, listed
+from cranfield.answer import Answer, Layout, Lines, Table, plain
+from cranfield.columns import listed
 from cranfield.compare.leaderboard import TOGETHER, comparable, paired_test, upward_table
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from cranfield.answer import Part
     from cranfield.kernels.table import Floats
 
     Progress = Callable[[int, int | None], None]
@@ -35,7 +37,8 @@ PARTS = {
     "discrimination": "how many pairs of runs does a measure tell apart?",
     "generalisability": "how much of the variance is the runs', and how many topics make a ranking reliable?",
 }
-USUAL = ("tau", "tau-ap-b", "rbo")
+DEFAULT_KINDS = ("tau", "tau-ap-b", "rbo")
+MOST_FLIPS = 5  # pairs of runs that are named for each measure
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,8 @@ class Generalisable:
     negative: tuple[str, ...] = ()  # components that came out below 0 and were set to 0
 
 
-@dataclass
-class Stability:
+@dataclass(frozen=True, repr=False)
+class Stability(Answer):
     """What `stability` returns: the parts that were asked for.
 
     >>> table = np.random.default_rng(1).normal([0.3, 0.4, 0.5], 0.05, (40, 3))
@@ -119,7 +122,9 @@ class Stability:
     1.0
     """
 
-    parts: list[str]
+    ascii_json: ClassVar[bool] = True
+
+    chosen: list[str]  # names of PARTS
     settings: dict[str, Any]
     measures: list[Agreement] = field(default_factory=list)
     qrels: list[Agreement] = field(default_factory=list)
@@ -131,11 +136,11 @@ class Stability:
         default_factory=dict
     )  # measure → run, under one, under other
 
-    def notes(self) -> list[str]:
-        """What was left out and why, a sentence each."""
+    def notes(self, shell: bool = False) -> list[str]:
         said = list(self.remarks)
-        said += [f"{each.measure}: {each.reason}" for each in self.halves if each.reason]
-        said += [f"{each.measure}: {each.reason}" for each in self.discrimination if each.reason]
+        reasons = [(each.measure, each.reason) for each in self.halves]
+        reasons += [(each.measure, each.reason) for each in self.discrimination]
+        said += [f"{measure}: {reason}" for measure, reason in reasons if reason]
         for study in self.generalisability:
             if study.negative:
                 said.append(
@@ -143,47 +148,22 @@ class Stability:
                 )
         return list(dict.fromkeys(said))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; an undefined one is None."""
-        answer: dict[str, Any] = {"parts": self.parts, "settings": self.settings}
-        for part in self.parts:
-            answer[part] = [_plain(vars(row)) for row in getattr(self, part)]
-        return {**answer, "notes": self.notes()}
+    def parts(self, how: Layout) -> Iterator[Part]:
+        for part in self.chosen:
+            table = _TABLES[part](self, how)
+            if table.rows:
+                yield replace(table, caption=f"{part}: {PARTS[part]}")
+                yield Lines(_flips_in_words(self.qrels) if part == "qrels" else [])
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON."""
-        import json
+    def plain(self, how: Layout) -> dict[str, Any]:
+        rows = {part: plain(getattr(self, part), how.digits) for part in self.chosen}
+        return {"parts": self.chosen, "settings": self.settings, **rows, "notes": self.notes()}
 
-        return json.dumps(self.to_dict(), indent=2)
-
-    def to_csv(self, delimiter: str = ",") -> str:
-        """One part as a table, numbers in full; where a part has curves, a row a point."""
-        import csv
-        import io
-
-        if len(self.parts) != 1:
-            raise ConventionError(f"a table holds one part; choose one of {', '.join(self.parts)}")
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(_CURVES[self.parts[0]](self))
-        return file.getvalue()
-
-    def to_tsv(self) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv("\t")
-
-    def to_text(self, limit: int | None = None) -> str:
-        """For people: a table a part, under its question."""
-        blocks = []
-        for part in self.parts:
-            rows = _TABLES[part](self)
-            if len(rows) > 1:
-                left = 2 if part in ("measures",) else 1
-                below = _flip_lines(self.qrels) if part == "qrels" else []
-                blocks.append("\n".join([f"{part}: {PARTS[part]}", *aligned(rows, left, limit=limit), *below]))
-        return "\n\n".join(blocks)
-
-    def __repr__(self) -> str:
-        return self.to_text()
+    def records(self, how: Layout) -> Iterable[list[Any]]:
+        """The one part that was asked for; where it has curves, a row a point."""
+        if len(self.chosen) != 1:
+            raise ConventionError(f"a table holds one part; choose one of {', '.join(self.chosen)}")
+        return _CURVES[self.chosen[0]](self)
 
 
 def stability(
@@ -191,7 +171,7 @@ def stability(
     others: Scores | None = None,
     *,
     parts: str | Iterable[str] | None = None,
-    kinds: str | Iterable[str] = USUAL,
+    kinds: str | Iterable[str] = DEFAULT_KINDS,
     test: str = "randomised-tukey",
     alpha: float = 0.05,
     level: float = 0.95,
@@ -212,7 +192,7 @@ def stability(
     """
     if not isinstance(scores, Scores) or not isinstance(others, (Scores, type(None))):
         raise DataError("expected Scores; evaluate the runs first")
-    wanted = _wanted(parts, scores, others)
+    chosen = _wanted(parts, scores, others)
     coefficients = kinds.replace(",", " ").split() if isinstance(kinds, str) else list(kinds)
     _refuse(coefficients, {"alpha": alpha, "level": level, "target": target, "p": p}, trials, resamples)
     if len(scores.runs) < 2:
@@ -220,27 +200,19 @@ def stability(
     test = test if test in TOGETHER else paired_test(test).name
     settings = {"kinds": coefficients, "test": test, "alpha": alpha, "level": level, "target": target}
     settings |= {"trials": trials, "resamples": resamples, "seed": seed, "p": p}
-    found = Stability(wanted, settings)
+    remarks = []
     if len(scores.runs) < 5:
-        found.remarks.append(f"correlations of {len(scores.runs)} runs take few values and say little; give more runs")
-    steps = _Steps(progress, len(wanted) * len(scores.measures))
-    if "measures" in wanted:
-        found.measures = _by_measures(scores, found)
+        remarks.append(f"correlations of {len(scores.runs)} runs take few values and say little; give more runs")
+    steps = _Steps(progress, len(chosen) * len(scores.measures))
+    rows: dict[str, Any] = {}
+    if "measures" in chosen:
+        rows["measures"] = _by_measures(scores, settings, remarks)
         steps.tell(len(scores.measures))
-    if "qrels" in wanted and others is not None:
-        found.qrels = _by_qrels(scores, others, names, found, steps)
-    for part, make in (("halves", _halves), ("discrimination", _discriminative), ("generalisability", _generalisable)):
-        for name, measure in scores.measures.items() if part in wanted else ():
-            if not comparable(measure):
-                found.remarks.append(f"{name} is no mean over topics; {part} leaves it out")
-                continue
-            table = upward_table(scores, name, found.remarks)
-            if len(table) < 4:
-                found.remarks.append(f"{name}: {part} takes four topics or more; found {len(table)}")
-                continue
-            getattr(found, part).extend(make(name, table, found.settings))
-            steps.tell(1)
-    return found
+    if "qrels" in chosen and others is not None:
+        rows["qrels"], rows["means"] = _by_qrels(scores, others, names, settings, remarks, steps)
+    for part in [each for each in _BY_TOPICS if each in chosen]:
+        rows[part] = _by_topics(part, scores, settings, remarks, steps)
+    return Stability(chosen, settings, remarks=remarks, **rows)
 
 
 class _Steps:
@@ -257,15 +229,15 @@ def _wanted(parts: str | Iterable[str] | None, scores: Scores, others: Scores | 
     if parts is None:
         possible = {"measures": len(scores.measures) > 1, "qrels": others is not None}
         return [part for part in PARTS if possible.get(part, True)]
-    asked = parts.replace(",", " ").split() if isinstance(parts, str) else list(parts)
-    unknown = [part for part in asked if part not in PARTS]
-    if unknown or not asked:
-        raise ConventionError(f"parts: expected some of {', '.join(PARTS)}, found {' '.join(asked)!r}")
-    if "qrels" in asked and others is None:
+    names = parts.replace(",", " ").split() if isinstance(parts, str) else list(parts)
+    unknown = [part for part in names if part not in PARTS]
+    if unknown or not names:
+        raise ConventionError(f"parts: expected some of {', '.join(PARTS)}, found {' '.join(names)!r}")
+    if "qrels" in names and others is None:
         raise ConventionError("qrels: expected other judgments as well (--other-qrels QRELS, others=…), found none")
-    if "measures" in asked and len(scores.measures) < 2:
+    if "measures" in names and len(scores.measures) < 2:
         raise ConventionError("measures: expected two measures or more to compare, found one")
-    return [part for part in PARTS if part in asked]
+    return [part for part in PARTS if part in names]
 
 
 def _refuse(kinds: list[str], shares: dict[str, float], trials: int, resamples: int) -> None:
@@ -292,25 +264,28 @@ def _upward_means(scores: Scores, name: str) -> Floats:
     return answer
 
 
-def _by_measures(scores: Scores, found: Stability) -> list[Agreement]:
+def _by_measures(scores: Scores, settings: Mapping[str, Any], remarks: list[str]) -> list[Agreement]:
     means = {name: _upward_means(scores, name) for name in scores.measures}
     return [
-        _agreement((one, other), scores.runs, means[one], means[other], found) for one, other in combinations(means, 2)
+        _agreement((one, other), scores.runs, means[one], means[other], settings, remarks)
+        for one, other in combinations(means, 2)
     ]
 
 
-def _agreement(names: tuple[str, str], runs: list[str], x: Floats, y: Floats, found: Stability) -> Agreement:
+def _agreement(
+    names: tuple[str, str], runs: list[str], x: Floats, y: Floats, settings: Mapping[str, Any], remarks: list[str]
+) -> Agreement:
     first, second = names
     there = ~(np.isnan(x) | np.isnan(y))
     if not there.all():
         absent = [run for run, kept in zip(runs, there, strict=True) if not kept]
-        found.remarks.append(f"{listed(absent)} have no {first} or no {second} and are left out")
+        remarks.append(f"{listed(absent)} have no {first} or no {second} and are left out")
     runs, x, y = [run for run, kept in zip(runs, there, strict=True) if kept], x[there], y[there]
     values = {}
-    for kind in found.settings["kinds"]:
-        values[kind], reason = _alike(kind, runs, x, y, found.settings["p"])
+    for kind in settings["kinds"]:
+        values[kind], reason = _alike(kind, runs, x, y, settings["p"])
         if reason:
-            found.remarks.append(f"{kind} of {first} and {second} is undefined: {reason}")
+            remarks.append(f"{kind} of {first} and {second} is undefined: {reason}")
     before, after = _ranks(x), _ranks(y)
     change = np.abs(after - before)
     far = int(np.argmax(change)) if len(change) else 0
@@ -339,45 +314,51 @@ def _ranks(means: Floats) -> Any:
 
 
 def _by_qrels(
-    scores: Scores, others: Scores, names: tuple[str, str], found: Stability, steps: _Steps
-) -> list[Agreement]:
+    scores: Scores,
+    others: Scores,
+    names: tuple[str, str],
+    settings: Mapping[str, Any],
+    remarks: list[str],
+    steps: _Steps,
+) -> tuple[list[Agreement], dict[str, list[tuple[str, float, float]]]]:
+    """The agreement of two sets of judgments by each measure, and the mean of each run under both."""
     both = [run for run in scores.runs if run in others.runs]
     alone = [run for run in [*scores.runs, *others.runs] if run not in both]
     if alone:
-        found.remarks.append(f"runs {listed(alone)} are scored on one side only and left out")
+        remarks.append(f"runs {listed(alone)} are scored on one side only and left out")
     shared = [name for name in scores.measures if name in others.measures]
     if len(both) < 2 or not shared:
-        what = "run" if len(both) < 2 else "measure"
-        raise DataError(
-            f"the two have too little in common: expected {'two runs' if what == 'run' else 'a measure'} or more"
-        )
-    one, other = scores.select(runs=both), others.select(runs=both)
-    answer = []
+        least = "two runs" if len(both) < 2 else "a measure"
+        raise DataError(f"the two have too little in common: expected {least} or more")
+    sides = scores.select(runs=both), others.select(runs=both)
+    rows, means = [], {}
     for name in shared:
-        x, y = _upward_means(one, name), _upward_means(other, name)
-        up = -1.0 if one.measures[name].lower_is_better else 1.0
-        found.means[name] = [(run, float(up * a), float(up * b)) for run, a, b in zip(both, x, y, strict=True)]
+        x, y = (_upward_means(side, name) for side in sides)
+        up = -1.0 if scores.measures[name].lower_is_better else 1.0
+        means[name] = [(run, float(up * a), float(up * b)) for run, a, b in zip(both, x, y, strict=True)]
         labels = f"{name} ({names[0]})", f"{name} ({names[1]})"
-        row = _agreement(labels, both, x, y, found)
-        answer.append(_with_flips(row, one, other, name, both, names, found) if comparable(one.measures[name]) else row)
+        row = _agreement(labels, both, x, y, settings, remarks)
+        if comparable(scores.measures[name]):
+            tables = [upward_table(side, name, remarks) for side in sides]
+            row = _with_flips(row, tables, both, names, settings)
+        rows.append(row)
         steps.tell(1)
-    return answer
+    return rows, means
 
 
 def _with_flips(
-    row: Agreement, one: Scores, other: Scores, name: str, runs: list[str], names: tuple[str, str], found: Stability
+    row: Agreement, tables: list[Floats], runs: list[str], names: tuple[str, str], settings: Mapping[str, Any]
 ) -> Agreement:
     """Which pairs of runs the two tell apart: both, one alone, or both the other way round."""
-    tables = [upward_table(each, name, found.remarks) for each in (one, other)]
     if min(map(len, tables)) < 2:
         return row
-    alpha = found.settings["alpha"]
-    levels = [_levels(table, found.settings)[0] for table in tables]
+    levels = [_levels(table, settings)[0] for table in tables]
     means = [table.mean(axis=0) for table in tables]
     counts = {"both": 0, "one": 0, "opposite": 0}
     flips: list[tuple[str, str, str]] = []
-    for i, j in combinations(range(len(runs)), 2):
-        apart = [bool(p[i, j] <= alpha) for p in levels]
+    pairs = list(combinations(range(len(runs)), 2))
+    for i, j in pairs:
+        apart = [bool(p[i, j] <= settings["alpha"]) for p in levels]
         order = [bool(mean[i] > mean[j]) for mean in means]
         if all(apart):
             counts["both" if order[0] == order[1] else "opposite"] += 1
@@ -385,7 +366,7 @@ def _with_flips(
             counts["one"] += 1
         if any(apart) and (order[0] != order[1] or not all(apart)):
             flips.append((runs[i], runs[j], _flipped(apart, order, names, runs[i], runs[j])))
-    return Agreement(**{**vars(row), **counts, "pairs": len(runs) * (len(runs) - 1) // 2, "flips": tuple(flips)})
+    return replace(row, **counts, pairs=len(pairs), flips=tuple(flips))  # type: ignore[arg-type]
 
 
 def _flipped(apart: list[bool], order: list[bool], names: tuple[str, str], one: str, other: str) -> str:
@@ -396,7 +377,23 @@ def _flipped(apart: list[bool], order: list[bool], names: tuple[str, str], one: 
     return "; ".join(said)
 
 
-# all pairs
+# each measure by its topics
+
+
+def _by_topics(part: str, scores: Scores, settings: Mapping[str, Any], remarks: list[str], steps: _Steps) -> list[Any]:
+    """The rows of a part that looks at one measure at a time, topic by topic."""
+    rows = []
+    for name, measure in scores.measures.items():
+        if not comparable(measure):
+            remarks.append(f"{name} is no mean over topics; {part} leaves it out")
+            continue
+        table = upward_table(scores, name, remarks)
+        if len(table) < 4:
+            remarks.append(f"{name}: {part} takes four topics or more; found {len(table)}")
+            continue
+        rows += _BY_TOPICS[part](name, table, settings)
+        steps.tell(1)
+    return rows
 
 
 def _levels(table: Floats, settings: Mapping[str, Any]) -> tuple[Floats, str]:
@@ -431,24 +428,8 @@ def _discriminative(name: str, table: Floats, settings: Mapping[str, Any]) -> li
         )
     rng = np.random.default_rng(settings["seed"])
     swaps = swap_rates(table, trials=settings["trials"], rng=rng).overall
-    levels = tuple(found.levels.tolist())
-    return [
-        Discriminative(
-            name,
-            settings["test"],
-            found.alpha,
-            found.power,
-            found.significant,
-            found.pairs,
-            found.needed,
-            swaps,
-            levels,
-            reason,
-        )
-    ]
-
-
-# halves and components
+    told = found.alpha, found.power, found.significant, found.pairs, found.needed
+    return [Discriminative(name, settings["test"], *told, swaps, tuple(found.levels.tolist()), reason)]
 
 
 def _halves(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Halves]:
@@ -483,99 +464,103 @@ def _generalisable(name: str, table: Floats, settings: Mapping[str, Any]) -> lis
     words = {"groups": "runs", "blocks": "topics"}
     shares = {words.get(part, part): share for part, share in study.shares.items()}
     target = settings["target"]
-    needed = [float(blocks_needed(study, target, "e_rho2")), float(blocks_needed(study, target, "phi"))]
+    needed = float(blocks_needed(study, target, "e_rho2")), float(blocks_needed(study, target, "phi"))
     most = max(2 * len(table), *(min(number, 10 * len(table)) for number in needed if math.isfinite(number)), 10)
+    coefficients = here.e_rho2, here.e_rho2_low, here.e_rho2_high, here.phi, here.phi_low, here.phi_high
     curve = []
     for size in sorted({1, 2, 5, *_sizes(round(most), 12)}):
         there = d_study(study, size)
         curve.append((size, there.e_rho2, there.phi))
-    return [
-        Generalisable(
-            name,
-            len(table),
-            table.shape[1],
-            shares,
-            here.e_rho2,
-            here.e_rho2_low,
-            here.e_rho2_high,
-            here.phi,
-            here.phi_low,
-            here.phi_high,
-            target,
-            needed[0],
-            needed[1],
-            tuple(curve),
-            tuple(words.get(part, part) for part in study.negative),
-        )
-    ]
+    negative = tuple(words.get(part, part) for part in study.negative)
+    topics, runs = table.shape
+    return [Generalisable(name, topics, runs, shares, *coefficients, target, *needed, tuple(curve), negative)]
+
+
+_BY_TOPICS: dict[str, Callable[[str, Floats, Mapping[str, Any]], list[Any]]] = {
+    "halves": _halves,
+    "discrimination": _discriminative,
+    "generalisability": _generalisable,
+}
 
 
 # how it looks
 
 
-def _number(value: float, form: str = ".4f") -> str:
-    return "-" if math.isnan(value) else "never" if math.isinf(value) else format(value, form)
+def _number(how: Layout, value: float, digits: int | None = None) -> str:
+    if math.isinf(value):
+        return "never"
+    return (how if digits is None else replace(how, digits=digits)).number(value)
 
 
-def _measures_table(found: Stability) -> list[list[str]]:
+def _span(how: Layout, low: float, high: float) -> str:
+    return how.undefined if math.isnan(low) else f"{low:.3f}–{high:.3f}"
+
+
+def _measures_table(found: Stability, how: Layout) -> Table:
     kinds = found.settings["kinds"]
-    rows = [["first", "second", *kinds, "runs", "ranks changed", "largest"]]
+    rows = []
     for each in found.measures:
-        values = [_number(each.values[kind]) for kind in kinds]
+        values = [_number(how, each.values[kind]) for kind in kinds]
         rows.append([each.first, each.second, *values, str(each.runs), str(each.changed), str(each.largest)])
-    return rows
+    return Table(["first", "second", *kinds, "runs", "ranks changed", "largest"], rows, names=2)
 
 
-def _qrels_table(found: Stability) -> list[list[str]]:
+def _qrels_table(found: Stability, how: Layout) -> Table:
     kinds = found.settings["kinds"]
     told = ["told apart by both", "by one alone", "in opposite order", "pairs"]
-    rows = [["measure", *kinds, "ranks changed", "largest change", *told]]
+    rows = []
     for each in found.qrels:
-        values = [_number(each.values[kind]) for kind in kinds]
+        values = [_number(how, each.values[kind]) for kind in kinds]
         counts = [str(each.both), str(each.one), str(each.opposite), str(each.pairs)] if each.pairs else ["-"] * 4
-        rows.append([each.first.rpartition(" (")[0], *values, f"{each.changed} of {each.runs}", each.moved, *counts])
-    return rows
+        rows.append([_measure_of(each), *values, f"{each.changed} of {each.runs}", each.moved, *counts])
+    return Table(["measure", *kinds, "ranks changed", "largest change", *told], rows)
 
 
-def _flip_lines(rows: list[Agreement], most: int = 5) -> list[str]:
+def _measure_of(row: Agreement) -> str:
+    """The measure of two rankings by one, without the name of the judgments."""
+    return row.first.rpartition(" (")[0]
+
+
+def _flips_in_words(rows: list[Agreement]) -> list[str]:
     lines = []
-    for each in rows:
-        for one, other, what in each.flips[:most]:
-            lines.append(f"  {each.first.rpartition(' (')[0]}: {one} and {other}: {what}")
-        if len(each.flips) > most:
-            lines.append(f"  … and {len(each.flips) - most} pairs more")
+    for row in rows:
+        lines += [f"  {_measure_of(row)}: {one} and {other}: {what}" for one, other, what in row.flips[:MOST_FLIPS]]
+        if len(row.flips) > MOST_FLIPS:
+            lines.append(f"  … and {len(row.flips) - MOST_FLIPS} pairs more")
     return lines
 
 
-def _halves_table(found: Stability) -> list[list[str]]:
+def _halves_table(found: Stability, how: Layout) -> Table:
     level = f"{100 * found.settings['level']:g} % of splits"
-    rows = [["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics a half"]]
+    rows = []
     for each in found.halves:
-        span = "-" if math.isnan(each.low) else f"{each.low:.3f}–{each.high:.3f}"
-        rows.append([each.measure, each.kind, _number(each.mean), span, _number(each.stepped_up), str(each.topics)])
-    return rows
+        numbers = _number(how, each.mean), _span(how, each.low, each.high), _number(how, each.stepped_up)
+        rows.append([each.measure, each.kind, *numbers, str(each.topics)])
+    return Table(["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics a half"], rows)
 
 
-def _discrimination_table(found: Stability) -> list[list[str]]:
-    rows = [["measure", "discriminative power", "pairs told apart", "difference needed", "swap rate"]]
+def _discrimination_table(found: Stability, how: Layout) -> Table:
+    rows = []
     for each in sorted(found.discrimination, key=lambda each: -each.power):
         told = f"{each.significant} of {each.pairs}"
-        rows.append([each.measure, f"{each.power:.4f}", told, _number(each.needed), _number(each.swaps)])
-    return rows
+        numbers = [_number(how, value) for value in (each.needed, each.swaps)]
+        rows.append([each.measure, _number(how, each.power), told, *numbers])
+    return Table(["measure", "discriminative power", "pairs told apart", "difference needed", "swap rate"], rows)
 
 
-def _generalisability_table(found: Stability) -> list[list[str]]:
+def _generalisability_table(found: Stability, how: Layout) -> Table:
     target = f"for {found.settings['target']:g}"
-    rows = [["measure", "runs", "topics", "residual", "Eρ²", "interval", "Φ", f"topics {target}: Eρ²", "Φ "]]
+    rows = []
     for each in found.generalisability:
-        shares = [_number(100 * each.shares[part], ".1f") + " %" for part in ("runs", "topics", "residual")]
-        span = "-" if math.isnan(each.e_rho2_low) else f"{each.e_rho2_low:.3f}–{each.e_rho2_high:.3f}"
-        needed = [_number(each.needed_e_rho2, ".0f"), _number(each.needed_phi, ".0f")]
-        rows.append([each.measure, *shares, _number(each.e_rho2), span, _number(each.phi), *needed])
-    return rows
+        shares = [f"{_number(how, 100 * each.shares[part], 1)} %" for part in ("runs", "topics", "residual")]
+        span = _span(how, each.e_rho2_low, each.e_rho2_high)
+        needed = [_number(how, number, 0) for number in (each.needed_e_rho2, each.needed_phi)]
+        rows.append([each.measure, *shares, _number(how, each.e_rho2), span, _number(how, each.phi), *needed])
+    head = ["measure", "runs", "topics", "residual", "Eρ²", "interval", "Φ", f"topics {target}: Eρ²", "Φ "]
+    return Table(head, rows)
 
 
-_TABLES: dict[str, Callable[[Stability], list[list[str]]]] = {
+_TABLES: dict[str, Callable[[Stability, Layout], Table]] = {
     "measures": _measures_table,
     "qrels": _qrels_table,
     "halves": _halves_table,
@@ -584,54 +569,32 @@ _TABLES: dict[str, Callable[[Stability], list[list[str]]]] = {
 }
 
 
-def _agreement_rows(rows: list[Agreement]) -> list[list[Any]]:
-    kinds = list(rows[0].values) if rows else []
+def _agreement_rows(rows: list[Agreement]) -> Iterator[list[Any]]:
     counts = ["runs", "changed", "largest", "both", "one", "opposite", "pairs"]
-    table: list[list[Any]] = [["first", "second", *kinds, *counts]]
+    yield ["first", "second", *(rows[0].values if rows else []), *counts]
     for each in rows:
-        values = map(_full, each.values.values())
-        table += [[each.first, each.second, *values, *(getattr(each, key) for key in counts)]]
-    return table
+        yield [each.first, each.second, *each.values.values(), *(getattr(each, key) for key in counts)]
 
 
-def _halves_rows(found: Stability) -> list[list[Any]]:
-    rows: list[list[Any]] = [["measure", "coefficient", "topics", "mean", "low", "high"]]
-    for each in found.halves:
-        rows += [[each.measure, each.kind, size, *map(_full, numbers)] for size, *numbers in each.curve]
-    return rows
+def _halves_rows(found: Stability) -> Iterator[list[Any]]:
+    yield ["measure", "coefficient", "topics", "mean", "low", "high"]
+    yield from ([each.measure, each.kind, *point] for each in found.halves for point in each.curve)
 
 
-def _levels_rows(found: Stability) -> list[list[Any]]:
-    rows: list[list[Any]] = [["measure", "pair", "p"]]
-    for each in found.discrimination:
-        rows += [[each.measure, i, repr(p)] for i, p in enumerate(each.levels, 1)]
-    return rows
+def _levels_rows(found: Stability) -> Iterator[list[Any]]:
+    yield ["measure", "pair", "p"]
+    yield from ([each.measure, i, p] for each in found.discrimination for i, p in enumerate(each.levels, 1))
 
 
-def _d_study_rows(found: Stability) -> list[list[Any]]:
-    rows: list[list[Any]] = [["measure", "topics", "e_rho2", "phi"]]
-    for each in found.generalisability:
-        rows += [[each.measure, size, _full(e_rho2), _full(phi)] for size, e_rho2, phi in each.curve]
-    return rows
+def _d_study_rows(found: Stability) -> Iterator[list[Any]]:
+    yield ["measure", "topics", "e_rho2", "phi"]
+    yield from ([each.measure, *point] for each in found.generalisability for point in each.curve)
 
 
-_CURVES: dict[str, Callable[[Stability], list[list[Any]]]] = {
+_CURVES: dict[str, Callable[[Stability], Iterator[list[Any]]]] = {
     "measures": lambda found: _agreement_rows(found.measures),
     "qrels": lambda found: _agreement_rows(found.qrels),
     "halves": _halves_rows,
     "discrimination": _levels_rows,
     "generalisability": _d_study_rows,
 }
-
-
-def _full(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
-
-
-def _plain(value: Any) -> Any:
-    """NaN and infinity as None, all the way down."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
