@@ -223,7 +223,7 @@ class Comparison:
             "micro": {name: _plain(means, digits) for name, means in self.micro.items()},
             "cautions": [_plain(asdict(caution), digits) for caution in self.cautions],
             "remarks": self.remarks,
-            "efficiency": None if self.efficiency is None else _plain(self.efficiency.to_dict(), digits),
+            "efficiency": None if self.efficiency is None else self.efficiency.to_dict(digits=digits),
             "inputs": self.inputs,
             "conventions": None if self.scores.elsewhere else self.scores.conventions.to_dict(),
             "versions": versions(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Layout, table_lines
 from cranfield.columns import aligned
 from cranfield.compare import margins
 from cranfield.compare.bars import difference_bars
@@ -106,7 +107,7 @@ def to_text(
     if bars or (bars is None and single):
         parts += _bars(found, pairs, limit, ascii_only, fold)
     if found.efficiency is not None:
-        parts.append("\n".join(aligned(found.efficiency.table(digits), limit=limit)))
+        parts.append("\n".join(table_lines(found.efficiency.table(Layout(digits=digits)), limit)))
         parts += [fold(f"caution: {sentence}") for sentence in found.efficiency.notes()]
     warned = [fold(f"caution: {caution.text}") for caution in found.cautions]
     if warned:
@@ -314,7 +315,10 @@ def to_markdown(found: Comparison, digits: int = 4, every: bool = False) -> str:
     lines += [f"- {found.sentence(pair)}" for pair in (pairs if every else pairs[:SENTENCES])]
     lines += [f"- {text}" for pair in pairs if (text := margins.in_words(pair))]
     if found.efficiency is not None:
-        costs = [[cell.replace("|", "\\|") or " " for cell in row] for row in found.efficiency.table(digits)]
+        costs = [
+            [cell.replace("|", "\\|") or " " for cell in row]
+            for row in found.efficiency.table(Layout(digits=digits)).texts()
+        ]
         lines += ["", f"| {' | '.join(costs[0])} |", f"|---|{'---:|' * (len(costs[0]) - 1)}"]
         lines += [*(f"| {' | '.join(row)} |" for row in costs[1:]), "", *found.efficiency.notes()]
     if found.cautions:
