@@ -259,6 +259,11 @@ def test_the_help_of_the_command_line_loads_no_numpy():
     assert not roots(loaded_by("-m", "cranfield", "--help")) & heavy
 
 
+@pytest.mark.parametrize("command", ["compare", "leaderboard", "stability", "design", "gate"])
+def test_the_help_that_lists_tests_loads_no_scipy(command):
+    assert "scipy" not in roots(loaded_by("-m", "cranfield", command, "--help"))
+
+
 def our_files() -> list[Path]:
     """The files of the repository, without what git ignores; all of them where there is no git."""
     try:

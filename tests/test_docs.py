@@ -6,7 +6,6 @@ below it holds what it prints. tests/pages.py says what a ```console block is. A
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pages import FENCE, PAGES, ROOT, blocks, commands, current, fits, run, same
-from shell import EXAMPLES, Answer
+from shell import EXAMPLES, Answer, generator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,13 +91,9 @@ def test_what_a_page_shows_is_written_again_only_where_that_is_safe():
     assert current("note\na\nc\n", answer) == "note\na\nb\n"
 
 
-def test_the_page_about_the_command_line_is_current():
-    source = ROOT / "docs" / "generate_cli.py"
-    spec = importlib.util.spec_from_file_location("generate_cli", source)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+@pytest.mark.parametrize("name", ["generate_cli", "generate_tests"])
+def test_a_generated_page_is_current(name):
+    module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run make docs"
 
 

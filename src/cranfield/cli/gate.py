@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.output import note, put, screen_width
 
 
@@ -41,7 +41,9 @@ from cranfield.cli.output import note, put, screen_width
     "--test",
     default="t",
     show_default=True,
-    metavar="t|randomisation",
+    cls=names.Named,
+    names=names.gate_tests,
+    metavar="{names}",
     help="Which one-sided interval of the mean difference decides.",
 )
 @click.option(

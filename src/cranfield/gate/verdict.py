@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Tree
 
 from cranfield.answer import Answer, Layout, Lines, Table, markdown_table, markdown_text, plain
 from cranfield.gate.decision import shown_p
+from cranfield.stats.testing import test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,7 +204,7 @@ class Gate(Answer):
 
     def how(self) -> str:
         """How it was decided, in one line."""
-        sampled = f", {self.resamples} resamples, seed {self.seed}" if self.test == "randomisation" else ""
+        sampled = f", {self.resamples} resamples, seed {self.seed}" if test(self.test).sampled else ""
         return (
             f"fails where the mean falls by more than the allowed drop and the one-sided {100 * (1 - self.alpha):g} % "
             f"interval of the difference ({self.test}{sampled}) lies below 0"

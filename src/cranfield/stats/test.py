@@ -1,14 +1,16 @@
 """What a test of two samples is, what it is asked, and what it says.
 
-`a` holds the baseline's values, `b` the other's; the difference is always b − a, and "greater" means that b is
-greater. A test's arithmetic takes whole tables, one row for each pair of samples, so that one call tests one pair or
-twenty thousand, by the same lines. All checks of the data stand here, above the arithmetic: a p-value that cannot be
-had is NaN with a reason in words, and a test without spread to measure against says so instead of answering 0.
+One class is one test: its arithmetic, and all that is said of it. `a` holds the baseline's values, `b` the other's; the
+difference is always b − a, and "greater" means that b is greater. A test's arithmetic takes whole tables, one row for
+each pair of samples, so that one call tests one pair or twenty thousand, by the same lines. All checks of the data
+stand here, above the arithmetic: a p-value that cannot be had is NaN with a reason in words, and a test without spread
+to measure against says so instead of answering 0.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -16,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.stats.method import SignificanceTest
 from cranfield.stats.ties import differences, rounding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -51,14 +54,13 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """What a test is asked: which alternative, which level, how many resamples from which source of chance."""
 
     alternative: Alternative
     level: float
     resamples: int
     rng: np.random.Generator
-    rope: float = 0.0
 
     def __post_init__(self) -> None:
         if self.alternative not in ALTERNATIVES:
@@ -67,8 +69,6 @@ class Asked:
             raise DataError(f"level must be between 0 and 1, got {self.level}")
         if self.resamples < 1:
             raise DataError(f"resamples must be at least 1, got {self.resamples}")
-        if not (self.rope >= 0 and math.isfinite(self.rope)):
-            raise DataError(f"rope must be 0 or a positive number, got {self.rope}")
 
     @property
     def tails(self) -> tuple[float, float]:
@@ -79,8 +79,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a test's arithmetic finds, one entry for each row."""
+class Figures:
+    """What a test's arithmetic gives, one entry for each row."""
 
     p: Floats
     statistic: Floats
@@ -92,24 +92,49 @@ class Found:
     extra: Mapping[str, Floats] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Test:
-    """A test of two samples by name: its arithmetic, what it is, and what its data must be."""
+class Test(SignificanceTest, ABC):
+    """A test of two samples: its arithmetic, what it is, and what its data must be."""
 
     __test__: ClassVar[bool] = False  # pytest: this is not one of yours
 
-    name: str
-    title: str
-    about: str
-    reference: str
-    compute: Callable[[Floats, Floats, Asked], Found]
-    paired: bool = True
-    discrete: bool = False  # few possible p-values: it rejects less often than it may
-    sampled: bool = False  # it draws resamples, and another rng gives a slightly different p
-    spread: bool = False  # undefined where all differences are the same
-    binary: bool = False  # only for values 0 and 1
-    bayesian: bool = False  # gives probabilities and an interval, never a p-value
-    aliases: tuple[str, ...] = ()
+    kind = "test"
+    registry: ClassVar[dict[str, Test]] = {}
+
+    paired: ClassVar[bool] = True
+    discrete: ClassVar[bool] = False  # few possible p-values: it rejects less often than it may
+    sampled: ClassVar[bool] = False  # it draws resamples, and another rng gives a slightly different p
+    spread: ClassVar[bool] = False  # undefined where all differences are the same
+    binary: ClassVar[bool] = False  # only for values 0 and 1
+    bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
+    interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
+    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = (
+        ""  # with what it raises more false alarms than alpha
+    )
+    shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
+    power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
+
+    @property
+    def order(self) -> tuple[bool, ...]:
+        """Tests of any pairs first, then those of successes and failures, then those of unpaired samples."""
+        return not self.paired, self.binary
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            **super().facts(),
+            "samples": "paired" if self.paired else "unpaired",
+            "values": "0 and 1" if self.binary else "any numbers",
+            "interval": self.interval,
+            "discrete": self.discrete,
+            "sampled": self.sampled,
+            "needs_spread": self.spread,
+            "bayesian": self.bayesian,
+            "too_sure_with": self.too_sure,
+            "power": self.power,
+        }
+
+    @abstractmethod
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        """The arithmetic, on rows that were checked."""
 
     def __call__(
         self,
@@ -120,16 +145,14 @@ class Test:
         level: float = 0.95,
         resamples: int = 10_000,
         rng: np.random.Generator,
-        rope: float = 0.0,
+        **parameters: Any,
     ) -> Outcome:
         """Test b against a: two sequences of numbers, of one length and order if the test is paired."""
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
         if one.ndim != 1 or other.ndim != 1:
             raise DataError(f"{self.name}: expected two sequences of numbers, found {one.shape} and {other.shape}")
-        rows = self.many(
-            one[None], other[None], alternative=alternative, level=level, resamples=resamples, rng=rng, rope=rope
-        )
-        return rows[0]
+        question = Question(alternative, level, resamples, rng)
+        return self.given(**parameters).outcomes(one[None], other[None], question)[0]
 
     def many(
         self,
@@ -140,15 +163,34 @@ class Test:
         level: float = 0.95,
         resamples: int = 10_000,
         rng: np.random.Generator,
-        rope: float = 0.0,
+        **parameters: Any,
     ) -> list[Outcome]:
         """Test row by row: `a` and `b` are tables with one pair of samples in each row. Resamples are shared by all."""
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        asked = Asked(alternative, level, resamples, rng, rope)
-        self._check_shapes(one, other)
-        reasons, fit = self._look(one, other)
-        found = self.compute(one[fit], other[fit], asked) if fit.any() else None
-        return self._outcomes(found, reasons, fit)
+        return self.given(**parameters).outcomes(one, other, Question(alternative, level, resamples, rng))
+
+    def outcomes(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        """What it says of each row."""
+        self._check_shapes(a, b)
+        reasons, fit = self._look(a, b)
+        figures = self.compute(a[fit], b[fit], question) if fit.any() else None
+        return self._outcomes(figures, reasons, fit)
+
+    def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        """The same where nobody looks at the interval, which may cost far more than the p-value."""
+        return self.outcomes(a, b, question)
+
+    def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
+        """The p-values of all pairs of columns, as a square, and the reason why there are none."""
+        one, other = np.triu_indices(table.shape[1], 1)
+        outcomes = self.many(table.T[one], table.T[other], resamples=resamples, rng=rng)
+        p = np.full((table.shape[1], table.shape[1]), np.nan)
+        p[one, other] = p[other, one] = [outcome.p for outcome in outcomes]
+        return p, ""
+
+    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+        """The smallest p that it could have given, with so many pairs that differ; 0 where nothing bounds it."""
+        return 0.0 if outcome.exact or not outcome.resamples else 1 / (outcome.resamples + 1)
 
     def _check_shapes(self, a: Floats, b: Floats) -> None:
         if a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
@@ -184,15 +226,15 @@ class Test:
             reasons[row] = f"{what} not a finite number"
         return reasons, fit
 
-    def _outcomes(self, found: Found | None, reasons: list[str], fit: Bools) -> list[Outcome]:
-        if found is None:
+    def _outcomes(self, figures: Figures | None, reasons: list[str], fit: Bools) -> list[Outcome]:
+        if figures is None:
             return [Outcome(self.name, math.nan, math.nan, reason=reason) for reason in reasons]
         n = int(fit.sum())
         p, statistic, low, high = (
-            np.broadcast_to(part, n).tolist() for part in (found.p, found.statistic, found.low, found.high)
+            np.broadcast_to(part, n).tolist() for part in (figures.p, figures.statistic, figures.low, figures.high)
         )
-        exact = np.broadcast_to(found.exact, n).tolist()
-        extra = {key: np.broadcast_to(values, n).tolist() for key, values in found.extra.items()}
+        exact = np.broadcast_to(figures.exact, n).tolist()
+        extra = {key: np.broadcast_to(values, n).tolist() for key, values in figures.extra.items()}
         place = (np.cumsum(fit) - 1).tolist()
         return [
             Outcome(
@@ -202,8 +244,8 @@ class Test:
                 low[k],
                 high[k],
                 exact[k],
-                found.resamples,
-                reason or found.reason,
+                figures.resamples,
+                reason or figures.reason,
                 {key: values[k] for key, values in extra.items()},
             )
             if testable
