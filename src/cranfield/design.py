@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Table, plain
-from cranfield.compare.leaderboard import comparable, upward_table
+from cranfield.compare.scored import comparable, upward_table
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores

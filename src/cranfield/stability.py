@@ -17,7 +17,8 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.columns import listed
-from cranfield.compare.leaderboard import comparable, telling_test, upward_table
+from cranfield.compare.leaderboard import telling_test
+from cranfield.compare.scored import comparable, upward_table
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
 

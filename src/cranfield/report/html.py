@@ -12,7 +12,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cranfield.compare.sentences import p_value
+from cranfield.compare.pair import p_value
 from cranfield.report import figures
 from cranfield.report.efficiency_chart import cost_table, efficiency_chart
 from cranfield.report.svg import legend, svg

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cranfield.columns import listed
-from cranfield.compare.margins import in_words
 from cranfield.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cranfield.compare.comparison import Comparison, Pair
+    from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.curves import Curves
     from cranfield.kernels.table import Floats
@@ -139,7 +138,7 @@ class Report:
         """A pair in words, with what was found about the margin where there is one."""
         sides = {pair.one, pair.other}
         given = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
-        return ". ".join(text for text in (self.comparison.sentence(given), in_words(given)) if text)
+        return ". ".join(text for text in (self.comparison.sentence(given), given.margin_sentence()) if text)
 
 
 def _turned(pair: Pair) -> Pair:

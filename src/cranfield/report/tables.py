@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cranfield.compare.sentences import p_value
+from cranfield.compare.pair import p_value
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY
 
 if TYPE_CHECKING:
-    from cranfield.compare.comparison import Pair
+    from cranfield.compare.pair import Pair
     from cranfield.report.report import Report
 
 
