@@ -33,11 +33,11 @@ SCORES = Scores.from_table({"x": table(), "y": table(seed=1)}, NAMES)
 
 def test_all_parts_that_can_be_had_come_without_asking():
     found = stability(SCORES, **FAST)
-    assert found.chosen == ["measures", "halves", "discrimination", "generalisability"]
+    assert found.parts == ["measures", "halves", "discrimination", "generalisability"]
     one = Scores.from_table(table(), NAMES)
-    assert stability(one, one, **FAST).chosen == ["qrels", "halves", "discrimination", "generalisability"]
+    assert stability(one, one, **FAST).parts == ["qrels", "halves", "discrimination", "generalisability"]
     text = found.to_text()
-    assert all(f"{part}: {PARTS[part]}" in text for part in found.chosen)
+    assert all(f"{part}: {PARTS[part]}" in text for part in found.parts)
 
 
 def test_agreement_of_measures_against_scipy():

@@ -87,6 +87,15 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
+def joined(names: Sequence[str]) -> str:
+    """Names as in a sentence.
+
+    >>> joined(["AP"]), joined(["AP", "RR"]), joined(["a", "b", "c"])
+    ('AP', 'AP and RR', 'a, b and c')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+
+
 def folded(text: str, limit: int | None, margin: int = 0) -> str:
     """A paragraph in lines no wider than the screen, the later ones set in by a margin."""
     if limit is None or len(text) <= limit:

@@ -77,7 +77,7 @@ class Plan:
                 said += f", and {first.detectable:.4g} or more with {self.power:g}"
         return said
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         """What is needed, what is there, and the power curve."""
         seen = ", observed" if self.observed else ""
         sided = "" if self.alternative == "two-sided" else ", one-sided"
@@ -100,7 +100,7 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Plans(Answer):
     """What `design` returns: a plan a measure.
 
@@ -130,9 +130,9 @@ class Plans(Answer):
             said += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
         return list(dict.fromkeys(said))
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         for plan in self.plans:
-            yield from plan.parts(how)
+            yield from plan.content(how)
 
     def plain(self, how: Layout) -> dict[str, Any]:
         plans = []

@@ -113,7 +113,7 @@ class Generalisable:
     negative: tuple[str, ...] = ()  # components that came out below 0 and were set to 0
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Stability(Answer):
     """What `stability` returns: the parts that were asked for.
 
@@ -125,7 +125,7 @@ class Stability(Answer):
 
     ascii_json: ClassVar[bool] = True
 
-    chosen: list[str]  # names of PARTS
+    parts: list[str]
     settings: dict[str, Any]
     measures: list[Agreement] = field(default_factory=list)
     qrels: list[Agreement] = field(default_factory=list)
@@ -149,22 +149,22 @@ class Stability(Answer):
                 )
         return list(dict.fromkeys(said))
 
-    def parts(self, how: Layout) -> Iterator[Part]:
-        for part in self.chosen:
+    def content(self, how: Layout) -> Iterator[Part]:
+        for part in self.parts:
             table = _TABLES[part](self, how)
             if table.rows:
                 yield replace(table, caption=f"{part}: {PARTS[part]}")
                 yield Lines(_flips_in_words(self.qrels) if part == "qrels" else [])
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        rows = {part: plain(getattr(self, part), how.digits) for part in self.chosen}
-        return {"parts": self.chosen, "settings": self.settings, **rows, "notes": self.notes()}
+        rows = {part: plain(getattr(self, part), how.digits) for part in self.parts}
+        return {"parts": self.parts, "settings": self.settings, **rows, "notes": self.notes()}
 
     def records(self, how: Layout) -> Iterable[list[Any]]:
         """The one part that was asked for; where it has curves, a row a point."""
-        if len(self.chosen) != 1:
-            raise ConventionError(f"a table holds one part; choose one of {', '.join(self.chosen)}")
-        return _CURVES[self.chosen[0]](self)
+        if len(self.parts) != 1:
+            raise ConventionError(f"a table holds one part; choose one of {', '.join(self.parts)}")
+        return _CURVES[self.parts[0]](self)
 
 
 def stability(

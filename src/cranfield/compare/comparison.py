@@ -17,7 +17,7 @@ from cranfield.compare.cautions import Caution, all_cautions
 from cranfield.compare.differences import all_differences
 from cranfield.compare.evidence import Evidence
 from cranfield.compare.pair import Pair
-from cranfield.compare.parts import pair_table, parts, shown_pairs
+from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.scored import Scored, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings
 from cranfield.compare.systems import Systems, grouped
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DEFAULT_MEASURES = "nDCG@10 AP RR@10"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True)
 class Comparison(Evidence, Answer):
     """What `compare` returns: pairs with their differences, intervals and p-values, and what to beware of.
 
@@ -67,8 +67,8 @@ class Comparison(Evidence, Answer):
         """A row a pair, as many as are shown."""
         return pair_table(self, shown_pairs(self, how.every), how)
 
-    def parts(self, how: Layout) -> Iterator[Part]:
-        return parts(self, self.efficiency, how)
+    def content(self, how: Layout) -> Iterator[Part]:
+        return content(self, self.efficiency, how)
 
     def __repr__(self) -> str:
         return self.to_text(bars=False)

@@ -17,6 +17,7 @@ from cranfield.compare.pair import Margins, Pair
 from cranfield.compare.scored import no_mean
 from cranfield.compare.systems import SEEDS
 from cranfield.stats.correction import correct
+from cranfield.stats.effect import d_z_of_rows
 from cranfield.stats.equivalence import Equivalence, non_inferiority, tost
 from cranfield.stats.replicates import crossed_difference
 from cranfield.stats.test import Outcome
@@ -120,11 +121,9 @@ def _described(
     interval = intervals()[settings.interval].many(
         a, b, level=settings.level, resamples=settings.resamples, rng=np.random.default_rng(settings.seed)
     )
-    spread = d.std(axis=1, ddof=1) if n > 1 else np.zeros(len(d))
+    effect = d_z_of_rows(a, b)
     upwards = -d if lower_is_better else d
     wins, losses = (upwards > 0).sum(axis=1).tolist(), (upwards < 0).sum(axis=1).tolist()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effect = np.where(spread > 1e-12 * np.abs(means[2]), means[2] / spread, NAN)
     return [
         Pair(
             measure,

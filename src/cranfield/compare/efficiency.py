@@ -66,7 +66,7 @@ class Cost:
         return {name: None if stats is None else number(stats) for name, number in COLUMNS.items()}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Efficiency(Answer):
     """The runs in the order given, the measure and the latency that they were compared by."""
 
@@ -117,7 +117,7 @@ class Efficiency(Answer):
             rows.append([Cell(row.run), Cell(how.number(row.score), row.score), *measured, front])
         return Table(["run", self.measure, *names, "front"], rows)
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         yield self.table(how)
 
     def plain(self, how: Layout) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Row:
     topics: int  # that the run answers
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Leaderboard(Answer):
     """What `leaderboard` returns: rows, best first.
 
@@ -145,7 +145,7 @@ class Leaderboard(Answer):
         means = [row.means[name] for row in self.rows if row.means[name] == row.means[name]]
         return (min if self.scores.measures[name].lower_is_better else max)(means, default=math.nan)
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         yield self.table(how)
         if how.medium != "html":  # there it is the caption
             yield self.how()

@@ -156,7 +156,7 @@ class Verdict:
         return dict(plain(answer))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Gate(Answer):
     """What `gate` returns: a verdict a measure, what became of the documents, and what to say about it.
 
@@ -233,7 +233,7 @@ class Gate(Answer):
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
         return Table(COLUMNS, rows, title=title, tail=True)
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         if how.medium == "text":
             yield f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
         yield self.table(how)

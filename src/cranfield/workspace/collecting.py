@@ -60,9 +60,9 @@ def collection_stats(collection: str, progress: Callable[[int, int | None], None
 
 def draw_stats(stats: CollectionStats, path: str) -> bool:
     """Draw a collection's distributions if the file's ending is that of a chart, and say whether it was."""
-    from cranfield.report.collection_charts import collection_chart
+    from cranfield.report.figures import chart
 
-    return draw_chart(lambda: collection_chart(stats), path)
+    return draw_chart(lambda: chart(stats), path)
 
 
 def collection_diff(a: str, b: str, progress: Callable[[int, int | None], None] | None = None) -> CollectionDiff:

@@ -196,35 +196,35 @@ def report_(
     **options: Any,
 ) -> Report:
     """Compare run files and put beside it what a report shows; `options` are those of `compare_`."""
-    from cranfield.report.making import made
+    from cranfield.report.report import report_of
 
     more = [options.get(name) for name in ("topics", "preferences", "groups", "aspect", "costs")]
     if "-" in [qrels, *runs, table, *more]:
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     found = compare_(qrels, runs, measures, table, **options)
     topics = None if options.get("topics") is None else read_topics(options["topics"])
-    return made(found, options, topics, more, title=title, command=command, digits=digits)
+    return report_of(found, options, topics, more, title=title, command=command, digits=digits)
 
 
 def draw_ranks(board: Leaderboard, path: str) -> bool:
     """Write a chart of the rank intervals if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.studies import rank_chart
+    from cranfield.report.figures import chart
 
-    return draw_chart(lambda: rank_chart(board), path)
+    return draw_chart(lambda: chart(board), path)
 
 
 def draw_stability(found: Stability, path: str) -> bool:
     """Write a chart of one part if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.studies import stability_chart
+    from cranfield.report.figures import chart
 
-    return draw_chart(lambda: stability_chart(found), path)
+    return draw_chart(lambda: chart(found), path)
 
 
 def draw_power(plans: Plans, path: str) -> bool:
     """Write a chart of the power curves if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.studies import power_chart
+    from cranfield.report.figures import chart
 
-    return draw_chart(lambda: power_chart(plans), path)
+    return draw_chart(lambda: chart(plans), path)
 
 
 def gate_(

@@ -122,7 +122,7 @@ def curve_(
 
 def draw(curves: Curves, path: str) -> bool:
     """Write a chart if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.charts import chart
+    from cranfield.report.figures import chart
 
     return draw_chart(lambda: chart(curves), path)
 

@@ -31,7 +31,7 @@ DRAWN_ON_A_PAGE = 2  # pairs
 ALOUD = {"+": "better", "-": "worse", "?": "no p-value", "": "not settled"}
 
 
-def parts(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
     """All of it; a page and a wiki get less beside the table and the sentences."""
     pairs = shown_pairs(evidence, how.every)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
