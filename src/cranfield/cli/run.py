@@ -7,19 +7,21 @@ from typing import Any
 import click
 
 from cranfield.answer import as_json
+from cranfield.cli.options import Late
 from cranfield.cli.output import note, put
 
 PARTIAL = 1
 
 
+def _specs() -> str:
+    from cranfield.systems import specs
+
+    return f"{', '.join(specs())}; options behind a colon: bm25s:k1=0.9,stem=no."
+
+
 @click.command("run")
 @click.argument("collection", required=False)
-@click.option(
-    "--system",
-    metavar="SPEC",
-    help="bm25s, tantivy, sqlite, dense (options behind a colon: bm25s:k1=0.9,stem=no), module:function, command:CMD, "
-    "elasticsearch:URL, opensearch:URL, solr:URL, vespa:URL, typesense:URL, meilisearch:URL, http:FILE.toml.",
-)
+@click.option("--system", cls=Late, metavar="SPEC", help=_specs)
 @click.option("-o", "--output", metavar="RUN", help="The run to write; RUN.stats.json beside it says what it cost.")
 @click.option("-k", type=int, default=1000, show_default=True, metavar="K", help="How many documents for each topic.")
 @click.option("--fields", default="title", show_default=True, metavar="F,F", help="The topic's fields to search for.")
@@ -69,7 +71,8 @@ def command(
     from cranfield.workspace import list_systems, run_
 
     if listing:
-        put(_listed(list_systems(), shape))
+        listed = list_systems()
+        put(listed.to_json() if shape == "json" else listed.to_text())
         return
     for value, what in ((collection, "a COLLECTION"), (system, "--system SPEC"), (output, "-o RUN")):
         if not value:
@@ -125,14 +128,3 @@ def _loop(queries: dict[str, Any]) -> str:
 
 def _bytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
-
-
-def _listed(found: list[dict[str, Any]], shape: str) -> str:
-    if shape == "json":
-        return as_json(found)
-    wide = max(len(row["system"]) for row in found)
-    lines = []
-    for row in found:
-        lines.append(f"{row['system']:{wide}}  {row['about']}")
-        lines += [f"{'':{wide}}    {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items()]
-    return "\n".join(lines)

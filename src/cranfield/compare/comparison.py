@@ -14,10 +14,10 @@ import numpy as np
 from cranfield.answer import Answer, Layout, plain
 from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions
+from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.differences import all_differences
 from cranfield.compare.evidence import Evidence
 from cranfield.compare.pair import Pair
-from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.scored import Scored, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings
 from cranfield.compare.systems import Systems, grouped

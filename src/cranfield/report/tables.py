@@ -14,8 +14,8 @@ from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY
 
 if TYPE_CHECKING:
-    from cranfield.compare.pair import Pair
     from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.pair import Pair
     from cranfield.report.report import Report
 
 

@@ -9,22 +9,24 @@ from cranfield.errors import ConventionError, DataError, MeasureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cranfield.fuse import Fusions
     from cranfield.measures import Measure
     from cranfield.stats.method import Method
+    from cranfield.systems import Systems
 
 
-def list_systems() -> list[dict[str, Any]]:
+def list_systems() -> Systems:
     """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems.catalogue import catalogue
+    from cranfield.systems import Systems
 
-    return catalogue()
+    return Systems()
 
 
-def list_fusions() -> dict[str, list[dict[str, str]]]:
+def list_fusions() -> Fusions:
     """Every fusion method and normalisation: how it is typed, and what it does."""
-    from cranfield.fuse.method import catalogue
+    from cranfield.fuse import Fusions
 
-    return catalogue()
+    return Fusions()
 
 
 def list_formats() -> list[dict[str, Any]]:
@@ -133,19 +135,17 @@ def _docstring(cls: type[Measure]) -> tuple[list[str], str]:
 
 def list_strategies() -> list[dict[str, Any]]:
     """What is said about each pooling strategy."""
-    import inspect
+    from cranfield.pool.strategy import STRATEGIES
+    from cranfield.registry import about
 
-    from cranfield.pool.strategy import STRATEGIES, load_all
-
-    load_all()
     return [
         {
             "name": name,
-            "about": (inspect.getdoc(each) or "").split("\n\n")[0].replace("\n", " "),
+            "about": about(each),
             "adaptive": each.adaptive,
             "reads": each.reads,
             "reference": each.reference,
-            "options": {key: (default, meaning) for key, (_, default, meaning) in each.options.items()},
+            "options": {key: (parameter.default, parameter.meaning) for key, parameter in each.parameters.items()},
         }
         for name, each in STRATEGIES.items()
     ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cranfield.pool.simulate import Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stopping
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
     from cranfield.pool.thin import Thin
 
 
@@ -63,7 +63,7 @@ def _texts(collection: str | None) -> Texts | None:
     if collection is None:
         return None
     from cranfield.formats.folder import read_collection
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
 
     return Texts.of(read_collection(collection))
 
