@@ -223,7 +223,7 @@ def test_the_display_in_a_notebook_holds_verdict_causes_and_topics():
     html = found._repr_html_()
     assert "<caption>Gate failed: " in html
     assert "quality: " in html
-    assert html.count('<th scope="row">') == 1 + len(found.verdicts[0].fallen) + bool(found.verdicts[0].more)
+    assert html.count('scope="row"') == 1 + len(found.verdicts[0].fallen) + bool(found.verdicts[0].more)
     assert found.verdicts[0].fallen[0].topic in html
 
 
