@@ -105,6 +105,10 @@ class Layout:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
 
+    def cell(self, value: float | None, signed: bool = False) -> Cell:
+        """A number as a cell."""
+        return Cell(self.number(value, signed), value)
+
 
 class Answer(ABC):
     """The base of all results. Say what there is in `content`, `plain` and, where a table is not it, `records`."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.compare.scored import comparable, upward_table
+from cranfield.compare.settings import refuse_below, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
@@ -188,7 +189,7 @@ def design(
     """
     from cranfield.stats.power import Design
 
-    names = tests.replace(",", " ").split() if isinstance(tests, str) else list(tests)
+    names = words(tests)
     _refuse(names, power, alpha, difference, n, systems, alternative, sd, scores)
     remarks: list[str] = []
     if sd is not None:
@@ -227,21 +228,15 @@ def _refuse(
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
-    for what, value in (("power", power), ("alpha", alpha)):
-        if not 0 < value < 1:
-            raise ConventionError(f"{what} must lie between 0 and 1, got {value:g}")
-    if difference is not None and not (difference > 0 and math.isfinite(difference)):
-        raise ConventionError(f"difference must be above 0, got {difference:g}")
-    if n is not None and n < 2:
-        raise ConventionError(f"the number of topics must be 2 or more, got {n}")
-    if systems is not None and systems < 2:
-        raise ConventionError(f"systems must be 2 or more, got {systems}")
+    refuse_shares(power=power, alpha=alpha)
+    refuse_below(2, **{"the number of topics": n, "systems": systems})
+    for what, value in (("difference", difference), ("sd", sd)):
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ConventionError(f"{what} must be above 0, got {value:g}")
     if alternative not in ("two-sided", "greater"):
         raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
     if (sd is None) == (scores is None):
         raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
-    if sd is not None and not (sd > 0 and math.isfinite(sd)):
-        raise ConventionError(f"sd must be above 0, got {sd:g}")
     if sd is not None and difference is None:
         raise ConventionError("with sd alone, say which difference should be found")
 
@@ -377,26 +372,14 @@ def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int
 
 def _by_anova(variance: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
     """The ANOVA of many systems, the best and the worst of which lie the difference apart."""
-    from cranfield.stats.power import anova_power, anova_sample_size
+    from cranfield.stats.power import anova_detectable, anova_power, anova_sample_size
 
     k, difference = variance.systems, variance.difference
     needed = anova_sample_size(k, difference, sd, wanted, alpha)
     curve = tuple(anova_power(size, k, difference, sd, alpha) for size in grid)
     now = math.nan if variance.n is None else anova_power(variance.n, k, difference, sd, alpha)
-    least = math.nan if variance.n is None else _anova_detectable(variance.n, k, sd, wanted, alpha)
+    least = math.nan if variance.n is None else anova_detectable(variance.n, k, sd, wanted, alpha)
     return ByTest(f"ANOVA of {k}", needed, now, least, curve)
-
-
-def _anova_detectable(n: int, k: int, sd: float, wanted: float, alpha: float) -> float:
-    from cranfield.stats.power import anova_power
-
-    low, high = 0.0, sd
-    while anova_power(n, k, high, sd, alpha) < wanted:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if anova_power(n, k, middle, sd, alpha) >= wanted else (middle, high)
-    return high
 
 
 def _of_topics(error: DataError) -> str:

@@ -19,8 +19,14 @@ from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.leaderboard import telling_test
 from cranfield.compare.scored import comparable, upward_table
+from cranfield.compare.settings import refuse_below, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
+from cranfield.stats.correlation import COEFFICIENTS, correlation, undefined
+from cranfield.stats.discrimination import discrimination, swap_rates
+from cranfield.stats.generalisability import blocks_needed, d_study, g_study
+from cranfield.stats.halves import split_half, split_sizes
+from cranfield.stats.overlap import rbo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,15 +35,10 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
     Progress = Callable[[int, int | None], None]
+    Means = dict[str, list[tuple[str, float, float]]]  # measure → run, under one, under the other
+    ByTopics = Callable[[str, Floats, Mapping[str, Any]], list[Any]]  # measure, topics × runs, settings → rows
 
 
-PARTS = {
-    "measures": "do the measures rank the runs alike?",
-    "qrels": "do two sets of judgments rank the runs alike, and find the same differences?",
-    "halves": "does one half of the topics rank the runs as the other does?",
-    "discrimination": "how many pairs of runs does a measure tell apart?",
-    "generalisability": "how much of the variance is the runs', and how many topics make a ranking reliable?",
-}
 DEFAULT_KINDS = ("tau", "tau-ap-b", "rbo")
 MOST_FLIPS = 5  # pairs of runs that are named for each measure
 
@@ -133,9 +134,7 @@ class Stability(Answer):
     discrimination: list[Discriminative] = field(default_factory=list)
     generalisability: list[Generalisable] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    means: dict[str, list[tuple[str, float, float]]] = field(
-        default_factory=dict
-    )  # measure → run, under one, under other
+    means: Means = field(default_factory=dict)
 
     def notes(self, shell: bool = False) -> list[str]:
         said = list(self.remarks)
@@ -151,9 +150,9 @@ class Stability(Answer):
 
     def content(self, how: Layout) -> Iterator[Part]:
         for part in self.parts:
-            table = _TABLES[part](self, how)
+            table = PARTS[part].table(getattr(self, part), self.settings, how)
             if table.rows:
-                yield replace(table, caption=f"{part}: {PARTS[part]}")
+                yield replace(table, caption=f"{part}: {PARTS[part].question}")
                 yield Lines(_flips_in_words(self.qrels) if part == "qrels" else [])
 
     def plain(self, how: Layout) -> dict[str, Any]:
@@ -164,7 +163,7 @@ class Stability(Answer):
         """The one part that was asked for; where it has curves, a row a point."""
         if len(self.parts) != 1:
             raise ConventionError(f"a table holds one part; choose one of {', '.join(self.parts)}")
-        return _CURVES[self.parts[0]](self)
+        return PARTS[self.parts[0]].records(getattr(self, self.parts[0]))
 
 
 def stability(
@@ -194,8 +193,12 @@ def stability(
     if not isinstance(scores, Scores) or not isinstance(others, (Scores, type(None))):
         raise DataError("expected Scores; evaluate the runs first")
     chosen = _wanted(parts, scores, others)
-    coefficients = kinds.replace(",", " ").split() if isinstance(kinds, str) else list(kinds)
-    _refuse(coefficients, {"alpha": alpha, "level": level, "target": target, "p": p}, trials, resamples)
+    coefficients, known = words(kinds), [*COEFFICIENTS, "rbo"]
+    if not coefficients or any(kind not in known for kind in coefficients):
+        raise ConventionError(f"kinds: expected some of {', '.join(known)}, found {' '.join(coefficients)!r}")
+    refuse_shares(alpha=alpha, level=level, target=target, p=p)
+    refuse_below(10, trials=trials)
+    refuse_below(100, resamples=resamples)
     if len(scores.runs) < 2:
         raise DataError(f"expected two runs or more, found {len(scores.runs)}")
     test = str(telling_test(test))
@@ -211,8 +214,10 @@ def stability(
         steps.tell(len(scores.measures))
     if "qrels" in chosen and others is not None:
         rows["qrels"], rows["means"] = _by_qrels(scores, others, names, settings, remarks, steps)
-    for part in [each for each in _BY_TOPICS if each in chosen]:
-        rows[part] = _by_topics(part, scores, settings, remarks, steps)
+    for part in chosen:
+        study = PARTS[part].by_topics
+        if study is not None:
+            rows[part] = _by_topics(part, study, scores, settings, remarks, steps)
     return Stability(chosen, settings, remarks=remarks, **rows)
 
 
@@ -230,7 +235,7 @@ def _wanted(parts: str | Iterable[str] | None, scores: Scores, others: Scores | 
     if parts is None:
         possible = {"measures": len(scores.measures) > 1, "qrels": others is not None}
         return [part for part in PARTS if possible.get(part, True)]
-    names = parts.replace(",", " ").split() if isinstance(parts, str) else list(parts)
+    names = words(parts)
     unknown = [part for part in names if part not in PARTS]
     if unknown or not names:
         raise ConventionError(f"parts: expected some of {', '.join(PARTS)}, found {' '.join(names)!r}")
@@ -239,21 +244,6 @@ def _wanted(parts: str | Iterable[str] | None, scores: Scores, others: Scores | 
     if "measures" in names and len(scores.measures) < 2:
         raise ConventionError("measures: expected two measures or more to compare, found one")
     return [part for part in PARTS if part in names]
-
-
-def _refuse(kinds: list[str], shares: dict[str, float], trials: int, resamples: int) -> None:
-    from cranfield.stats.correlation import COEFFICIENTS
-
-    known = [*COEFFICIENTS, "rbo"]
-    if not kinds or any(kind not in known for kind in kinds):
-        raise ConventionError(f"kinds: expected some of {', '.join(known)}, found {' '.join(kinds)!r}")
-    for what, value in shares.items():
-        if not 0 < value < 1:
-            raise ConventionError(f"{what} must lie between 0 and 1, got {value:g}")
-    if trials < 10:
-        raise ConventionError(f"trials must be 10 or more, got {trials}")
-    if resamples < 100:
-        raise ConventionError(f"resamples must be 100 or more, got {resamples}")
 
 
 # two rankings
@@ -297,9 +287,6 @@ def _agreement(
 
 def _alike(kind: str, runs: list[str], x: Floats, y: Floats, p: float) -> tuple[float, str]:
     """One coefficient of two rankings of the runs, and why it is undefined where it is."""
-    from cranfield.stats.correlation import correlation, undefined
-    from cranfield.stats.overlap import rbo
-
     if kind == "rbo":
         if len(runs) < 2:
             return math.nan, f"there is nothing to order: expected two runs or more, found {len(runs)}"
@@ -321,7 +308,7 @@ def _by_qrels(
     settings: Mapping[str, Any],
     remarks: list[str],
     steps: _Steps,
-) -> tuple[list[Agreement], dict[str, list[tuple[str, float, float]]]]:
+) -> tuple[list[Agreement], Means]:
     """The agreement of two sets of judgments by each measure, and the mean of each run under both."""
     both = [run for run in scores.runs if run in others.runs]
     alone = [run for run in [*scores.runs, *others.runs] if run not in both]
@@ -366,22 +353,20 @@ def _with_flips(
         elif any(apart):
             counts["one"] += 1
         if any(apart) and (order[0] != order[1] or not all(apart)):
-            flips.append((runs[i], runs[j], _flipped(apart, order, names, runs[i], runs[j])))
+            said = [
+                f"{runs[i if first else j]} is better by {name}" if tells else f"not told apart by {name}"
+                for tells, first, name in zip(apart, order, names, strict=True)
+            ]
+            flips.append((runs[i], runs[j], "; ".join(said)))
     return replace(row, **counts, pairs=len(pairs), flips=tuple(flips))  # type: ignore[arg-type]
-
-
-def _flipped(apart: list[bool], order: list[bool], names: tuple[str, str], one: str, other: str) -> str:
-    said = []
-    for tells, first, name in zip(apart, order, names, strict=True):
-        ahead = one if first else other
-        said.append(f"{ahead} is better by {name}" if tells else f"not told apart by {name}")
-    return "; ".join(said)
 
 
 # each measure by its topics
 
 
-def _by_topics(part: str, scores: Scores, settings: Mapping[str, Any], remarks: list[str], steps: _Steps) -> list[Any]:
+def _by_topics(
+    part: str, study: ByTopics, scores: Scores, settings: Mapping[str, Any], remarks: list[str], steps: _Steps
+) -> list[Any]:
     """The rows of a part that looks at one measure at a time, topic by topic."""
     rows = []
     for name, measure in scores.measures.items():
@@ -392,7 +377,7 @@ def _by_topics(part: str, scores: Scores, settings: Mapping[str, Any], remarks: 
         if len(table) < 4:
             remarks.append(f"{name}: {part} takes four topics or more; found {len(table)}")
             continue
-        rows += _BY_TOPICS[part](name, table, settings)
+        rows += study(name, table, settings)
         steps.tell(1)
     return rows
 
@@ -404,8 +389,6 @@ def _levels(table: Floats, settings: Mapping[str, Any]) -> tuple[Floats, str]:
 
 
 def _discriminative(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Discriminative]:
-    from cranfield.stats.discrimination import discrimination, swap_rates
-
     p, reason = _levels(table, settings)
     means = table.mean(axis=0)
     found = discrimination(p, means[:, None] - means, settings["alpha"])
@@ -420,8 +403,6 @@ def _discriminative(name: str, table: Floats, settings: Mapping[str, Any]) -> li
 
 
 def _halves(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Halves]:
-    from cranfield.stats.halves import split_half, split_sizes
-
     answer = []
     level, trials = settings["level"], settings["trials"]
     sizes = _sizes(len(table) // 2)
@@ -444,12 +425,10 @@ def _sizes(most: int, number: int = 8) -> list[int]:
 
 
 def _generalisable(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Generalisable]:
-    from cranfield.stats.generalisability import blocks_needed, d_study, g_study
-
     study = g_study(table)
     here = d_study(study, level=settings["level"])
-    words = {"groups": "runs", "blocks": "topics"}
-    shares = {words.get(part, part): share for part, share in study.shares.items()}
+    named = {"groups": "runs", "blocks": "topics"}
+    shares = {named.get(part, part): share for part, share in study.shares.items()}
     target = settings["target"]
     needed = float(blocks_needed(study, target, "e_rho2")), float(blocks_needed(study, target, "phi"))
     most = max(2 * len(table), *(min(number, 10 * len(table)) for number in needed if math.isfinite(number)), 10)
@@ -458,16 +437,9 @@ def _generalisable(name: str, table: Floats, settings: Mapping[str, Any]) -> lis
     for size in sorted({1, 2, 5, *_sizes(round(most), 12)}):
         there = d_study(study, size)
         curve.append((size, there.e_rho2, there.phi))
-    negative = tuple(words.get(part, part) for part in study.negative)
+    negative = tuple(named.get(part, part) for part in study.negative)
     topics, runs = table.shape
     return [Generalisable(name, topics, runs, shares, *coefficients, target, *needed, tuple(curve), negative)]
-
-
-_BY_TOPICS: dict[str, Callable[[str, Floats, Mapping[str, Any]], list[Any]]] = {
-    "halves": _halves,
-    "discrimination": _discriminative,
-    "generalisability": _generalisable,
-}
 
 
 # how it looks
@@ -483,20 +455,20 @@ def _span(how: Layout, low: float, high: float) -> str:
     return how.undefined if math.isnan(low) else f"{low:.3f}–{high:.3f}"
 
 
-def _measures_table(found: Stability, how: Layout) -> Table:
-    kinds = found.settings["kinds"]
+def _measures_table(agreements: list[Agreement], settings: Mapping[str, Any], how: Layout) -> Table:
+    kinds = settings["kinds"]
     rows = []
-    for each in found.measures:
+    for each in agreements:
         values = [_number(how, each.values[kind]) for kind in kinds]
         rows.append([each.first, each.second, *values, str(each.runs), str(each.changed), str(each.largest)])
     return Table(["first", "second", *kinds, "runs", "ranks changed", "largest"], rows, names=2)
 
 
-def _qrels_table(found: Stability, how: Layout) -> Table:
-    kinds = found.settings["kinds"]
+def _qrels_table(agreements: list[Agreement], settings: Mapping[str, Any], how: Layout) -> Table:
+    kinds = settings["kinds"]
     told = ["told apart by both", "by one alone", "in opposite order", "pairs"]
     rows = []
-    for each in found.qrels:
+    for each in agreements:
         values = [_number(how, each.values[kind]) for kind in kinds]
         counts = [str(each.both), str(each.one), str(each.opposite), str(each.pairs)] if each.pairs else ["-"] * 4
         rows.append([_measure_of(each), *values, f"{each.changed} of {each.runs}", each.moved, *counts])
@@ -517,43 +489,34 @@ def _flips_in_words(rows: list[Agreement]) -> list[str]:
     return lines
 
 
-def _halves_table(found: Stability, how: Layout) -> Table:
-    level = f"{100 * found.settings['level']:g} % of splits"
+def _halves_table(halves: list[Halves], settings: Mapping[str, Any], how: Layout) -> Table:
+    level = f"{100 * settings['level']:g} % of splits"
     rows = []
-    for each in found.halves:
+    for each in halves:
         numbers = _number(how, each.mean), _span(how, each.low, each.high), _number(how, each.stepped_up)
         rows.append([each.measure, each.kind, *numbers, str(each.topics)])
     return Table(["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics a half"], rows)
 
 
-def _discrimination_table(found: Stability, how: Layout) -> Table:
+def _discrimination_table(measures: list[Discriminative], settings: Mapping[str, Any], how: Layout) -> Table:
     rows = []
-    for each in sorted(found.discrimination, key=lambda each: -each.power):
+    for each in sorted(measures, key=lambda each: -each.power):
         told = f"{each.significant} of {each.pairs}"
         numbers = [_number(how, value) for value in (each.needed, each.swaps)]
         rows.append([each.measure, _number(how, each.power), told, *numbers])
     return Table(["measure", "discriminative power", "pairs told apart", "difference needed", "swap rate"], rows)
 
 
-def _generalisability_table(found: Stability, how: Layout) -> Table:
-    target = f"for {found.settings['target']:g}"
+def _generalisability_table(studies: list[Generalisable], settings: Mapping[str, Any], how: Layout) -> Table:
+    target = f"for {settings['target']:g}"
     rows = []
-    for each in found.generalisability:
+    for each in studies:
         shares = [f"{_number(how, 100 * each.shares[part], 1)} %" for part in ("runs", "topics", "residual")]
         span = _span(how, each.e_rho2_low, each.e_rho2_high)
         needed = [_number(how, number, 0) for number in (each.needed_e_rho2, each.needed_phi)]
         rows.append([each.measure, *shares, _number(how, each.e_rho2), span, _number(how, each.phi), *needed])
     head = ["measure", "runs", "topics", "residual", "Eρ²", "interval", "Φ", f"topics {target}: Eρ²", "Φ "]
     return Table(head, rows)
-
-
-_TABLES: dict[str, Callable[[Stability, Layout], Table]] = {
-    "measures": _measures_table,
-    "qrels": _qrels_table,
-    "halves": _halves_table,
-    "discrimination": _discrimination_table,
-    "generalisability": _generalisability_table,
-}
 
 
 def _agreement_rows(rows: list[Agreement]) -> Iterator[list[Any]]:
@@ -563,25 +526,46 @@ def _agreement_rows(rows: list[Agreement]) -> Iterator[list[Any]]:
         yield [each.first, each.second, *each.values.values(), *(getattr(each, key) for key in counts)]
 
 
-def _halves_rows(found: Stability) -> Iterator[list[Any]]:
+def _halves_rows(halves: list[Halves]) -> Iterator[list[Any]]:
     yield ["measure", "coefficient", "topics", "mean", "low", "high"]
-    yield from ([each.measure, each.kind, *point] for each in found.halves for point in each.curve)
+    yield from ([each.measure, each.kind, *point] for each in halves for point in each.curve)
 
 
-def _levels_rows(found: Stability) -> Iterator[list[Any]]:
+def _levels_rows(measures: list[Discriminative]) -> Iterator[list[Any]]:
     yield ["measure", "pair", "p"]
-    yield from ([each.measure, i, p] for each in found.discrimination for i, p in enumerate(each.levels, 1))
+    yield from ([each.measure, i, p] for each in measures for i, p in enumerate(each.levels, 1))
 
 
-def _d_study_rows(found: Stability) -> Iterator[list[Any]]:
+def _d_study_rows(studies: list[Generalisable]) -> Iterator[list[Any]]:
     yield ["measure", "topics", "e_rho2", "phi"]
-    yield from ([each.measure, *point] for each in found.generalisability for point in each.curve)
+    yield from ([each.measure, *point] for each in studies for point in each.curve)
 
 
-_CURVES: dict[str, Callable[[Stability], Iterator[list[Any]]]] = {
-    "measures": lambda found: _agreement_rows(found.measures),
-    "qrels": lambda found: _agreement_rows(found.qrels),
-    "halves": _halves_rows,
-    "discrimination": _levels_rows,
-    "generalisability": _d_study_rows,
+@dataclass(frozen=True)
+class Section:
+    """A part: its question, its table, its rows for spreadsheets, and what it makes of the topics of a measure, if it does."""
+
+    question: str
+    table: Callable[[list[Any], Mapping[str, Any], Layout], Table]
+    records: Callable[[list[Any]], Iterator[list[Any]]]
+    by_topics: ByTopics | None = None
+
+
+PARTS = {
+    "measures": Section("do the measures rank the runs alike?", _measures_table, _agreement_rows),
+    "qrels": Section(
+        "do two sets of judgments rank the runs alike, and find the same differences?", _qrels_table, _agreement_rows
+    ),
+    "halves": Section(
+        "does one half of the topics rank the runs as the other does?", _halves_table, _halves_rows, _halves
+    ),
+    "discrimination": Section(
+        "how many pairs of runs does a measure tell apart?", _discrimination_table, _levels_rows, _discriminative
+    ),
+    "generalisability": Section(
+        "how much of the variance is the runs', and how many topics make a ranking reliable?",
+        _generalisability_table,
+        _d_study_rows,
+        _generalisable,
+    ),
 }

@@ -16,6 +16,7 @@ from cranfield.compare.pair import amount, bare_p, p_value
 from cranfield.compare.settings import round_up
 from cranfield.compare.systems import SEEDS
 from cranfield.stats.correction import CORRECTIONS
+from cranfield.stats.paired import t_without_each
 from cranfield.stats.power import Design, detectable_difference
 from cranfield.stats.replicates import crossed_difference
 from cranfield.stats.testing import TESTS, Test, any_test
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from cranfield.compare.evidence import Evidence
     from cranfield.compare.pair import Pair
-    from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
     Rule = Callable[[Evidence], Iterator["Caution"]]
@@ -203,7 +203,7 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
         if pair.n < 3 or pair.p != pair.p or pair.better == "neither":
             continue
         topics, d = evidence.differences(pair)
-        mean, t_p = _without_each(d)
+        mean, t_p = t_without_each(d)
         turned = np.flatnonzero(np.sign(mean) * np.sign(pair.difference) < 0)
         if len(turned):
             t = int(turned[np.argmax(np.abs(mean[turned]))])
@@ -225,19 +225,6 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
 
 def _without(pair: Pair, topic: str, then: str) -> str:
     return f"without topic {topic!r} the difference of {pair.other} and {pair.one} by {pair.measure} {then}"
-
-
-def _without_each(d: Floats) -> tuple[Floats, Floats]:
-    """The mean of the others and the p-value of their t-test, without each value in turn."""
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
-
-    n = len(d)
-    mean = (d.sum() - d) / (n - 1)
-    square = np.maximum((np.square(d).sum() - np.square(d)) - (n - 1) * np.square(mean), 0.0) / (n - 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = mean / np.sqrt(square / (n - 1))
-    p: Floats = np.where(np.isnan(t), 1.0, 2 * stdtr(n - 2, -np.abs(t)))
-    return mean, p
 
 
 def _at_the_floor(pair: Pair) -> bool:

@@ -5,7 +5,7 @@ Everything is computed from the scores and the settings first; then the comparis
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,8 +15,7 @@ from cranfield.answer import Answer, Layout, plain
 from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions
 from cranfield.compare.content import content, pair_table, shown_pairs
-from cranfield.compare.differences import all_differences
-from cranfield.compare.evidence import Evidence
+from cranfield.compare.evidence import Evidence, compared
 from cranfield.compare.pair import Pair
 from cranfield.compare.scored import Scored, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cranfield.answer import Part, Table
-    from cranfield.compare.differences import Names
     from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.evidence import Names
+    from cranfield.compare.scored import Shares
 
 
 DEFAULT_MEASURES = "nDCG@10 AP RR@10"
@@ -55,8 +55,7 @@ class Comparison(Evidence, Answer):
     ends_with_notes: ClassVar[bool] = True
 
     cautions: list[Caution]
-    remarks: list[str]  # what was left out
-    micro: dict[str, dict[str, float]]  # a ratio → run → the ratio of the topics' sums
+    micro: Shares  # a ratio → run → the ratio of the topics' sums
     inputs: dict[str, Any] = field(default_factory=dict)  # the names of files, where files were read
     efficiency: Efficiency | None = None  # what the runs cost, where that was measured
 
@@ -74,31 +73,17 @@ class Comparison(Evidence, Answer):
         return self.to_text(bars=False)
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        digits = how.digits
+        settings = ("test", "tests", "correction", "family", "alpha", "level", "interval", "alternative", "resamples")
         answer: dict[str, Any] = {
-            "test": self.test,
-            "tests": self.tests,
-            "correction": self.correction,
-            "family": self.family,
-            "alpha": self.alpha,
-            "level": self.level,
-            "interval": self.interval,
-            "alternative": self.alternative,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "rope": self.rope,
-            "margin": self.margin,
+            **{name: getattr(self, name) for name in (*settings, "seed", "rope", "margin")},
             "runs": self.scores.runs,
             "baselines": self.baselines,
             "groups": {group.name: list(group.runs) for group in self.groups},
             "measures": list(self.scores.measures),
             "topics": len(self.scores.topics),
             "pairs": [self._plain_pair(pair, how) for pair in self.pairs],
-            "spread": plain(self._spread(), digits),
-            "many": plain(self.many, digits),
-            "judged": plain(self.judged, digits),
-            "micro": plain(self.micro, digits),
-            "cautions": [plain(asdict(caution), digits) for caution in self.cautions],
+            "spread": plain(self._spread(), how.digits),
+            **{name: plain(getattr(self, name), how.digits) for name in ("many", "judged", "micro", "cautions")},
             "remarks": self.remarks,
             "efficiency": None if self.efficiency is None else self.efficiency.plain(how),
             "inputs": self.inputs,
@@ -207,26 +192,13 @@ randomisation p = 0.12
         raise DataError(f"expected two systems or more to compare, found {len(names)}: {listed(names)}")
     chosen = _baselines(baselines, systems)
     wanted = _wanted(names, chosen)
-    settings = read_settings(
-        tests,
-        correction,
-        resamples,
-        systems=len(names),
-        p_values=len(wanted) * len(scored.scores.measures),
-        alpha=alpha,
-        level=level,
-        interval=interval,
-        seed=seed,
-        alternative=alternative,
-        rope=rope,
-        margin=margin,
-    )
+    numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
+    numbers |= {"alternative": alternative, "rope": rope, "margin": margin}
+    p_values = len(wanted) * len(scored.scores.measures)
+    settings = read_settings(tests, correction, resamples, systems=len(names), p_values=p_values, **numbers)
     _refuse_strangers(systems, wanted)
-    found = all_differences(systems, settings, wanted)
-    results: dict[str, Any] = {"pairs": found.pairs, "family": found.family, "many": found.many}
-    evidence = Evidence(**vars(systems), **vars(settings), **results, baselines=chosen, judged=scored.judged)
-    cautions = all_cautions(evidence)
-    return Comparison(**vars(evidence), cautions=cautions, remarks=found.remarks, micro=scored.micro)
+    evidence = compared(systems, settings, wanted, chosen, scored.judged)
+    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
 
 
 def _scored(scores: Any, runs: Any, measures: Any, conventions: dict[str, Any]) -> Scored:

@@ -77,9 +77,9 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
     rows = []
     for pair in pairs:
         cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
-        cells += [Cell(how.number(mean), mean) for mean in (pair.mean_one, pair.mean_other)]
-        cells += [Cell(how.number(each, signed=True), each) for each in (pair.difference, pair.low, pair.high)]
-        cells.append(Cell(replace(how, digits=2).number(pair.effect, signed=True), pair.effect))
+        cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
+        cells += [how.cell(each, signed=True) for each in (pair.difference, pair.low, pair.high)]
+        cells.append(replace(how, digits=2).cell(pair.effect, signed=True))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
         cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)

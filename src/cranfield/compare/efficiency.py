@@ -114,7 +114,7 @@ class Efficiency(Answer):
             cells = row.cells()
             measured = [Cell("") if (value := cells[name]) is None else Cell(shown(value), value) for name in names]
             front = Cell("*" if row.on_front else "", float(row.on_front))
-            rows.append([Cell(row.run), Cell(how.number(row.score), row.score), *measured, front])
+            rows.append([Cell(row.run), how.cell(row.score), *measured, front])
         return Table(["run", self.measure, *names, "front"], rows)
 
     def content(self, how: Layout) -> Iterator[Part]:

@@ -18,6 +18,7 @@ from cranfield.answer import Answer, Cell, Layout, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.comparison import compare
 from cranfield.compare.scored import Scored, comparable, evaluated, upward_table
+from cranfield.compare.settings import refuse_below, refuse_shares
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
@@ -117,18 +118,12 @@ class Leaderboard(Answer):
         rows = []
         for i, row in enumerate(self.rows):
             span = how.undefined if row.low is None else f"{row.low}–{row.high}"
-            cells = [
-                Cell(row.run),
-                Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)),
-                Cell(span, row.low),
-            ]
-            cells += [
-                Cell(replace(how, digits=2).number(row.first), row.first),
-                Cell(_short(row.tier) or how.undefined),
-            ]
+            rank = f"{row.rank}{'=' if row.shared else ''}"
+            cells = [Cell(row.run), Cell(rank, float(row.rank)), Cell(span, row.low)]
+            cells += [replace(how, digits=2).cell(row.first), Cell(_short(row.tier) or how.undefined)]
             for name, mean in row.means.items():
                 cells.append(Cell(how.number(mean), mean, best=len(self.rows) > 1 and mean == best[name]))
-            rows.append([*cells, *(Cell(how.number(column[i]), column[i]) for column in beside.values())])
+            rows.append([*cells, *(how.cell(column[i]) for column in beside.values())])
         head = ["run", "rank", "ranks", "P(first)", "tier", *self.measures, *beside]
         return Table(head, rows, title=f"Runs {self.how()}")
 
@@ -152,14 +147,9 @@ class Leaderboard(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         return {
-            "measures": self.measures,
-            "sort": self.sort,
-            "test": self.test,
+            **{name: getattr(self, name) for name in ("measures", "sort", "test")},
             "correction": self.correction or None,
-            "alpha": self.alpha,
-            "level": self.level,
-            "resamples": self.resamples,
-            "seed": self.seed,
+            **{name: getattr(self, name) for name in ("alpha", "level", "resamples", "seed")},
             "judged_at": self.k,
             "rows": plain(self.rows, how.digits),
             "mean_and_gmean_differ": {name: list(pair) for name, pair in self.scores.turned().items()},
@@ -198,7 +188,9 @@ def leaderboard(
     name (randomisation, t …), whose p-values `correction` corrects over all pairs, as `compare` does, or one of all runs
     at once: randomised-tukey, tukey. `resamples` are for ranks and for randomised-tukey; `compare` knows how many it needs.
     """
-    _refuse(alpha, level, k, resamples)
+    refuse_shares(alpha=alpha, level=level)
+    refuse_below(1, **{"judged@k: k": k})
+    refuse_below(100, resamples=resamples)
     chosen = telling_test(test)
     scored = _scored(scores, runs, measures, k, options, progress)
     name = list(scored.scores.measures)[scored.scores._measure(sort) if sort is not None else 0]
@@ -220,16 +212,6 @@ def leaderboard(
     corrected = "" if isinstance(chosen, TestOfMany) else correction
     settings = str(chosen), corrected, alpha, level, resamples, seed
     return Leaderboard(rows, list(ordered.measures), name, k, *settings, ordered, remarks)
-
-
-def _refuse(alpha: float, level: float, k: int, resamples: int) -> None:
-    for name, value in (("alpha", alpha), ("level", level)):
-        if not 0 < value < 1:
-            raise ConventionError(f"{name} must lie between 0 and 1, got {value:g}")
-    if k < 1:
-        raise ConventionError(f"judged@k: k must be 1 or more, got {k}")
-    if resamples < 100:
-        raise ConventionError(f"resamples must be 100 or more, got {resamples}")
 
 
 def _scored(given: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None) -> Scored:

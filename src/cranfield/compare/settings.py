@@ -23,6 +23,29 @@ DEFAULT_TEST = "randomisation"
 DEFAULT_RESAMPLES, MOST_RESAMPLES = 100_000, 1_000_000
 
 
+def words(typed: str | Iterable[str]) -> list[str]:
+    """Names one by one, or in one text with blanks or commas between.
+
+    >>> words("t, sign"), words(["t"])
+    (['t', 'sign'], ['t'])
+    """
+    return typed.replace(",", " ").split() if isinstance(typed, str) else list(typed)
+
+
+def refuse_shares(**shares: float) -> None:
+    """Stop at a number that does not lie between 0 and 1."""
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise ConventionError(f"{name} must lie between 0 and 1, got {share:g}")
+
+
+def refuse_below(least: int, **numbers: int | None) -> None:
+    """Stop at a number that is given and too small; the names may say more than `k`."""
+    for name, number in numbers.items():
+        if number is not None and number < least:
+            raise ConventionError(f"{name} must be {least} or more, got {number}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What was asked for, checked."""
@@ -85,7 +108,7 @@ def read_settings(
 
     Where no number of resamples is given, there are as many as so many p-values need to be significant after correction.
     """
-    names = tests.replace(",", " ").split() if isinstance(tests, str) else [*tests]
+    names = words(tests)
     if not names:
         raise ConventionError("no test given; try randomisation, or all")
     pairwise: list[str] = []
@@ -163,9 +186,8 @@ def _refuse(settings: Settings) -> None:
     ):
         if value not in known:
             raise ConventionError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-    for name, number, least in (("resamples", settings.resamples, 1), ("seed", settings.seed, 0)):
-        if number < least:
-            raise ConventionError(f"{name} must be {least} or more, got {number}")
+    refuse_below(1, resamples=settings.resamples)
+    refuse_below(0, seed=settings.seed)
     for name, size in (("rope", settings.rope), ("margin", settings.margin)):
         if size is not None and not 0 < size < np.inf:
             raise ConventionError(f"{name} must be above 0, got {size}")

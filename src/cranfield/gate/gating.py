@@ -16,9 +16,8 @@ from cranfield.columns import listed
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
 from cranfield.formats import as_runs
-from cranfield.gate.causes import Suspects, forgiven
+from cranfield.gate.causes import Suspects, forgiven, turnover
 from cranfield.gate.decision import Settings, decided
-from cranfield.gate.turnover import turnover
 from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
 from cranfield.measures import measure as _measure
@@ -247,7 +246,7 @@ def _fallen(scores: Scores, m: int, t: int, hits: tuple[Hits, Hits], rel: float,
             lost.append(Lost(document, grade, rank, now, document in gone))
     lost.sort(key=lambda each: each.before)
     missing = not int(hits[1].retrieved[place])
-    return Fallen(topic, before, after, after - before, tuple(lost[:3]), missing)
+    return Fallen(topic, before, after, after - before, missing, tuple(lost[:3]))
 
 
 def _ranks(hits: Hits, place: int, rel: float) -> dict[int, tuple[int, float]]:

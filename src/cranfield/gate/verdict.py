@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree as Tree
 
-from cranfield.answer import Answer, Layout, Lines, Table, markdown_table, markdown_text, plain
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, markdown_table, markdown_text, plain
 from cranfield.gate.decision import shown_p
 from cranfield.stats.testing import test
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.answer import Part
+    from cranfield.gate.causes import Cause, Turnover
     from cranfield.gate.decision import State
-    from cranfield.gate.turnover import Turnover
     from cranfield.scores import Scores
 
 
@@ -50,8 +50,8 @@ class Fallen:
     before: float
     after: float
     difference: float  # after − before
-    lost: tuple[Lost, ...] = ()
     missing: bool = False  # the candidate does not answer the topic
+    lost: tuple[Lost, ...] = ()
 
     @property
     def why(self) -> str:
@@ -60,20 +60,6 @@ class Fallen:
 
     def __str__(self) -> str:
         return f"{self.topic}: {self.before:.4f} → {self.after:.4f}" + (f" ({self.why})" if self.why else "")
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Something that explains a drop: what is left of the difference without it, and whether the gate would pass then."""
-
-    code: Literal["turnover", "unjudged", "missing", "quality"]
-    text: str
-    difference: float = math.nan
-    passes: bool = False
-    certain: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -105,9 +91,9 @@ class Verdict:
         """The topics that fell most, a row a topic; no table where the measure passed."""
         if self.state == "passed" or not self.fallen:
             return []
-        rows = []
+        rows: list[list[Cell | str]] = []
         for each in self.fallen:
-            numbers = how.number(each.before), how.number(each.after), how.number(each.difference, signed=True)
+            numbers = how.cell(each.before), how.cell(each.after), how.cell(each.difference, signed=True)
             rows.append([each.topic, *numbers, f"({each.why})" if each.missing else each.why])
         if self.more:
             rows.append([f"and {self.more} more", "", "", "", ""])
@@ -116,44 +102,19 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an undefined one is None."""
-        answer = {
+        numbers = ("before", "after", "difference", "at_best", "drop", "max_drop", "p")
+        return {
             "measure": self.measure,
             "state": self.state,
             "reason": self.reason,
             "topics": self.n,
-            "before": self.before,
-            "after": self.after,
-            "difference": self.difference,
-            "at_best": self.at_best,
-            "drop": self.drop,
-            "max_drop": self.max_drop,
-            "p": self.p,
-            "smallest_visible_drop": self.visible,
+            **{name: plain(getattr(self, name)) for name in numbers},
+            "smallest_visible_drop": plain(self.visible),
             "topics_fallen": len(self.fallen) + self.more,
             "topics_risen": self.risen,
-            "causes": [
-                {
-                    "cause": cause.code,
-                    "text": cause.text,
-                    "difference_left": cause.difference,
-                    "passes_without": cause.passes,
-                    "certain": cause.certain,
-                }
-                for cause in self.causes
-            ],
-            "worst_topics": [
-                {
-                    "topic": each.topic,
-                    "before": each.before,
-                    "after": each.after,
-                    "difference": each.difference,
-                    "missing": each.missing,
-                    "lost": each.lost,
-                }
-                for each in self.fallen
-            ],
+            "causes": [cause.to_dict() for cause in self.causes],
+            "worst_topics": plain(self.fallen),
         }
-        return dict(plain(answer))
 
 
 @dataclass(frozen=True)
@@ -225,11 +186,17 @@ class Gate(Answer):
 
     def table(self, how: Layout) -> Table:
         """A row a measure."""
-        rows = []
+        rows: list[list[Cell | str]] = []
         for each in self.verdicts:
-            numbers = [how.number(each.before), how.number(each.after), how.number(each.difference, signed=True)]
-            numbers += [how.number(each.at_best if math.isfinite(each.at_best) else None, signed=True)]
-            rows.append([each.measure, *numbers, f"{each.max_drop:g}", shown_p(each.p), str(each.n), each.state])
+            at_best = each.at_best if math.isfinite(each.at_best) else None
+            numbers = [how.cell(each.before), how.cell(each.after)]
+            numbers += [how.cell(difference, signed=True) for difference in (each.difference, at_best)]
+            numbers += [
+                Cell(f"{each.max_drop:g}", each.max_drop),
+                Cell(shown_p(each.p), each.p),
+                Cell(str(each.n), each.n),
+            ]
+            rows.append([each.measure, *numbers, each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
         return Table(COLUMNS, rows, title=title, tail=True)
 
@@ -243,16 +210,9 @@ class Gate(Answer):
         yield self.how()
 
     def plain(self, how: Layout) -> dict[str, Any]:
+        facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")
         return {
-            "state": self.state,
-            "passed": self.passed,
-            "exit_code": self.exit_code,
-            "baseline": self.baseline,
-            "candidate": self.candidate,
-            "alpha": self.alpha,
-            "test": self.test,
-            "resamples": self.resamples,
-            "seed": self.seed,
+            **{name: getattr(self, name) for name in facts},
             "turnover_forgiven": self.forgiven,
             "measures": plain([each.to_dict() for each in self.verdicts], how.digits),
             "turnover": self.turnover.to_dict(),
