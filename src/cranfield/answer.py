@@ -46,6 +46,7 @@ class Table:
     title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+    tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
@@ -105,6 +106,10 @@ class Layout:
         if value is None or value != value:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
+
+    def cell(self, value: float | None, signed: bool = False) -> Cell:
+        """A number as a cell."""
+        return Cell(self.number(value, signed), value)
 
 
 class Answer(ABC):
@@ -250,7 +255,7 @@ def table_lines(table: Table, limit: int | None = None, style: Style | None = No
         of = table.rows[row - 1][column]
         return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None)
+    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
 
 
