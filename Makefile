@@ -122,8 +122,8 @@ docs: $(VENV)/.testable
 golden: $(VENV)/.testable
 	$(BIN)/python -m tests.golden $(SINCE)
 
-lines: | $(BIN)/python
-	@$(BIN)/python tests/lines.py src
+lines:
+	@$(PYTHON) tests/lines.py src
 
 clean:
 	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

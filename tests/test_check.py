@@ -19,9 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.check import CODES, Finding, check, render, to_dict
-from cranfield.check.file import byte_counts
+from cranfield.check.file import byte_counts, keys
 from cranfield.check.judged import tied
-from cranfield.check.keys import keys
 from cranfield.errors import DataError
 from cranfield.evaluate import Evaluator
 from cranfield.kernels import Strings

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import DataError
-from cranfield.formats.trec import QRELS, RUN
+from cranfield.formats.known.trec import QRELS, RUN
 from cranfield.kernels import Layout, Order, Strings, decode, encode, twin
 from cranfield.kernels.table import Fault, Table
 from hypotheses import examples

@@ -11,15 +11,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Table:
     title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+    tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
@@ -104,6 +107,10 @@ class Layout:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
 
+    def cell(self, value: float | None, signed: bool = False) -> Cell:
+        """A number as a cell."""
+        return Cell(self.number(value, signed), value)
+
 
 class Answer(ABC):
     """The base of all results. Say what there is in `content`, `plain` and, where a table is not it, `records`."""
@@ -113,6 +120,7 @@ class Answer(ABC):
     ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
 
     @abstractmethod
@@ -205,6 +213,18 @@ class Answer(ABC):
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
 
 
+class Rows(Answer, Generic[Row]):
+    """An answer that holds a row for each of several things, and can be gone through like a list of them."""
+
+    rows: Sequence[Row]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 # text
 
 
@@ -235,7 +255,7 @@ def table_lines(table: Table, limit: int | None = None, style: Style | None = No
         of = table.rows[row - 1][column]
         return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None)
+    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
 
 

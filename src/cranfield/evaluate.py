@@ -176,7 +176,7 @@ class Evaluator:
         if isinstance(runs, Mapping) and all(isinstance(run, (str, os.PathLike)) for run in runs.values()):
             return [{name: run} for name, run in runs.items()]
         if isinstance(runs, Iterator) and not is_source(runs) and not hasattr(runs, "__arrow_c_stream__"):
-            from cranfield.formats.rows import is_row
+            from cranfield.formats.named import is_row
 
             first = list(islice(runs, 1))
             rest = chain(first, runs)

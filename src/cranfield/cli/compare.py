@@ -160,7 +160,7 @@ def command(
             output,
         )
     elif shape == "markdown":
-        put(found.to_markdown(places, every), output)
+        put(found.to_markdown(digits=places, every=every), output)
     else:
         put({"json": found.to_json, "csv": found.to_csv, "tsv": found.to_tsv}[shape](per_topic, digits), output)
     if shape in ("csv", "tsv"):

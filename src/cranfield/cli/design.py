@@ -88,7 +88,7 @@ def command(
     if output is not None and draw_power(plans, output):
         pass
     elif shape == "text":
-        put(plans.to_text(screen_width(output)), output)
+        put(plans.to_text(limit=screen_width(output)), output)
     else:
         put({"json": plans.to_json, "csv": plans.to_csv, "tsv": plans.to_tsv}[shape](), output)
     for sentence in plans.notes():

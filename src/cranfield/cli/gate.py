@@ -109,10 +109,10 @@ def command(
     with progress("steps") as tell:
         found = gate_(qrels, baseline, candidate, measures, changes=changes, progress=tell, **given)
     write = {
-        "text": lambda: f"{found.to_text(screen_width(output))}\n\n{found.how()}",
+        "text": lambda: found.to_text(limit=screen_width(output)),
         "json": found.to_json,
         "csv": found.to_csv,
-        "tsv": lambda: found.to_csv("\t"),
+        "tsv": found.to_tsv,
         "markdown": found.to_markdown,
         "junit": found.to_junit,
     }

@@ -78,10 +78,9 @@ def command(
     if output is not None and draw_ranks(board, output):
         pass
     elif shape == "text":
-        put(f"{board.to_text(digits, screen_width(output))}\n\n{board.how()}", output)
+        put(board.to_text(digits=digits, limit=screen_width(output)), output)
     else:
-        write = {"json": board.to_json, "csv": board.to_csv, "tsv": board.to_tsv, "markdown": board.to_markdown}
-        put(write[shape](), output)
+        put(getattr(board, f"to_{shape}")(), output)
     if shape != "markdown":
         for sentence in board.notes(shell=True):
             note(f"note: {sentence}")

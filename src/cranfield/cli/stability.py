@@ -88,7 +88,7 @@ def command(
     if output is not None and found is not None and draw_stability(found, output):
         pass
     elif shape == "text":
-        texts = [found.to_text(screen_width(output))] if found is not None else []
+        texts = [found.to_text(limit=screen_width(output))] if found is not None else []
         texts += [f"lists: do the runs return the same documents?\n{lists.to_text()}"] if lists is not None else []
         put("\n\n".join(texts), output)
     elif shape == "json":
