@@ -31,7 +31,7 @@ T = TypeVar("T")
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike, otherwise: float = 0.0) -> Floats:
     """Part / whole, and 0 (or `otherwise`) where the whole is 0."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    answer: Floats = np.divide(part, whole, out=np.full(part.shape, otherwise), where=whole != 0)
+    answer: Floats = np.divide(part, whole, out=np.full(part.shape, otherwise, np.float64), where=whole != 0)
     return answer
 
 
