@@ -20,13 +20,24 @@ from cranfield.check.findings import Finding, Findings, by_severity
 from cranfield.collection import Collection, Qrels
 from cranfield.columns import counted
 from cranfield.errors import DataError
-from cranfield.formats.folder import BUNDLED, DOCUMENTS, META, QRELS, TOPICS, file_in, hash_of, read_collection
+from cranfield.formats.folder import (
+    BUNDLED,
+    DOCUMENTS,
+    META,
+    QRELS,
+    TOPICS,
+    file_in,
+    hash_of,
+    read_collection,
+    read_documents,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cranfield.catalogue import Entry
     from cranfield.collection import Document
+    from cranfield.formats.folder import Progress
 
 
 FEW, BETTER = 50, 200  # topics, as the lectures have it
@@ -39,9 +50,7 @@ OUTLYING = 3.5  # robust standard deviations: Iglewicz & Hoaglin (1993)
 ENOUGH = 100  # documents, to say of a word that none has it
 
 
-def check_collection(
-    collection: Collection | str, progress: Callable[[int, int | None], None] | None = None
-) -> Findings:
+def check_collection(collection: Collection | str, progress: Progress = None) -> Findings:
     """Look for whatever would ruin experiments with a collection, gravest first."""
     opened = read_collection(collection) if isinstance(collection, str) else collection
     return Findings(by_severity(_Examined(_readable(opened)).findings(progress)))
@@ -77,7 +86,7 @@ class _Examined:
         self.judged = set(self.qrels.documents.text())
         self.relevant = self.qrels.grade >= collection.relevant_from
 
-    def findings(self, progress: Callable[[int, int | None], None] | None) -> Iterator[Finding]:
+    def findings(self, progress: Progress) -> Iterator[Finding]:
         """All that is found; the documents are read once."""
         sample = Sample(self.collection)
         documents = _Documents(self.collection, sample, progress)
@@ -293,9 +302,7 @@ class _Examined:
 class _Documents:
     """What is kept of the documents, which are read once: two numbers each, and the names of odd ones."""
 
-    def __init__(
-        self, collection: Collection, sample: Sample, progress: Callable[[int, int | None], None] | None
-    ) -> None:
+    def __init__(self, collection: Collection, sample: Sample, progress: Progress) -> None:
         self.collection = collection
         self.count = 0
         self.empty: list[str] = []
@@ -303,11 +310,8 @@ class _Documents:
         self.ids_judged: set[str] = set()
         self._ids, self._texts = array("q"), array("q")
         judged = set(collection.qrels.documents.text())
-        total = collection.meta.get("counts", {}).get("documents")
-        for document in collection.documents():
+        for document in read_documents(collection, progress):
             self.count += 1
-            if progress is not None and not self.count & 0x3FF:
-                progress(self.count, total)
             if document.id in judged:
                 self.ids_judged.add(document.id)
             text = words(f"{document.title} {document.text}")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cranfield.collection import Qrels
-from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
+from cranfield.errors import DataError, DuplicateError, FormatError
 from cranfield.formats.reading import read_qrels
-from cranfield.formats.streams import COMPRESSED, lines
+from cranfield.formats.streams import COMPRESSED, decoded, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -225,22 +225,9 @@ def named_like(folder: str, *patterns: str) -> list[str]:
 
 def text_lines(path: str, encoding: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, less what ends them."""
+    advice = "old files are often latin-1: --encoding latin-1"
     for number, raw in enumerate(lines(path), 1):
-        yield (
-            number,
-            decoded(raw, encoding, path, number, "old files are often latin-1: --encoding latin-1").rstrip("\r\n"),
-        )
-
-
-def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str) -> str:
-    """A line as text; one that is not in the encoding is refused, with advice where the encoding was not chosen."""
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        hint = f"; {advice}" if encoding == "utf-8" else ""
-        raise BadLineError(path, number, f"expected {encoding}, found byte {raw[error.start]:#04x}{hint}") from None
-    except LookupError:
-        raise FormatError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
+        yield number, decoded(raw, encoding, path, number, advice).rstrip("\r\n")
 
 
 def squeezed(text: str) -> str:

@@ -7,7 +7,6 @@ fields of the document or topic.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 from abc import abstractmethod
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Topic
 from cranfield.errors import BadLineError, DataError, FormatError, MissingExtraError
-from cranfield.formats.streams import lines, run_name
-from cranfield.importers.source import Files, Options, Source, decoded, named_like
+from cranfield.formats.streams import json_rows, run_name
+from cranfield.importers.source import Files, Options, Source, named_like
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,26 +131,8 @@ class JsonLines(TableSource):
     endings = r"\.(?:jsonl|ndjson)"
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The objects of a file, each with the number of its line; empty lines are passed over."""
-        decoder = json.JSONDecoder()
-        decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
-        encoding = self.options.encoding
-        for number, line in enumerate(lines(path), 1):
-            text = decoded(line, encoding, path, number, "--encoding latin-1?")
-            try:
-                row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
-                if end < len(text) - 1 and not text[end:].isspace():
-                    decode(text)  # which says what is wrong
-            except ValueError as error:
-                if not line.strip():
-                    continue
-                shown = line.strip()[:60].decode(errors="replace")
-                raise BadLineError(path, number, f"expected a JSON object, found {shown!r} ({error})") from None
-            except RecursionError:
-                raise BadLineError(path, number, "expected a JSON object, found one nested too deeply") from None
-            if type(row) is not dict:
-                raise BadLineError(path, number, f"expected a JSON object, found {type(row).__name__}")
-            yield number, row
+        """The objects of a file."""
+        return json_rows(path, encoding=self.options.encoding, advice="--encoding latin-1?")
 
 
 class Beir(JsonLines):
