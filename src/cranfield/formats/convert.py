@@ -91,17 +91,17 @@ class _Input:
         if self.file is None:
             return HELD.get(type(self.content), BOTH)
         if self.format is None:
-            evidence = strongest(self.head, self.where)[1]
-            return evidence.kinds if evidence else frozenset()
+            match = strongest(self.head, self.where)
+            return match[1] if match else frozenset()
         evidence = FORMATS[self.format].sniff(self.head)
         return evidence.kinds if evidence else frozenset(FORMATS[self.format].kinds)
 
     def ranks_only(self) -> bool:
         """Whether it is a file of a format without scores."""
-        if self.file is None:
-            return False
-        chosen = FORMATS[self.format] if self.format else strongest(self.head, self.where)[0]
-        return chosen is not None and not chosen.scores
+        if self.format and self.file:
+            return not FORMATS[self.format].scores
+        match = strongest(self.head, self.where)
+        return match is not None and not match[0].scores
 
 
 def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:

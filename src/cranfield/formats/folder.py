@@ -35,13 +35,8 @@ if TYPE_CHECKING:
 
 Progress: TypeAlias = "Callable[[int, int | None], None] | None"  # is told how many documents are done, and of how many
 
-DOCUMENTS, TOPICS, QRELS, SUBTOPICS, META = (
-    "documents.jsonl",
-    "topics.jsonl",
-    "qrels.txt",
-    "subtopics.txt",
-    "collection.toml",
-)
+DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
+SUBTOPICS, META = "subtopics.txt", "collection.toml"
 BUNDLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bundled")
 BLOCK = 1 << 20  # bytes written at a time
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that TOML takes without quotes

@@ -93,7 +93,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     about: ClassVar[str]  # one line
-    kinds: ClassVar[tuple[Kind, ...]]
+    kinds: ClassVar[tuple[Kind, ...]] = ("run", "qrels")
     place: ClassVar[float] = 100  # where it stands in lists
     endings: ClassVar[tuple[str, ...]] = ()  # usual endings, for choosing how to write
     examples: ClassVar[Mapping[Kind, bytes]] = {}  # none where there is no text to show

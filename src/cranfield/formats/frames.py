@@ -31,18 +31,9 @@ if TYPE_CHECKING:
 Array: TypeAlias = npt.NDArray[Any]
 
 SIGNS = ("__arrow_c_stream__", "__arrow_c_array__", "fetchnumpy", "collect_schema")  # of Arrow, DuckDB and Polars
-NUMBERS = {
-    b"c": np.int8,
-    b"C": np.uint8,
-    b"s": np.int16,
-    b"S": np.uint16,
-    b"i": np.int32,
-    b"I": np.uint32,
-    b"l": np.int64,
-    b"L": np.uint64,
-    b"e": np.float16,
-    b"f": np.float32,
-    b"g": np.float64,
+NUMBERS = {  # Arrow's letters for types of numbers, and NumPy's names
+    letter.encode(): name
+    for letter, name in zip("cCsSiIlLefg", "i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8".split(), strict=True)
 }
 CHUNK = 1 << 16  # texts laid out at a time
 WIDE = 1 << 24  # bytes of cells, at the most

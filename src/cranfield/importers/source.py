@@ -17,7 +17,7 @@ from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import COMPRESSED, decoded, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from cranfield.collection import Document, Grade, Topic
 
@@ -228,6 +228,16 @@ def text_lines(path: str, encoding: str) -> Iterator[tuple[int, str]]:
     advice = "old files are often latin-1: --encoding latin-1"
     for number, raw in enumerate(lines(path), 1):
         yield number, decoded(raw, encoding, path, number, advice).rstrip("\r\n")
+
+
+def one_split(splits: Collection[str], wanted: str | None, path: str, usual: str = "", lacking: str = "") -> str:
+    """The split that is wanted: if none is, the usual one, or the only one there is."""
+    only = next(iter(splits)) if len(splits) == 1 else None
+    chosen = wanted or (usual if usual in splits else only)
+    if chosen is None or chosen not in splits:
+        problem = f"no split {chosen!r}{lacking}" if chosen else "several splits"
+        raise FormatError(f"{path}: {problem}; there are {', '.join(splits) or 'none'} (--split NAME takes one)")
+    return chosen
 
 
 def squeezed(text: str) -> str:

@@ -88,7 +88,6 @@ class Csv(Delimited):
 
     name = "csv"
     about = "comma separated values with a header line that names the columns"
-    kinds = ("run", "qrels")
     place = 5
     endings = (".csv",)
     examples = {
@@ -103,7 +102,6 @@ class Tsv(Delimited):
 
     name = "tsv"
     about = "tab separated values with a header line that names the columns"
-    kinds = ("run", "qrels")
     place = 6
     endings = (".tsv",)
     examples = {kind: text.replace(b",", b"\t") for kind, text in Csv.examples.items()}

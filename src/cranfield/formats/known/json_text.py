@@ -7,6 +7,7 @@ are kept apart, so that a document named twice is found out rather than overwrit
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,6 @@ class Json(Format):
 
     name = "json"
     about = "one object {topic: {document: score or grade}}; a list of rows with named fields is read as well"
-    kinds = ("run", "qrels")
     place = 2
     endings = (".json",)
     examples = {
@@ -86,7 +86,6 @@ class JsonLines(Format):
 
     name = "jsonl"
     about = "one JSON object a line, its fields named as columns are"
-    kinds = ("run", "qrels")
     place = 3
     endings = (".jsonl", ".ndjson")
     examples = {
@@ -133,12 +132,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     answer = dict(pairs)
     if len(answer) == len(pairs):
         return answer
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            break
-        seen.add(key)
-    return _Twice(pairs, key)
+    return _Twice(pairs, next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
 
 
 def _parsed(content: bytes, where: str) -> Any:

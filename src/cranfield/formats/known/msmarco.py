@@ -20,7 +20,6 @@ class MsMarco(LineFormat):
 
     name = "msmarco"
     about = "tab separated, no header: topic document rank (no scores), or topic 0 document grade"
-    kinds = ("run", "qrels")
     place = 8
     examples = {
         "run": b"1048585\t7187158\t1\n1048585\t7187157\t2\n2\t4339068\t1\n",

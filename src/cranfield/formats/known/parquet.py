@@ -27,7 +27,6 @@ class Parquet(Format):
 
     name = "parquet"
     about = "Parquet with columns named as in csv; needs pip install 'cranfield[parquet]'"
-    kinds = ("run", "qrels")
     place = 1
     endings = (".parquet", ".pq")
     is_text = False

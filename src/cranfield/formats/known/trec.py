@@ -43,7 +43,6 @@ class Trec(LineFormat):
 
     name = "trec"
     about = "white-space separated columns: topic Q0 document rank score tag, or topic iteration document grade"
-    kinds: ClassVar[tuple[Kind, ...]] = ("run", "qrels")
     place = 7
     endings: ClassVar[tuple[str, ...]] = (".run", ".qrels", ".trec", ".res", ".txt", ".qrel")
     examples = {

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Topic
-from cranfield.errors import BadLineError, DataError, FormatError, MissingExtraError
+from cranfield.errors import BadLineError, DataError, MissingExtraError
 from cranfield.formats.streams import json_rows, run_name
-from cranfield.importers.source import Files, Options, Source, named_like
+from cranfield.importers.source import Files, Options, Source, named_like, one_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -156,13 +156,7 @@ class Beir(JsonLines):
         splits = {run_name(name).removesuffix(".tsv"): name for name in tables}
         if not corpus or not queries or (not splits and options.split is None):
             return None
-        usual = "test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else None
-        wanted = options.split or usual
-        if wanted not in splits:
-            known = ", ".join(splits) or "none"
-            found = f"no split {wanted!r}" if wanted else "several splits"
-            raise FormatError(f"{path}: {found}; there are {known} (--split NAME takes one)")
-        return Files(corpus, queries, [splits[wanted]])
+        return Files(corpus, queries, [splits[one_split(splits, options.split, path, "test")]])
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of a file; what stands in `metadata` is raised to the row, and an empty one dropped."""
