@@ -75,7 +75,7 @@ def test_text_json_and_csv_say_the_same() -> None:
         assert float(row["wss"]) == replay["wss"]
         assert row["error P@2"] == str(replay["error"]["P@2"][i])
     assert f"{found['depth'].area:.3f}" in found.to_text()
-    assert found.series()["depth"][-1] == (1.0, 1.0)
+    assert found["depth"].curve[-1] == 1.0
 
 
 def test_what_cannot_be_replayed_is_refused() -> None:

@@ -6,7 +6,7 @@ them again and again; topics in which no relevant document was drawn have no est
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +63,6 @@ class Estimates(Rows[Estimate]):
             errors = how.number(each.error, signed=True), how.number(each.rmse), how.number(each.rmse_topic)
             rows.append([each.measure, each.sample, f"{each.rate:.1%}", *errors, f"{each.lost:.1%}"])
         yield Table(head, rows, names=2)
-
-    def records(self, how: Layout) -> Iterator[list[Any]]:
-        yield [field.name for field in fields(Estimate)]
-        for each in self.rows:
-            yield list(vars(each).values())
 
     def plain(self, how: Layout) -> Any:
         return plain(self.rows, how.digits)

@@ -11,7 +11,7 @@ import gc
 import zlib
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 ORDERS = ("shuffled", "priority", "document")
 
 
+@dataclass(repr=False, eq=False)
 class Pool:
     """Documents to judge. `items` come in the order in which assessors are to see them, topic by topic."""
 
-    def __init__(self, items: list[Item], session: Session, seed: int) -> None:
-        self.items = items
-        self.session = session
-        self.seed = seed
+    items: list[Item]
+    session: Session
+    seed: int
 
     @property
     def rankings(self) -> Rankings:
@@ -119,18 +119,18 @@ def session(
         raise ConventionError(f"budget must be 1 or more, got {budget}")
     if chosen.reads and texts is None:
         raise ConventionError(f"{chosen.name} reads documents: say where they are (texts, --collection FOLDER)")
-    found = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
+    tops = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
     if topics is not None:
-        found = Rankings(found.runs, found.depths, {topic: found[topic] for topic in topics})
+        tops = replace(tops, candidates={topic: tops[topic] for topic in topics})
     return Session(
-        found,
+        tops,
         chosen,
         seed=seed,
         rel=rel,
         judged=None if keep_judged else qrels,
         labels=labels,
         budget=budget,
-        tiers=tiers_of(found.runs, priorities or {}, teams or {}),
+        tiers=tiers_of(tops.runs, priorities or {}, teams or {}),
         texts=texts,
     )
 

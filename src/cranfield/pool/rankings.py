@@ -111,13 +111,13 @@ class Candidates:
         return replace(self, documents=[*self.documents, *documents])
 
 
+@dataclass(frozen=True, eq=False)
 class Rankings:
     """The candidates of every topic, in the order in which topics first turn up in the runs."""
 
-    def __init__(self, runs: list[str], depths: list[int], candidates: dict[str, Candidates]) -> None:
-        self.runs = runs
-        self.depths = depths
-        self.candidates = candidates
+    runs: list[str]
+    depths: list[int]
+    candidates: dict[str, Candidates]
 
     @property
     def topics(self) -> list[str]:

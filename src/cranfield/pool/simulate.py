@@ -118,11 +118,6 @@ class Simulation(Answer):
     def plain(self, how: Layout) -> Any:
         return plain(vars(self), how.digits)
 
-    def series(self) -> dict[str, list[tuple[float, float]]]:
-        """The curves as points, for a chart: strategy → (effort, share of relevant documents found)."""
-        step = 1 / (GRID - 1)
-        return {each.strategy: [(i * step, share) for i, share in enumerate(each.curve)] for each in self.replays}
-
 
 def simulate(
     qrels: Any,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.engines import STOP, text_of, words
 from cranfield.systems.system import Query, Ranking, System, needed
-from cranfield.systems.words import STOP, text_of, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

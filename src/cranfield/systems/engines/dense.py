@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.parameters import Whole
+from cranfield.systems.engines import text_of
 from cranfield.systems.system import Query, Ranking, System, needed
-from cranfield.systems.words import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import MissingExtraError
 from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.engines import STOP, words
 from cranfield.systems.system import Query, Ranking, System
-from cranfield.systems.words import STOP, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
