@@ -12,9 +12,8 @@ import pytest
 from cranfield import evaluate, simulate
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pool.estimate import estimates
 from cranfield.pool.rankings import rankings
-from cranfield.pool.simulate import EFFORTS, Simulation
+from cranfield.pool.simulate import EFFORTS, Simulation, estimates
 from cranfield.pool.strategy import STRATEGIES
 
 RUNS = {"one": {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}, "two": {"q": {"d": 4.0, "c": 3.0, "a": 2.0}}}
