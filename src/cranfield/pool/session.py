@@ -93,11 +93,11 @@ class Session:
             picker.tell(number, known >= self.rel)
             replayed.add(number)
         for document, grade in labels.items():  # what came in another order, or from elsewhere
-            found = candidates.number.get(document)
-            if found is not None and found not in replayed:
-                picker.know(found, grade >= self.rel)
-                if found in desk.waiting:
-                    desk.waiting.remove(found)
+            number = candidates.number.get(document)
+            if number is not None and number not in replayed:
+                picker.know(number, grade >= self.rel)
+                if number in desk.waiting:
+                    desk.waiting.remove(number)
 
     @property
     def judged(self) -> int:
@@ -189,9 +189,9 @@ class Tiered(Picker):
         for numbers, picker in self.parts:
             for number in np.flatnonzero(self.picked[numbers] & ~picker.picked).tolist():
                 picker.mark(number)
-            found = picker.pick()
-            if found is not None:
-                return int(numbers[found])
+            document = picker.pick()
+            if document is not None:
+                return int(numbers[document])
         raise AssertionError("a document is left")
 
     def tell(self, document: int, relevant: bool) -> None:

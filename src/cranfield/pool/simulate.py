@@ -437,20 +437,20 @@ def _draw(sample: Sample, judged: _Judged, rng: np.random.Generator) -> tuple[np
 
 
 def _values(
-    judged: _Judged, estimator: Measure, drawn: npt.NDArray[np.bool_], known: Known, told: npt.NDArray[np.bool_]
+    judged: _Judged, estimator: Measure, drawn: npt.NDArray[np.bool_], known: Known, listed: npt.NDArray[np.bool_]
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Runs × topics, and which topics have an estimate: those in which a relevant document was drawn.
 
-    The estimator is told of these rows; those that were not drawn have a grade of -1.
+    The estimator sees the rows that are `listed`; those that were not drawn have a grade of -1.
     """
     evaluator = judged.partial.evaluator
     whole, grade = evaluator.judgments, np.where(drawn, evaluator.judgments.of_row, -1.0)
-    rows = whole.row[told[whole.row]]
-    part = whole.only(rows, whole.topic[told[whole.row]], grade[rows])
-    part.of_row = np.where(told, grade, np.nan)
+    rows = whole.row[listed[whole.row]]
+    part = whole.only(rows, whole.topic[listed[whole.row]], grade[rows])
+    part.of_row = np.where(listed, grade, np.nan)
     part.extras = replace(whole.extras, probabilities=known)
     values = []
-    for found in judged.partial.found:
-        hits = join(found, part, evaluator.conventions)
+    for run in judged.partial.joined:
+        hits = join(run, part, evaluator.conventions)
         values.append(estimator(hits.where(~np.isnan(hits.grade))))
     return np.stack(values), part.relevant(judged.rel) > 0

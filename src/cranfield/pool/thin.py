@@ -115,8 +115,8 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
     (0.5, 1.0, 0.6666666666666666)
     """
     judgments, opened = as_qrels(qrels), as_runs(runs)
-    plain = Evaluator(judgments, measures, **options)
-    found = bounds_of(plain, opened, "unjudged", seed=seed)
+    whole = Evaluator(judgments, measures, **options)
+    bounds = bounds_of(whole, opened, "unjudged", seed=seed)
     condensed = Evaluator(judgments, measures, **{**options, "unjudged": "drop"}).evaluate(opened)
     others = Evaluator(judgments, READINGS, **options).evaluate(opened)
     shares = Evaluator(judgments, SHARES, **{**options, "missing": "skip"}).evaluate(opened)  # of what was returned
@@ -125,12 +125,12 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
     for r, run in enumerate(others.runs):
         readings = {
             name: Reading(
-                float(found.scores.summary[r, m]),
+                float(bounds.scores.summary[r, m]),
                 float(condensed.summary[r, m]),
-                float(np.nanmean(found.low[r, m])),
-                float(np.nanmean(found.high[r, m])),
+                float(np.nanmean(bounds.low[r, m])),
+                float(np.nanmean(bounds.high[r, m])),
             )
-            for m, name in enumerate(found.scores.measures)
+            for m, name in enumerate(bounds.scores.measures)
         }
         bpref, inferred, rbp, residual = others.summary[r].tolist()
         judged, deep = shares.summary[r].tolist()
