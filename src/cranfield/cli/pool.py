@@ -164,15 +164,8 @@ def make(output: str | None, assessors: str | None, **given: Any) -> None:
         with progress("runs read") as tell:
             pool = pool_(assessors=names, progress=tell, **chosen(given))
         write_bytes(output or "-", pool.lines())
-    session = pool.session
-    drawn = sum(item.priority > 0 for item in pool) if session.strategy.samples else len(pool)
-    of = f" drawn of {len(pool)}" if drawn < len(pool) else ""
-    note(
-        f"{drawn} documents{of} for {len(pool.topics)} of {len(session.rankings.topics)} topics from "
-        f"{len(session.rankings.runs)} runs by {session.strategy}; seed {given['seed']}"
-    )
-    if session.judged:
-        note(f"labels so far: {session.judged}, {session.relevant} of them relevant")
+    for sentence in pool.notes():
+        note(sentence)
 
 
 @command.command("statistics")

@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cranfield.formats.judgments import Judgment
-    from cranfield.pool.estimate import Estimates
     from cranfield.pool.make import Pool
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.reuse import Reuse, Strangers
     from cranfield.pool.session import Session
-    from cranfield.pool.simulate import Simulation
+    from cranfield.pool.simulate import Estimates, Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stoppings
     from cranfield.pool.strategies.learn import Texts
@@ -164,7 +163,7 @@ def estimates_(
 ) -> Estimates:
     """How well infAP, xinfAP and statAP estimate AP from samples of the judged pool."""
     from cranfield.formats import as_runs
-    from cranfield.pool.estimate import estimates
+    from cranfield.pool.simulate import estimates
 
     tops = _tops(runs, depth, depths, preset, changes, lenient, run_format)
     opened = as_runs(opened_once(runs), run_format, lenient)
