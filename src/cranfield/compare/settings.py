@@ -10,12 +10,12 @@ import numpy as np
 from cranfield.errors import ConventionError, DataError
 from cranfield.stats.correction import CORRECTIONS, correction
 from cranfield.stats.test import Question
-from cranfield.stats.testing import TESTS, TESTS_OF_MANY, TestOfMany, find_test, intervals, test
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.stats.test import Alternative, Test
+    from cranfield.stats.test import Alternative
 
 
 T = TypeVar("T")
@@ -119,22 +119,11 @@ def read_settings(
     names = words(tests)
     if not names:
         raise ConventionError("no test given; try randomisation, or all")
-    pairwise: list[str] = []
-    at_once: list[str] = []
-    deciding: list[str] = []
-    for name in names:
-        if name == "all":
-            pairwise += TESTS
-            at_once += [each for each in TESTS_OF_MANY if systems > 2]
-            continue
-        chosen = _named(find_test, name, "all, ")
-        if isinstance(chosen, TestOfMany):
-            at_once += chosen.with_it
-            deciding.append(chosen.of_pairs.name)
-        else:
-            pairwise.append(str(chosen))
-            deciding.append(str(chosen))
-    pairwise = list(dict.fromkeys(pairwise))
+    every = [*TESTS.values(), *(TESTS_OF_MANY.values() if systems > 2 else ())]
+    chosen = [one for name in names for one in (every if name == "all" else [_named(find_test, name, "all, ")])]
+    pairwise = list(dict.fromkeys(str(one) for one in chosen if isinstance(one, Test)))
+    at_once = dict.fromkeys(name for one in chosen if isinstance(one, TestOfMany) for name in one.with_it)
+    deciding = find_test(next((name for name in names if name != "all"), DEFAULT_TEST))
     corrected_by = _named(correction, corrected_by).name
     if resamples is None:
         alone = pairwise[0] if len(pairwise) == 1 else ""  # with other tests beside it that would take too long
@@ -142,8 +131,8 @@ def read_settings(
         resamples = enough_resamples(p_values, numbers["alpha"], corrected_by) if shared else DEFAULT_RESAMPLES
     settings = Settings(
         pairwise=tuple(pairwise),
-        at_once=tuple(dict.fromkeys(at_once)),
-        test=deciding[0] if deciding else DEFAULT_TEST,
+        at_once=tuple(at_once),
+        test=deciding.of_pairs.name if isinstance(deciding, TestOfMany) else str(deciding),
         everything="all" in names,
         correction=corrected_by,
         resamples=resamples,
