@@ -535,8 +535,7 @@ def test_parquet_without_pyarrow_names_the_command(monkeypatch, tmp_path):
 
 
 def test_zstd_without_its_module_names_the_command(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "backports", None)
-    monkeypatch.setitem(sys.modules, "compression", None)
+    monkeypatch.setitem(sys.modules, streams.MODULES["zstd"], None)
     with pytest.raises(MissingExtraError, match=r"pip install backports\.zstd"):
         write_run(RUN, tmp_path / "a.run.zst")
     assert list(tmp_path.iterdir()) == []
