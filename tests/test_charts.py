@@ -19,7 +19,6 @@ from cranfield.report.charts import (
     DASHES,
     SHAPES,
     bar_chart,
-    chart,
     heat_chart,
     histogram_chart,
     interval_chart,
@@ -29,6 +28,7 @@ from cranfield.report.charts import (
     strip_chart,
     ticks,
 )
+from cranfield.report.figures import chart
 from cranfield.report.svg import legend, svg
 
 SPACE = "{http://www.w3.org/2000/svg}"

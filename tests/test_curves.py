@@ -12,7 +12,8 @@ from sklearn import metrics
 
 from cranfield import curves, evaluate
 from cranfield.errors import ConventionError, MissingExtraError
-from cranfield.report.charts import chart, rendered
+from cranfield.report.charts import rendered
+from cranfield.report.figures import chart
 from shell import cranfield
 
 if TYPE_CHECKING:

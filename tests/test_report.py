@@ -27,7 +27,7 @@ from cranfield import report as report_package
 from cranfield.errors import ConventionError, DataError, MissingExtraError
 from cranfield.report.figures import CHARTS, figure
 from cranfield.report.latex import escaped
-from cranfield.report.making import made
+from cranfield.report.report import report_of
 from cranfield.report.tables import board_table, comparison_table, leaderboard_table, letter
 from cranfield.report.words import summary
 from cranfield.report.write import CHART_ENDINGS, TEXT_ENDINGS, written
@@ -51,7 +51,7 @@ def three() -> Report:
     topics = np.linspace(0.1, 0.6, 12)
     jitter = np.array([0.01, -0.012] * 6)
     values = np.stack([topics, topics + jitter, topics + 0.3 + jitter / 2], axis=1)
-    return made(compare(scored(values, ["poor", "fair", "good"]), tests="t"))
+    return report_of(compare(scored(values, ["poor", "fair", "good"]), tests="t"))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def wide() -> Report:
     easy = rng.beta(2, 2, (250, 1))
     tables = {name: np.clip(easy + rng.normal(0, 0.2, (250, 10)), 0, 1) for name in ("nDCG@10", "AP", "RR@10")}
     scores = Scores.from_table(tables, [f"a-system-of-the-year-{r}" for r in range(10)])
-    return made(compare(scores, tests="t"))
+    return report_of(compare(scores, tests="t"))
 
 
 class Outline(HTMLParser):
@@ -191,7 +191,7 @@ def test_style_and_script_travel_with_the_package() -> None:
 
 def test_of_thousands_of_pairs_those_with_the_reference_are_listed() -> None:
     values = np.random.default_rng(8).random((5, 46))
-    report = made(compare(scored(values), tests="t"))
+    report = report_of(compare(scored(values), tests="t"))
     assert (len(report.pairs), len(report.listed)) == (1035, 45)
     page = written(report, "html").decode()
     assert page.count("<tr data-measure=") == 45
@@ -212,13 +212,13 @@ def test_the_summary_says_who_is_ahead_and_how_sure_that_is(three: Report) -> No
 
 def test_a_leader_that_beats_none_is_said_to(three: Report) -> None:
     rng = np.random.default_rng(0)
-    report = made(compare(scored(rng.random((8, 3)), ["a", "b", "c"]), tests="t"))
+    report = report_of(compare(scored(rng.random((8, 3)), ["a", "b", "c"]), tests="t"))
     assert "significantly better than none of the 2 systems" in summary(report)[1]
 
 
 def test_where_lower_is_better_the_lowest_leads() -> None:
     values = [[5, 1], [6, 2], [7, 2], [5, 1]]
-    report = made(compare(scored(values, ["slow", "fast"], "seconds", lower_is_better=True), tests="t"))
+    report = report_of(compare(scored(values, ["slow", "fast"], "seconds", lower_is_better=True), tests="t"))
     assert report.systems == ["fast", "slow"]
     assert report.better("seconds", "slow", "fast") == 1
     assert "fast has the lowest (lower is better) mean" in summary(report)[1]
@@ -249,13 +249,13 @@ def test_the_reference_is_the_first_of_every_pair_that_it_is_in(three: Report) -
 
 def test_a_one_sided_question_is_not_turned_round() -> None:
     values = np.stack([np.linspace(0, 0.5, 9), np.linspace(0.2, 0.9, 9), np.linspace(0.1, 0.6, 9)], axis=1)
-    report = made(compare(scored(values, ["a", "b", "c"]), tests="t", alternative="greater"))
+    report = report_of(compare(scored(values, ["a", "b", "c"]), tests="t", alternative="greater"))
     assert report.pairs == report.comparison.pairs
 
 
 def test_micro_averages_stand_in_the_leaderboard_as_on_the_board_of_its_own() -> None:
     files = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
-    table = board_table(made(compare(EXAMPLES / "qrels.txt", files, "R@5 AP")), "R@5")
+    table = board_table(report_of(compare(EXAMPLES / "qrels.txt", files, "R@5 AP")), "R@5")
     shown = {row[1].text: row[table.head.index("micro(R@5)")].text for row in table.rows}
     assert shown == {"bm25": "0.9474", "dense": "0.7895"}
     assert "micro(AP)" not in table.head
@@ -263,7 +263,7 @@ def test_micro_averages_stand_in_the_leaderboard_as_on_the_board_of_its_own() ->
 
 def test_a_baseline_is_the_reference() -> None:
     values = np.random.default_rng(2).random((9, 4))
-    report = made(compare(scored(values, list("abcd")), tests="t", baselines="c"))
+    report = report_of(compare(scored(values, list("abcd")), tests="t", baselines="c"))
     assert report.reference == "c"
     assert report.shown_pair()[0] == "c"
     assert {row[0] for row in figure(report, "intervals")["layer"][2]["encoding"]["y"]["scale"]["domain"]} == {
@@ -278,7 +278,7 @@ def test_a_baseline_is_the_reference() -> None:
 def test_runs_of_one_system_are_one_system() -> None:
     values = np.random.default_rng(4).random((20, 5))
     scores = scored(values, ["old", "new.1", "new.2", "other.1", "other.2"])
-    report = made(compare(scores, groups=["new=new.*", "other=other.*"]))
+    report = report_of(compare(scores, groups=["new=new.*", "other=other.*"]))
     assert sorted(report.systems) == ["new", "old", "other"]
     assert report.mean("new", "AP") == pytest.approx(values[:, 1:3].mean())
     assert '<th scope="row" class="n">group new</th>' in written(report, "html").decode()
@@ -288,7 +288,7 @@ def test_runs_of_one_system_are_one_system() -> None:
 
 def test_equal_runs_get_no_verdict_and_a_reason() -> None:
     values = np.full((6, 2), 0.5)
-    report = made(compare(scored(values, ["a", "b"])))
+    report = report_of(compare(scored(values, ["a", "b"])))
     row = comparison_table(report).rows[0]
     assert row[11].text not in ("▲ other better", "▼ one better")
     for ending in TEXT_ENDINGS:
@@ -296,10 +296,10 @@ def test_equal_runs_get_no_verdict_and_a_reason() -> None:
 
 
 def test_one_topic_and_undefined_values_are_reported_not_hidden() -> None:
-    one = made(compare(scored([[0.1, 0.2]], ["a", "b"])))
+    one = report_of(compare(scored([[0.1, 0.2]], ["a", "b"])))
     some = np.random.default_rng(5).random((6, 2))
     some[2, 0] = np.nan
-    gap = made(compare(scored(some, ["a", "b"])))
+    gap = report_of(compare(scored(some, ["a", "b"])))
     for report in (one, gap):
         for ending in TEXT_ENDINGS:
             assert b"nan" not in written(report, ending).lower().replace(b"nano", b"")
@@ -340,7 +340,7 @@ def test_the_printed_command_makes_the_file_again(tmp_path: Path) -> None:
 
 def test_markdown_tables_are_tables_whatever_the_names() -> None:
     values = np.random.default_rng(6).random((7, 2))
-    report = made(compare(scored(values, [EVIL, "b|c"]), tests="t"), title=EVIL)
+    report = report_of(compare(scored(values, [EVIL, "b|c"]), tests="t"), title=EVIL)
     lines = written(report, "md").decode().splitlines()
     tables = [line for line in lines if line.startswith("|")]
     assert len(tables) > 5
@@ -378,7 +378,7 @@ def test_latex_has_booktabs_marks_and_the_best_in_bold(three: Report) -> None:
 
 def test_latex_is_sound_whatever_the_names(wide: Report) -> None:
     values = np.random.default_rng(6).random((7, 2))
-    report = made(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=f"{EVIL}\nnext")
+    report = report_of(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=f"{EVIL}\nnext")
     assert tex_problems(written(report, "tex").decode()) == []
     assert tex_problems(written(wide, "tex").decode()) == []
     assert "Of 135 pairs, the 27 with" in written(wide, "tex").decode()
@@ -392,7 +392,7 @@ def test_latex_compiles_with_pdflatex(tmp_path: Path, wide: Report) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex")
     values = np.random.default_rng(6).random((7, 2))
-    odd = made(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=EVIL)
+    odd = report_of(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=EVIL)
     (tmp_path / "a.tex").write_bytes(written(odd, "tex"))
     (tmp_path / "b.tex").write_bytes(written(wide, "tex"))
     start = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"

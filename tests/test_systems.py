@@ -132,7 +132,7 @@ def test_map_on_cranfield_reaches_what_is_known(spec, least, shared, tmp_path):
 
     for package in ("bm25s", "tantivy"):
         pytest.importorskip(package)
-    from cranfield.formats.importing import import_collection
+    from cranfield.importers import import_collection
 
     import_collection(str(shared / "cranfield"), str(tmp_path / "cran"), grades="cranfield-corrected")
     run_(str(tmp_path / "cran"), spec, str(tmp_path / "x.run"))

@@ -14,7 +14,7 @@ from cranfield.compare.efficiency import COLUMNS, efficiency, pareto_front, stat
 from cranfield.errors import DataError
 from cranfield.formats.run_stats import RunStats, write_run_stats
 from cranfield.report.charts import rendered
-from cranfield.report.efficiency_chart import efficiency_chart
+from cranfield.report.figures import chart
 from shell import EXAMPLES
 from shell import cranfield as shell
 
@@ -94,7 +94,7 @@ def test_statistics_are_found_beside_the_runs(tmp_path):
 
 
 def test_the_chart_shows_every_timed_run_and_the_front(found):
-    spec = efficiency_chart(found)
+    spec = chart(found)
     assert {row["name"] for row in spec["data"]["values"]} == {"slow and good", "fast and poor", "slow and poor"}
     assert spec["layer"][0]["data"]["values"] == [{"x": 1, "y": 0.5}, {"x": 50, "y": 1.0}]
     assert b"slow and good" in rendered(spec, "svg")

@@ -1,12 +1,13 @@
 """What every verb answers with: a value that states its tables, its sentences and its plain values.
 
-A result class says what there is to say, once: `parts` for people, `records` for spreadsheets, `plain` for programs. Text,
+A result class says what there is to say, once: `content` for people, `records` for spreadsheets, `plain` for programs. Text,
 Markdown, HTML, JSON, CSV and TSV are written here and nowhere else, so a new result has them all, and a new way to write
 serves every result.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -42,12 +43,24 @@ class Table:
     names: int = 1
     left: int | None = None  # how many columns are set to the left; the names unless told otherwise
     caption: str = ""
+    title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+    tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
-        return [list(self.head), *([text_of(cell) for cell in row] for row in self.rows)]
+        rows = ([cell if isinstance(cell, str) else cell.text for cell in row] for row in self.rows)
+        return [list(self.head), *rows]
+
+    def cells(self) -> list[list[Cell]]:
+        """The rows, every cell a `Cell`."""
+        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+    def numeric(self) -> list[bool]:
+        """Of each column, whether numbers stand behind its cells."""
+        rows = self.cells()
+        return [any(row[i].value is not None for row in rows) for i in range(len(self.head))]
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,7 @@ class Layout:
     bars: bool | None = None  # draw them, do not, or where they help
     ascii_only: bool = False
     style: Style | None = None
+    medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
 
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.
@@ -93,15 +107,24 @@ class Layout:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
 
+    def cell(self, value: float | None, signed: bool = False) -> Cell:
+        """A number as a cell."""
+        return Cell(self.number(value, signed), value)
+
 
 class Answer(ABC):
-    """The base of all results. Say what there is in `parts`, `plain` and, where a table is not it, `records`."""
+    """The base of all results. Say what there is in `content`, `plain` and, where a table is not it, `records`."""
 
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
+    ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
 
     @abstractmethod
-    def parts(self, how: Layout) -> Iterable[Part]:
+    def content(self, how: Layout) -> Iterable[Part]:
         """What it says to people, in order."""
 
     @abstractmethod
@@ -110,10 +133,14 @@ class Answer(ABC):
 
     def records(self, how: Layout) -> Iterable[Sequence[Any]]:
         """A head, then rows, for spreadsheets: the first table, unless told otherwise."""
-        return next(part for part in self.parts(how) if isinstance(part, Table)).texts()
+        return next(part for part in self.content(how) if isinstance(part, Table)).texts()
 
     def notes(self, shell: bool = False) -> list[str]:
         """What to know beside it, a sentence each; with `shell`, hints name options of the command line."""
+        return []
+
+    def basis(self) -> list[str]:
+        """What it rests on, such as conventions, a line each: said beside data that have no room for it, as CSV has not."""
         return []
 
     # for people
@@ -131,17 +158,18 @@ class Answer(ABC):
     ) -> str:
         """For a terminal: lines no wider than `limit` if possible; `style` may colour what matters."""
         how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style)
-        return text(self._said(how), limit, style)
+        return text([*self._said(how), Lines(self.notes() if self.ends_with_notes else [])], limit, style)
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """For a wiki, an issue or a pull request; the notes stand below."""
-        how = Layout(per_topic, digits, "–", every=every, bars=False)
+        how = Layout(per_topic, digits, "–", every=every, bars=False, medium="markdown")
         return markdown([*self._said(how), Lines(self.notes())]) + "\n"
 
-    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
-        """A piece of a page: tables, lists and paragraphs, without style sheet and script."""
-        how = Layout(per_topic, digits, "–", every=every)
-        return html([*self._said(how), Lines(self.notes())])
+    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
+        """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""
+        how = Layout(per_topic, digits, "–", every=every, medium="html")
+        parts = [*self._said(how), Lines(self.notes())]
+        return html_page(_title(parts) or type(self).__name__, html(parts)) if page else html(parts)
 
     def __repr__(self) -> str:
         return self.to_text()
@@ -178,7 +206,7 @@ class Answer(ABC):
 
     def _said(self, how: Layout) -> Iterable[Part]:
         self._refuse(how.per_topic)
-        return self.parts(how)
+        return self.content(how)
 
     def _refuse(self, per_topic: bool) -> None:
         if per_topic and not self.has_topics:
@@ -218,21 +246,17 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
 
 def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
     """A table as aligned lines."""
-    rows = table.texts()
 
     def paint(row: int, column: int, cell: str) -> str:
         if style is None or not cell.strip():
             return cell
-        of = None if row == 0 else table.rows[row - 1][column]
-        return style("head", cell) if of is None else style("best", cell) if isinstance(of, Cell) and of.best else cell
+        if row == 0:
+            return style("head", cell)
+        of = table.rows[row - 1][column]
+        return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(rows, table.names, table.left, limit, paint if style else None)
+    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
-
-
-def text_of(cell: Cell | str) -> str:
-    """What a cell says."""
-    return cell if isinstance(cell, str) else cell.text
 
 
 # Markdown
@@ -258,13 +282,13 @@ def _as_markdown(part: Part) -> str:
 def markdown_table(table: Table) -> str:
     """A table of pipes; numbers to the right, the best ones bold, marks raised."""
     left = table.names if table.left is None else table.left
-    lines = [[markdown_text(name) or " " for name in table.head]]
-    lines.append(["---" if i < left else "---:" for i in range(len(table.head))])
-    for row in table.rows:
-        cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
-        shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in cells]
-        raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in cells]
-        lines.append([f"{one}{mark}" or " " for one, mark in zip(shown, raised, strict=True)])
+    numeric = table.numeric()
+    right = numeric if any(numeric) else [i >= left for i in range(len(table.head))]
+    lines = [[markdown_text(name) or " " for name in table.head], ["---:" if each else "---" for each in right]]
+    for row in table.cells():
+        shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in row]
+        raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in row]
+        lines.append([f"{text}{mark}" or " " for text, mark in zip(shown, raised, strict=True)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -297,24 +321,67 @@ def _as_html(part: Part) -> str:
     return html_list(part.lines)
 
 
-def html_table(table: Table) -> str:
-    """A table with a caption; the last column of names heads its row."""
-    names = "".join(f'<th scope="col">{html_text(name)}</th>' for name in table.head)
-    body = "".join(f"<tr>{_html_row(row, table.names - 1)}</tr>" for row in table.rows)
-    caption = f"<caption>{html_text(table.caption)}</caption>" if table.caption else ""
-    return f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
+    """A table with a caption; the last column of names heads its row, `n` marks columns of words, `best` the best."""
+    rows = table.cells()
+    words = [not numeric and _holds_words(rows, i) for i, numeric in enumerate(table.numeric())]
+    heads = "".join(_html_cell("th", "col", Cell(name), words[i]) for i, name in enumerate(table.head))
+    body = []
+    for r, row in enumerate(rows):
+        about = "".join(
+            f' data-{key}="{html_text(value)}"' for key, value in (table.keys[r] if table.keys else {}).items()
+        )
+        cells = [
+            _html_cell("th", "row", cell, words[i]) if i == table.names - 1 else _html_cell("td", "", cell, words[i])
+            for i, cell in enumerate(row)
+        ]
+        body.append(f"<tr{about}>{''.join(cells)}</tr>")
+    look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
+    title = table.title or table.caption
+    caption = f"<caption>{html_text(title)}</caption>" if title else ""
+    return f"<table{look}>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _html_row(row: Sequence[Cell | str], heading: int) -> str:
-    cells = [html_text(text_of(cell)) for cell in row]
-    return "".join(
-        f'<th scope="row">{cell}</th>' if i == heading else f"<td>{cell}</td>" for i, cell in enumerate(cells)
+def _holds_words(rows: list[list[Cell]], column: int) -> bool:
+    return any(any(letter.isalpha() for letter in row[column].text) for row in rows)
+
+
+def _html_cell(tag: str, scope: str, cell: Cell, words: bool) -> str:
+    classes = " ".join(name for name, wanted in (("n", words), ("best", cell.best and tag == "td")) if wanted)
+    look = (f' scope="{scope}"' if scope else "") + (f' class="{classes}"' if classes else "")
+    raised = f"<sup>{html_text(cell.marks)}</sup>" if cell.marks else ""
+    return f"<{tag}{look}>{html_text(cell.text)}{raised}</{tag}>"
+
+
+def html_list(lines: Sequence[str], look: str = "") -> str:
+    """A list of sentences, or nothing where there are none; `look` is its class."""
+    start = f'<ul class="{look}">' if look else "<ul>"
+    return f"{start}{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+PAGE_STYLE = (
+    "table{border-collapse:collapse}th,td{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
+    ".n{text-align:left}caption{text-align:left;font-weight:bold}"
+    "body{font-family:sans-serif}"
+)
+
+
+def _title(parts: Iterable[Part]) -> str:
+    """What the first table or drawing is called."""
+    names = (
+        part.lead if isinstance(part, Drawing) else part.title or part.caption
+        for part in parts
+        if isinstance(part, (Drawing, Table))
     )
+    return next(names, "")
 
 
-def html_list(lines: Sequence[str]) -> str:
-    """A list of sentences, or nothing where there are none."""
-    return f"<ul>{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
+def html_page(title: str, piece: str) -> str:
+    """A piece of HTML as a page of its own."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html_text(title)}</title>'
+        f"<style>{PAGE_STYLE}</style></head><body>{piece}</body></html>"
+    )
 
 
 def html_text(text: str) -> str:
@@ -345,7 +412,7 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        return None if not np.isfinite(number) else number if digits is None else round(number, digits)
+        return None if not math.isfinite(number) else number if digits is None else round(number, digits)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -360,9 +427,9 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
 
 def _field(value: Any, how: Layout) -> str:
-    if value is None:
-        return ""
-    return how.number(value) if isinstance(value, float) else str(value)
+    if isinstance(value, Cell):
+        return value.text
+    return how.number(value) if value is None or isinstance(value, float) else str(value)
 
 
 def is_text(text: str) -> bool:

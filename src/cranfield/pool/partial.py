@@ -53,7 +53,6 @@ class Partial:
             hits = join(found, judgments, self.evaluator.conventions)
             for m, measure in enumerate(self.measures.values()):
                 answer[r, m] = self.evaluator.values_of(measure, hits)
-            hits.let_go()
         return answer
 
     def means(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:

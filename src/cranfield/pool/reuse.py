@@ -122,7 +122,7 @@ class Reuse(Answer):
             "documents judged first."
         )
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         """A table a measure, and its verdict."""
         alone = all(row.team == row.run for row in self.rows)  # then teams say nothing
         for measure in self.measures:
@@ -165,7 +165,7 @@ class Strangers(Answer):
     reuse: Reuse
     holes: int  # documents to judge that were written
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         """The corrected scores, the readings, and the advice."""
         rows = []
         for each in self.read:
@@ -174,7 +174,7 @@ class Strangers(Answer):
                 values = reading.score, *corrected, reading.low, reading.high
                 rows.append([each.run, name, *map(how.number, values)])
         yield Table(["new run", "measure", "score", "mean drop", "corrected", "low", "high"], rows, names=2)
-        yield from self.read.parts(how)
+        yield from self.read.content(how)
 
     def plain(self, how: Layout) -> Any:
         rows = self.read.plain(how)

@@ -88,7 +88,7 @@ class Simulation(Answer):
                 return replay
         raise DataError(f"{name!r} was not simulated; there are {', '.join(each.strategy for each in self.replays)}")
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         """A row a strategy, the largest area first."""
         shown = [effort for effort in (0.1, 0.2, 0.5) if effort in self.efforts]
         places, aim = [self.efforts.index(effort) for effort in shown], f"{self.recall:.0%}"
@@ -335,7 +335,7 @@ class Estimates(Rows[Estimate]):
 
     rows: list[Estimate]
 
-    def parts(self, how: Layout) -> Iterator[Table]:
+    def content(self, how: Layout) -> Iterator[Table]:
         head = ["measure", "sample", "judged", "mean error", "RMSE", "RMSE of a topic", "topics lost"]
         rows = []
         for each in self.rows:

@@ -66,7 +66,7 @@ class PoolStatistics(Answer):
         derived = ("documents", "hours", "mean_overlap", "diversity")
         return plain({**vars(self), **{name: getattr(self, name) for name in derived}}, how.digits)
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         sizes = np.array(list(self.sizes.values()))
         low, high = sum(self.fewest.values()), sum(self.most.values())
         yield Lines(

@@ -66,7 +66,7 @@ class Stoppings(Rows[Stopping]):
     seconds: float | None = None
     price: float | None = None
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         head = "topic pool judged relevant unfound low high recall".split()
         rows = []
         for each in self.rows:

@@ -90,7 +90,7 @@ class Readings(Rows[Thin]):
 
     rows: list[Thin]
 
-    def parts(self, how: Layout) -> Iterator[Part]:
+    def content(self, how: Layout) -> Iterator[Part]:
         head = ["run"]
         for name in self.rows[0].measures:
             head += [name, f"{name} condensed", f"{name} low", f"{name} high"]

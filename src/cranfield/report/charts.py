@@ -15,13 +15,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from cranfield.curves import IDEAL, KINDS
 from cranfield.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from cranfield.curves import Curves
 
     Spec = dict[str, Any]
 
@@ -44,94 +41,9 @@ LABELLED = 60  # so many bars still carry their names
 MARKERS = 12  # at most so many points of a curve carry a shape
 
 
-def chart(curves: Curves) -> dict[str, Any]:
-    """The Vega-Lite specification of several curves in one picture, with their areas in the legend."""
-    x, y, area, title = KINDS[curves.kind]
-    names = {curve.run: f"{curve.run}  ({_area(area, curve.area)})" for curve in curves.curves}
-    if IDEAL in names:
-        names[IDEAL] = IDEAL
-    values = []
-    for curve in curves.curves:
-        step, last = (float(curve.x.max()) - float(curve.x.min())) / MARKERS, -1e9
-        for i, (at, height) in enumerate(zip(curve.x.tolist(), curve.y.tolist(), strict=True)):
-            row = {"run": names[curve.run], "x": at, "y": height, "nth": i, "marked": at - last >= step}
-            last = at if row["marked"] else last
-            if curve.interpolated is not None:
-                row["interpolated"] = float(curve.interpolated[i])
-            values.append(row)
-    order = list(names.values())
-    crossing = curves.notes()[: 2 if len(curves.crossings()) > 1 else 1] if curves.crossings() else []
-    return {
-        "$schema": SCHEMA,
-        "title": {
-            "text": title,
-            "subtitle": [f"mean over {curves.topics} topic{'' if curves.topics == 1 else 's'}", *_folded(crossing)],
-            "anchor": "start",
-            "offset": 12,
-        },
-        "width": 520,
-        "height": 360,
-        "background": "white",
-        "data": {"values": values},
-        "encoding": {"x": _axis("x", x, 1 if x != "rank" else None)},
-        "layer": _layers(curves.kind, y, order),
-        "config": CONFIG,
-    }
-
-
-def _area(name: str, value: float) -> str:
-    return f"{value:.3f} {name}" if name.startswith("of ") else f"{name} {value:.3f}"
-
-
-def _layers(kind: str, y: str, order: list[str]) -> list[dict[str, Any]]:
-    height = _axis("y", y, 1 if kind != "gain" else None)
-    dash, colour = _by_run(order, DASHES, legend=False), _by_run(order, COLOURS)
-    line = {
-        "mark": {"type": "line", "strokeWidth": 2.2},
-        "encoding": {
-            "y": height,
-            "color": colour,
-            "strokeDash": dash,
-            "order": {"field": "nth", "type": "quantitative"},
-        },
-    }
-    points = {
-        "transform": [{"filter": "datum.marked"}],
-        "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
-        "encoding": {"y": height, "color": colour, "shape": _by_run(order, SHAPES)},
-    }
-    layers: list[dict[str, Any]] = [line, points]
-    if kind == "pr":
-        best = {"field": "interpolated", "type": "quantitative", "title": y}
-        steps = {
-            "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1, "opacity": 0.55},
-            "encoding": {"y": best, "color": colour, "order": {"field": "nth", "type": "quantitative"}},
-        }
-        layers.insert(0, steps)
-    if kind == "roc":
-        rule = {
-            "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
-            "mark": {"type": "line", "color": "#999999", "strokeWidth": 1, "strokeDash": [3, 3]},
-            "encoding": {"y": {"field": "y", "type": "quantitative"}, "color": {"value": "#999999"}},
-        }
-        layers.insert(0, rule)
-    return layers
-
-
-def _axis(field: str, title: str, top: float | None) -> dict[str, Any]:
-    axis: dict[str, Any] = {"field": field, "type": "quantitative", "title": title}
-    if top is not None:
-        axis["scale"] = {"domain": [0, top]}
-    elif field == "x":
-        axis["axis"] = {"tickMinStep": 1, "format": "d"}
-        axis["scale"] = {"zero": False}
-    return axis
-
-
-def _by_run(order: list[str], values: list[Any], legend: bool = True) -> dict[str, Any]:
-    turn = {id(DASHES): 1, id(SHAPES): 2}.get(
-        id(values), 0
-    )  # the eighth run has the first one's colour, not its dashes
+def by_run(order: list[str], values: list[Any], legend: bool = True) -> Spec:
+    """How the runs are told apart by a channel: one of the values each, in turn."""
+    turn = {id(DASHES): 1, id(SHAPES): 2}.get(id(values), 0)  # the eighth run has the first's colour, not its dashes
     chosen = [values[(i + turn * (i // len(values))) % len(values)] for i in range(len(order))]
     return {
         "field": "run",
@@ -143,7 +55,8 @@ def _by_run(order: list[str], values: list[Any], legend: bool = True) -> dict[st
     }
 
 
-def _folded(notes: list[str]) -> list[str]:
+def folded_lines(notes: Sequence[str]) -> list[str]:
+    """Sentences as the lines of a subtitle."""
     import textwrap
 
     return [line for note in notes for line in textwrap.wrap(note, 84)]
@@ -209,8 +122,8 @@ def line_chart(
     across = _quantity("x", x, [row["x"] for row in values], x_domain)
     height = _quantity("y", y, heights, y_domain)
     order = list(drawn)
-    colour = _by_run(order, COLOURS) if len(order) > 1 else {"value": COLOURS[0]}
-    dash = _by_run(order, DASHES, legend=False)
+    colour = by_run(order, COLOURS) if len(order) > 1 else {"value": COLOURS[0]}
+    dash = by_run(order, DASHES, legend=False)
     if not points and len(order) > 1:  # no shapes to tell the lines by: the legend shows their dashes
         colour, dash = ({**encoded, "legend": STROKES} for encoded in (colour, dash))
     nth = {"field": "nth", "type": "quantitative"}
@@ -221,7 +134,7 @@ def line_chart(
         }
     ]
     if points:
-        shape = _by_run(order, SHAPES) if len(order) > 1 else {"value": SHAPES[0]}
+        shape = by_run(order, SHAPES) if len(order) > 1 else {"value": SHAPES[0]}
         mark = {"type": "point", "filled": True, "size": 50, "opacity": 1}
         shown = [{"filter": "datum.marked"}]
         encoding = {"x": across, "y": height, "color": colour, "shape": shape, "tooltip": _hints("run", x=x, y=y)}
@@ -462,7 +375,7 @@ def _specification(
 ) -> Spec:
     head: Spec = {"text": title, "anchor": "start", "offset": 12}
     if subtitle:
-        head["subtitle"] = _folded(list(subtitle))
+        head["subtitle"] = folded_lines(subtitle)
     shape = {"width": width, "height": height, "background": "white"}
     return {"$schema": SCHEMA, "title": head, **shape, "data": {"values": values}, "layer": layers, "config": CONFIG}
 

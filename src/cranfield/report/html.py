@@ -9,15 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from html import escape
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cranfield.compare.sentences import p_value
+from cranfield.answer import Cell, Table, html_list, html_table, html_text, legible
+from cranfield.columns import joined
+from cranfield.compare.pair import p_value
 from cranfield.report import figures
-from cranfield.report.efficiency_chart import cost_table, efficiency_chart
 from cranfield.report.svg import legend, svg
-from cranfield.report.tables import Cell, Table, board_table, comparison_table, number
-from cranfield.report.words import joined, summary
+from cranfield.report.tables import board_table, comparison_table, cost_table, inputs_table, number
+from cranfield.report.words import summary
 from cranfield.scores import conventions_in_words
 
 if TYPE_CHECKING:
@@ -70,18 +71,19 @@ def page(report: Report) -> str:
     )
     links = "".join(f'<li><a href="#{name}">{SECTIONS[name]}</a></li>' for name in present)
     scores = report.comparison.scores
+    version = html_text(report.versions.get("cranfield", ""))
     lead = f"{len(report.systems)} systems · {len(scores.topics)} topics · {joined(report.measures)}"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="generator" content="cranfield {_e(report.versions.get("cranfield", ""))}">\n'
-        f'<title>{_e(report.title)}</title>\n<link rel="icon" href="{ICON}">\n<style>{style}</style>\n</head>\n<body>\n'
+        f'<meta name="generator" content="cranfield {version}">\n'
+        f'<title>{html_text(report.title)}</title>\n<link rel="icon" href="{ICON}">\n<style>{style}</style>\n</head>\n<body>\n'
         f'<a class="skip" href="#summary">Skip to the summary</a>\n'
-        f'<header><h1>{_e(report.title)}</h1><p class="lead">{_e(lead)}</p>'
+        f'<header><h1>{html_text(report.title)}</h1><p class="lead">{html_text(lead)}</p>'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n'
         f"<main>\n{_bar(report)}\n{sections}\n</main>\n"
-        f"<footer><p>Made by cranfield {_e(report.versions.get('cranfield', ''))}. This file needs no network.</p></footer>\n"
+        f"<footer><p>Made by cranfield {version}. This file needs no network.</p></footer>\n"
         f'<script type="application/json" id="data">{_data(report)}</script>\n<script>{script}</script>\n</body>\n</html>\n'
     )
 
@@ -96,27 +98,18 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _e(text: str) -> str:
-    return escape(_legible(text))
-
-
-def _legible(text: str) -> str:
-    """The text with bytes that are no text spelt out."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def _data(report: Report) -> str:
     """What the script draws from: every value of every system, and a sentence a pair."""
     systems, measures = report.systems, report.measures
     place = {name: i for i, name in enumerate(systems)}
     values = [[[None if v != v else v for v in report.values(s, m).tolist()] for s in systems] for m in measures]
     sentences = {
-        f"{measures.index(pair.measure)} {place[pair.one]} {place[pair.other]}": _legible(f"{report.sentence(pair)}.")
+        f"{measures.index(pair.measure)} {place[pair.one]} {place[pair.other]}": legible(f"{report.sentence(pair)}.")
         for pair in report.listed
     }
     given = {
-        "systems": [_legible(name) for name in systems],
-        "topics": [_legible(topic) for topic in report.comparison.scores.topics],
+        "systems": [legible(name) for name in systems],
+        "topics": [legible(topic) for topic in report.comparison.scores.topics],
         "measures": [{"name": m, "lower": report.lower_is_better(m), "domain": report.domain(m)} for m in measures],
         "values": values,
         "sentences": sentences,
@@ -136,7 +129,7 @@ def _unlisted(report: Report) -> str:
 
 def _options(names: Sequence[str], chosen: str) -> str:
     return "".join(
-        f'<option value="{i}"{" selected" if name == chosen else ""}>{_e(name)}</option>'
+        f'<option value="{i}"{" selected" if name == chosen else ""}>{html_text(name)}</option>'
         for i, name in enumerate(names)
     )
 
@@ -151,15 +144,16 @@ def _bar(report: Report) -> str:
 
 
 def _summary(report: Report) -> str:
-    said = "".join(f"<p>{_e(sentence)}</p>" for sentence in summary(report))
+    said = "".join(f"<p>{html_text(sentence)}</p>" for sentence in summary(report))
     cautions = list(dict.fromkeys(caution.text for caution in report.comparison.cautions))
     if cautions:
-        items = "".join(f"<li>{_e(text)}</li>" for text in cautions)
-        said += f'<div class="cautions"><h3>Before you rely on this</h3><ul>{items}</ul></div>'
+        said += f'<div class="cautions"><h3>Before you rely on this</h3>{html_list(cautions)}</div>'
     notes = [*report.comparison.remarks, *report.comparison.scores.notes()]
-    if notes:
-        said += f'<ul class="plain note">{"".join(f"<li>{_e(note)}</li>" for note in notes)}</ul>'
-    return said
+    return said + _notes(notes)
+
+
+def _notes(lines: Sequence[str]) -> str:
+    return html_list(lines, "plain note")
 
 
 def _leaderboard(report: Report) -> str:
@@ -171,7 +165,7 @@ def _leaderboard(report: Report) -> str:
         table = _table(board, sortable=True, tall=len(board.rows) > TALL)
         spec = figures.figure(report, "ranks", measure)
         said = f"A row a run: its rank by {measure} and the interval of that rank. The table above holds the numbers."
-        parts.append(f'<div data-of="{_e(measure)}">{table}{_figure(spec, f"ranks-{m}", said)}</div>')
+        parts.append(f'<div data-of="{html_text(measure)}">{table}{_figure(spec, f"ranks-{m}", said)}</div>')
     if report.comparison.groups and parts:
         parts.append('<p class="note">The leaderboard ranks single runs; the comparison below takes groups as one.</p>')
     return "".join(parts)
@@ -191,14 +185,14 @@ def _comparison(report: Report) -> str:
     many = len(rows) > FEW * len(report.measures)
     every = (
         f'<div class="controls"{" data-script" if many else ""} hidden><label><input type="checkbox" id="every-pair"'
-        f"{'' if many else ' checked'}> all pairs, not only those with {_e(report.reference)}</label></div>"
+        f"{'' if many else ' checked'}> all pairs, not only those with {html_text(report.reference)}</label></div>"
     )
-    parts = [every, _table(table, sortable=True, identity="pairs", keys=rows, tall=many)]
+    parts = [every, _table(replace(table, keys=rows), sortable=True, identity="pairs", tall=many)]
     for m, measure in enumerate(report.measures):
         if figures.interval_rows(report, measure):
             spec = figures.figure(report, "intervals", measure)
             said = f"A row a system: the mean difference to {report.reference}. The table above holds the numbers."
-            parts.append(f'<div data-of="{_e(measure)}">{_figure(spec, f"intervals-{m}", said)}</div>')
+            parts.append(f'<div data-of="{html_text(measure)}">{_figure(spec, f"intervals-{m}", said)}</div>')
     return "".join([*parts, *_many(report)])
 
 
@@ -210,7 +204,7 @@ def _many(report: Report) -> list[str]:
             p = getattr(result, "p", float("nan"))
             if isinstance(p, float) and p == p:
                 lines.append(f"{measure}: {test} over all systems, p {p_value(p)}")
-    return [f'<ul class="plain note">{"".join(f"<li>{_e(line)}</li>" for line in lines)}</ul>'] if lines else []
+    return [_notes(lines)]
 
 
 def _two(report: Report) -> str:
@@ -226,7 +220,7 @@ def _two(report: Report) -> str:
         '<button type="button" id="swap">Swap</button></div>'
     )
     return (
-        f'{choosers}<p class="said" id="sentence" aria-live="polite">{_e(said)}</p><div class="pair">'
+        f'{choosers}<p class="said" id="sentence" aria-live="polite">{html_text(said)}</p><div class="pair">'
         f"{_drawing(bars, 'differences', said)}{_drawing(points, 'scatter', said)}</div>"
         '<p class="note">The <a href="#topic-scores">table of topics</a> holds the numbers of both charts.</p>'
     )
@@ -234,27 +228,25 @@ def _two(report: Report) -> str:
 
 def _drawing(spec: dict[str, Any], identity: str, said: str) -> str:
     """A figure that the script draws anew when another pair is chosen."""
-    caption = f'<figcaption id="{identity}-caption">{_e(spec["title"]["text"])}</figcaption>'
+    caption = f'<figcaption id="{identity}-caption">{html_text(spec["title"]["text"])}</figcaption>'
     drawn = f'<div class="scroll" id="{identity}" tabindex="0" role="group" aria-labelledby="{identity}-caption">'
     return f"<figure>{caption}{drawn}{svg(spec, identity, said)}{legend(spec)}</div></figure>"
 
 
 def _figure(spec: dict[str, Any], identity: str, said: str) -> str:
     title, below = spec["title"]["text"], " ".join(spec["title"].get("subtitle", []))
-    more = f"<span>{_e(below)}</span>" if below else ""
+    more = f"<span>{html_text(below)}</span>" if below else ""
     drawn = f'<div class="scroll" tabindex="0" role="group" aria-labelledby="{identity}-c">{svg(spec, identity, said)}</div>'
-    return f'<figure><figcaption id="{identity}-c">{_e(title)}{more}</figcaption>{drawn}{legend(spec)}</figure>'
+    return f'<figure><figcaption id="{identity}-c">{html_text(title)}{more}</figcaption>{drawn}{legend(spec)}</figure>'
 
 
 def _efficiency(report: Report) -> str:
-    found = report.comparison.efficiency
-    if found is None:
+    efficiency = report.comparison.efficiency
+    if efficiency is None:
         return ""
-    table = _table(cost_table(found, report.digits), sortable=True)
+    table = _table(cost_table(efficiency, report.digits), sortable=True)
     said = "A point a run: its score against its latency; the line joins the Pareto front. The table holds the numbers."
-    notes = "".join(f"<li>{_e(note)}</li>" for note in found.notes())
-    figure = _figure(efficiency_chart(found), "efficiency", said)
-    return table + figure + (f'<ul class="plain note">{notes}</ul>' if notes else "")
+    return table + _figure(figures.chart(efficiency), "efficiency", said) + _notes(efficiency.notes())
 
 
 def _curves(report: Report) -> str:
@@ -269,11 +261,11 @@ def _curves(report: Report) -> str:
     points = report.curves.curves
     head = ["run", *(f"{x:g}" for x in points[0].x), "area"]
     rows = [[Cell(c.run), *(Cell(f"{y:.3f}") for y in c.y), Cell(f"{c.area:.4f}")] for c in points]
-    table = _table(Table("Interpolated precision at recall", head, rows))
-    notes = "".join(f"<li>{_e(note)}</li>" for note in report.curves.notes()[:5]) if len(points) < 4 else ""
+    table = _table(Table(head, rows, caption="Interpolated precision at recall"))
+    notes = report.curves.notes()[:5] if len(points) < 4 else []
     said = "Precision falls as recall grows; a line a run. The table below holds the numbers."
-    below = f'<p class="note">{_e(more)}</p>' if more else ""
-    below += f'<ul class="plain note">{notes}</ul>' if notes else ""
+    below = f'<p class="note">{html_text(more)}</p>' if more else ""
+    below += _notes(notes)
     return f"{_figure(spec, 'pr', said)}{below}<details><summary>Data of this chart</summary>{table}</details>"
 
 
@@ -286,10 +278,10 @@ def _distributions(report: Report) -> str:
             [Cell(name), *(Cell(number(value, report.digits), value) for value in box)]
             for name, box in figures.quartiles(report, measure).items()
         ]
-        table = _table(Table(f"{measure} over topics", head, rows))
+        table = _table(Table(head, rows, caption=f"{measure} over topics"))
         drawn = _figure(spec, f"spread-{m}", "A row a system; the table below holds the quartiles.")
         details = f"<details><summary>Data of this chart</summary>{table}</details>"
-        parts.append(f'<div data-of="{_e(measure)}">{drawn}{details}</div>')
+        parts.append(f'<div data-of="{html_text(measure)}">{drawn}{details}</div>')
     return "".join(parts)
 
 
@@ -299,20 +291,20 @@ def _topics(report: Report) -> str:
     columns = [report.values(name, measure).tolist() for name in report.systems]
     gain = (report.values(other, measure) - report.values(one, measure)).tolist()
     rows = [
-        f'<tr data-topic="{t}"><th scope="row" class="n">{_e(topic)}</th>'
+        f'<tr data-topic="{t}"><th scope="row" class="n">{html_text(topic)}</th>'
         + f"<td>{number(gain[t], report.digits, signed=True)}</td>"
         + "".join(f"<td>{number(column[t], report.digits)}</td>" for column in columns)
         + "</tr>"
         for t, topic in enumerate(topics)
     ]
-    heads = "".join(f'<th scope="col">{_e(name)}</th>' for name in report.systems)
-    first = f'<th scope="col"><span id="topics-difference">{_e(other)} − {_e(one)}</span></th>'
+    heads = "".join(f'<th scope="col">{html_text(name)}</th>' for name in report.systems)
+    first = f'<th scope="col"><span id="topics-difference">{html_text(other)} − {html_text(one)}</span></th>'
     count = f'<span id="filtered" role="status">{len(topics)} of {len(topics)} topics</span>'
     return (
         '<div class="controls" data-script hidden><label>Show topics that contain '
         f'<input id="filter" type="search" autocomplete="off" spellcheck="false"></label>{count}</div>'
         '<div class="scroll tall" tabindex="0" role="region" aria-label="Scores by topic">'
-        f'<table id="topics" class="sortable"><caption><span id="topics-measure">{_e(measure)}</span> by topic</caption>'
+        f'<table id="topics" class="sortable"><caption><span id="topics-measure">{html_text(measure)}</span> by topic</caption>'
         f'<thead><tr><th scope="col" class="n">topic</th>{first}{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -335,22 +327,10 @@ def _made(report: Report) -> str:
     parts = []
     if report.command:
         parts.append(
-            f"<h3>Command</h3><p>This command makes this file again:</p><pre><code>{_e(report.command)}</code></pre>"
+            f"<h3>Command</h3><p>This command makes this file again:</p><pre><code>{html_text(report.command)}</code></pre>"
         )
     if report.inputs:
-        head = "".join(f'<th scope="col" class="n">{name}</th>' for name in ("what", "file"))
-        head += '<th scope="col">bytes</th><th scope="col" class="n">SHA-256</th>'
-        rows = "".join(
-            f'<tr><td class="n">{_e(file.role)}</td><th scope="row" class="n">{_e(file.path)}</th>'
-            f'<td>{file.size:,}</td><td class="hash">{file.sha256}</td></tr>'
-            for file in report.inputs
-        )
-        parts.append(
-            _scrolled(
-                f"<table><caption>Files, as they were given</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>",
-                "Files",
-            )
-        )
+        parts.append(_table(inputs_table(report)))
     said = conventions_in_words(comparison.scores.conventions)
     parts.append('<div class="pair">')
     parts.append(_facts("Statistics", settings))
@@ -362,51 +342,18 @@ def _made(report: Report) -> str:
 def _facts(caption: str, rows: list[tuple[str, str]]) -> str:
     if not rows:
         return ""
-    body = "".join(f'<tr><th scope="row" class="n">{_e(a)}</th><td class="n">{_e(b)}</td></tr>' for a, b in rows)
-    return f'<table class="facts"><caption>{_e(caption)}</caption><tbody>{body}</tbody></table>'
+    body = "".join(
+        f'<tr><th scope="row" class="n">{html_text(a)}</th><td class="n">{html_text(b)}</td></tr>' for a, b in rows
+    )
+    return f'<table class="facts"><caption>{html_text(caption)}</caption><tbody>{body}</tbody></table>'
 
 
 def _scrolled(table: str, name: str, tall: bool = False) -> str:
     look = "scroll tall" if tall else "scroll"
-    return f'<div class="{look}" tabindex="0" role="region" aria-label="{_e(name)}">{table}</div>'
+    return f'<div class="{look}" tabindex="0" role="region" aria-label="{html_text(name)}">{table}</div>'
 
 
-def _table(
-    table: Table,
-    sortable: bool = False,
-    identity: str = "",
-    keys: list[dict[str, str]] | None = None,
-    tall: bool = False,
-) -> str:
-    """A table of cells; the first columns are names, the last of them heads its row."""
-    named = [_is_name(table, i) for i in range(len(table.head))]
-    heads = "".join(
-        f'<th scope="col"{" class=n" if named[i] else ""}>{_e(name)}</th>' for i, name in enumerate(table.head)
-    )
-    body = []
-    for r, row in enumerate(table.rows):
-        about = "".join(f' data-{key}="{_e(value)}"' for key, value in (keys[r] if keys else {}).items())
-        cells = "".join(_cell(cell, named[i], i == table.names - 1) for i, cell in enumerate(row))
-        body.append(f"<tr{about}>{cells}</tr>")
-    look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
-    drawn = (
-        f"<table{look}><caption>{_e(table.caption)}</caption><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table>"
-    )
-    notes = "".join(f'<p class="note">{_e(note)}</p>' for note in table.notes)
-    return _scrolled(drawn, table.caption, tall) + notes
-
-
-def _is_name(table: Table, column: int) -> bool:
-    return all(row[column].value is None for row in table.rows) and any(
-        any(letter.isalpha() for letter in row[column].text) for row in table.rows
-    )
-
-
-def _cell(cell: Cell, named: bool, heads: bool) -> str:
-    raised = f"<sup>{_e(cell.marks)}</sup>" if cell.marks else ""
-    if heads:
-        return f'<th scope="row"{" class=n" if named else ""}>{_e(cell.text)}{raised}</th>'
-    classes = " ".join(name for name, wanted in (("n", named), ("best", cell.best)) if wanted)
-    look = f' class="{classes}"' if classes else ""
-    return f"<td{look}>{_e(cell.text)}{raised}</td>"
+def _table(table: Table, sortable: bool = False, identity: str = "", tall: bool = False) -> str:
+    """A table that scrolls by itself, with its notes below."""
+    notes = "".join(f'<p class="note">{html_text(note)}</p>' for note in table.notes)
+    return _scrolled(html_table(table, identity, sortable), table.caption, tall) + notes

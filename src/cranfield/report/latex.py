@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cranfield.report.efficiency_chart import cost_table
-from cranfield.report.tables import Cell, Table, comparison_table, leaderboard_table
+from cranfield.answer import Cell, Table, legible
+from cranfield.report.tables import comparison_table, cost_table, leaderboard_table
 
 if TYPE_CHECKING:
     from cranfield.report.report import Report
@@ -62,49 +62,24 @@ LONG = 40  # rows that fit on a page
 
 
 def _floating(table: Table, label: str) -> str:
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            r"\small",
-            rf"\caption{{{' '.join([escaped(table.caption) + '.', *map(escaped, table.notes)])}}}",
-            rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{{_columns(table)}}}",
-            r"\toprule",
-            _line([Cell(name) for name in table.head]),
-            r"\midrule",
-            *(_line(row) for row in table.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
+    caption = " ".join([f"{escaped(table.caption)}.", *map(escaped, table.notes)])
+    lines = [r"\begin{table}", r"\centering", r"\small", rf"\caption{{{caption}}}", rf"\label{{{label}}}"]
+    lines += [rf"\begin{{tabular}}{{{_columns(table)}}}", *_head(table), *map(_line, table.cells())]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
 def _pairs(table: Table) -> str:
     """The pairs: a table that floats, or one that runs over pages where they are many."""
     if len(table.rows) <= LONG:
         return _floating(table, "tab:pairs")
-    head = _line([Cell(name) for name in table.head])
-    return "\n".join(
-        [
-            rf"\begin{{longtable}}{{{_columns(table)}}}",
-            rf"\caption{{{escaped(table.caption)}. {' '.join(escaped(note) for note in table.notes)}}}",
-            r"\label{tab:pairs} \\",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endfirsthead",
-            r"\toprule",
-            head,
-            r"\midrule",
-            r"\endhead",
-            r"\bottomrule",
-            r"\endfoot",
-            *(_line(row) for row in table.rows),
-            r"\end{longtable}",
-        ]
-    )
+    caption = f"{escaped(table.caption)}. {' '.join(escaped(note) for note in table.notes)}"
+    lines = [rf"\begin{{longtable}}{{{_columns(table)}}}", rf"\caption{{{caption}}}", r"\label{tab:pairs} \\"]
+    lines += [*_head(table), r"\endfirsthead", *_head(table), r"\endhead", r"\bottomrule", r"\endfoot"]
+    return "\n".join([*lines, *map(_line, table.cells()), r"\end{longtable}"])
+
+
+def _head(table: Table) -> list[str]:
+    return [r"\toprule", _line([Cell(name) for name in table.head]), r"\midrule"]
 
 
 def _narrow(report: Report, table: Table) -> Table:
@@ -125,7 +100,7 @@ def _narrow(report: Report, table: Table) -> Table:
 
 
 def _columns(table: Table) -> str:
-    return "".join("l" if all(row[i].value is None for row in table.rows) else "r" for i in range(len(table.head)))
+    return "".join("r" if numeric else "l" for numeric in table.numeric())
 
 
 def _line(cells: list[Cell]) -> str:
@@ -145,8 +120,8 @@ def escaped(text: str) -> str:
     >>> print(escaped("dense_v2 & 95 %"))
     dense\_v2 \& 95 \%
     """
-    return "".join(SPECIAL.get(letter, letter) for letter in text.encode("utf-8", "backslashreplace").decode())
+    return "".join(SPECIAL.get(letter, letter) for letter in legible(text))
 
 
 def _comment(text: str) -> str:
-    return " ".join(text.encode("utf-8", "backslashreplace").decode().split())
+    return " ".join(legible(text).split())

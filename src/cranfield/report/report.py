@@ -6,20 +6,25 @@ gives the same bytes each time, so it holds no date; the hashes of its inputs an
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cranfield.columns import listed
-from cranfield.compare.margins import in_words
-from cranfield.errors import DataError
+from cranfield.columns import joined, listed
+from cranfield.compare.comparison import versions
+from cranfield.compare.leaderboard import leaderboard
+from cranfield.curves import curves
+from cranfield.errors import CranfieldError, DataError
+from cranfield.formats import qrels_in, run_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from cranfield.compare.comparison import Comparison, Pair
+    from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.curves import Curves
     from cranfield.kernels.table import Floats
@@ -139,7 +144,7 @@ class Report:
         """A pair in words, with what was found about the margin where there is one."""
         sides = {pair.one, pair.other}
         given = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
-        return ". ".join(text for text in (self.comparison.sentence(given), in_words(given)) if text)
+        return ". ".join(text for text in (self.comparison.sentence(given), given.margin_sentence()) if text)
 
 
 def _turned(pair: Pair) -> Pair:
@@ -164,3 +169,82 @@ def _turned(pair: Pair) -> Pair:
 def _last(value: float) -> float:
     """A value to sort by: what is undefined comes last."""
     return value if value == value else float("inf")
+
+
+# from a comparison
+
+READING = ("lenient", "qrels_format", "run_format")
+
+
+def report_of(
+    comparison: Comparison,
+    options: Mapping[str, Any] | None = None,
+    topics: list[str] | None = None,
+    others: Iterable[str | None] = (),
+    *,
+    title: str | None = None,
+    command: str = "",
+    digits: int = 4,
+) -> Report:
+    """A report of a comparison. Of files, `options` say how they were read; `others` are further files that were."""
+    settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
+    compared = {pair.measure for pair in comparison.pairs}
+    measures = [name for name in comparison.scores.measures if name in compared]
+    beside: Curves | None = None
+    if "qrels" in comparison.inputs:
+        try:
+            beside = _curves(comparison, topics, options or {})
+        except CranfieldError as error:
+            comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
+    return Report(
+        comparison,
+        title=title or _title(comparison),
+        leaderboards={name: leaderboard(comparison.scores, sort=name, **settings) for name in measures},
+        curves=beside,
+        inputs=_hashes(comparison, others),
+        command=command,
+        versions=versions(),
+        digits=digits,
+    )
+
+
+def _curves(comparison: Comparison, topics: list[str] | None, options: Mapping[str, Any]) -> Curves:
+    """Precision at eleven recall levels of the runs compared."""
+    reading = {name: options[name] for name in READING if options.get(name) is not None}
+    rel = options.get("rel")
+    return curves(
+        comparison.inputs["qrels"],
+        comparison.inputs["runs"],
+        "pr11",
+        rel=1 if rel is None else rel,
+        topics=topics,
+        conventions=options.get("preset"),
+        **reading,
+        **(options.get("changes") or {}),
+    )
+
+
+def _hashes(comparison: Comparison, others: Iterable[str | None]) -> tuple[Input, ...]:
+    """The files that were read, as they lie on the disk, with their SHA-256."""
+    files = [("table", comparison.inputs.get("table")), ("qrels", comparison.inputs.get("qrels"))]
+    files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
+    files += [("option", path) for path in others]
+    return tuple(_hashed(role, path) for role, path in files if path is not None)
+
+
+def _hashed(role: str, path: str) -> Input:
+    real = qrels_in(path)  # a collection is named by its folder
+    try:
+        with open(real, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Input(role, path, os.path.getsize(real), digest)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _title(comparison: Comparison) -> str:
+    """A title that says which runs, if they are few, and on what."""
+    what = comparison.inputs.get("qrels") or comparison.inputs.get("table")
+    runs = comparison.scores.runs
+    start = joined(runs) if len(runs) <= 3 else f"{len(runs)} runs"
+    return f"{start} on {run_name(what)}" if what else start

@@ -5,40 +5,21 @@ Systems carry letters (a, b, c …), and a raised letter says "significantly bet
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cranfield.compare.many import MANY
-from cranfield.compare.sentences import p_value, short_correction
+from cranfield.answer import Cell, Table
+from cranfield.compare.efficiency import shown
+from cranfield.compare.pair import p_value
+from cranfield.stats.correction import CORRECTIONS
+from cranfield.stats.testing import TESTS_OF_MANY
 
 if TYPE_CHECKING:
-    from cranfield.compare.comparison import Pair
+    from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.pair import Pair
     from cranfield.report.report import Report
 
 
 ABC = "abcdefghijklmnopqrstuvwxyz"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A text; the number behind it, to sort by; whether it is the best of its column; what is raised beside it."""
-
-    text: str
-    value: float | None = None
-    best: bool = False
-    marks: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells below a head; the first `names` columns are names."""
-
-    caption: str
-    head: list[str]
-    rows: list[list[Cell]]
-    names: int = 1
-    notes: list[str] = field(default_factory=list)
-    keys: list[dict[str, str]] = field(default_factory=list)  # what each row is about, for the page's script
 
 
 def number(value: float, digits: int, signed: bool = False) -> str:
@@ -76,7 +57,7 @@ def leaderboard_table(report: Report) -> Table:
         rows.append(cells)
     raised = f"significantly better than the system of that letter ({_decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
-    return Table("Mean over topics", ["", "run", *report.measures], rows, names=2, notes=notes)
+    return Table(["", "run", *report.measures], rows, names=2, caption="Mean over topics", notes=notes)
 
 
 def _long(letters: dict[str, str]) -> bool:
@@ -86,9 +67,9 @@ def _long(letters: dict[str, str]) -> bool:
 def _decided(report: Report) -> str:
     """By which test, after which correction, at which level."""
     comparison = report.comparison
-    correction = short_correction(comparison.correction)
+    correction = CORRECTIONS[comparison.correction].short
     corrected = f"{correction} over {comparison.family}" if correction else "uncorrected"
-    if comparison.test in MANY:
+    if comparison.test in TESTS_OF_MANY:
         corrected = "all systems at once"
     return f"{comparison.test} test, {corrected}, α = {comparison.alpha:g}"
 
@@ -120,7 +101,7 @@ def board_table(report: Report, measure: str) -> Table:
     notes = [f"{how[0].upper()}{how[1:]}.", "Bold: the best mean."]
     if report.comparison.groups:
         notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
-    return Table(caption, head, rows, names=2, notes=notes)
+    return Table(head, rows, names=2, caption=caption, notes=notes)
 
 
 def _best(report: Report, measure: str, column: list[float]) -> float:
@@ -143,7 +124,7 @@ def comparison_table(report: Report) -> Table:
     if len(rows) < len(report.pairs):
         few = f"Of {len(report.pairs):,} pairs, the {len(rows):,} with {report.reference}"
         notes.append(f"{few}; the reports with the endings .csv and .json hold all.")
-    return Table("Each pair of systems", head, rows, names=3, notes=notes, keys=keys)
+    return Table(head, rows, names=3, caption="Each pair of systems", notes=notes, keys=keys)
 
 
 def _pair_row(report: Report, pair: Pair, extra: list[str]) -> list[Cell]:
@@ -171,3 +152,25 @@ def verdict(report: Report, pair: Pair) -> str:
         return pair.reason or "no p-value"
     ahead = report.better(pair.measure, pair.one, pair.other)
     return ("not settled", "▲ other better", "▼ one better")[ahead]
+
+
+def cost_table(efficiency: Efficiency, digits: int = 4) -> Table:
+    """A row a run: its score, what was measured, and whether it is on the front."""
+    names = efficiency.columns()
+    rows = []
+    for row in efficiency.rows:
+        cells = row.cells()
+        measured = [Cell("–") if (value := cells[name]) is None else Cell(shown(value), value) for name in names]
+        front = Cell("on it" if row.on_front else "", float(row.on_front))
+        rows.append([Cell(row.run), Cell(number(row.score, digits), row.score), *measured, front])
+    caption = f"{efficiency.measure} and what the runs cost"
+    return Table(["run", efficiency.measure, *names, "front"], rows, caption=caption)
+
+
+def inputs_table(report: Report) -> Table:
+    """A row a file that was read, with its hash."""
+    rows = [
+        [Cell(file.role), Cell(file.path), Cell(f"{file.size:,}", file.size), Cell(file.sha256)]
+        for file in report.inputs
+    ]
+    return Table(["what", "file", "bytes", "SHA-256"], rows, names=2, caption="Files, as they were given")

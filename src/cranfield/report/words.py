@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cranfield.columns import joined
 from cranfield.report.tables import number
 
 if TYPE_CHECKING:
@@ -51,15 +52,6 @@ def _leader(report: Report, measure: str) -> str:
         f"{start}; it is significantly better than {len(beaten)} of the {len(rivals)} systems compared with it, "
         f"and against {len(open_)}{few} the data do not settle it."
     )
-
-
-def joined(names: list[str]) -> str:
-    """Names as in a sentence.
-
-    >>> joined(["AP"]), joined(["AP", "RR"]), joined(["a", "b", "c"])
-    ('AP', 'AP and RR', 'a, b and c')
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _counted(n: int, what: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import as_json, plain
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
@@ -39,25 +38,16 @@ def _text(report: Report, ending: str) -> str:
 
         return page(report)
     if ending == "md":
-        from cranfield.report.markdown import markdown
+        from cranfield.report.markdown import to_markdown
 
-        return markdown(report)
+        return to_markdown(report)
     if ending == "tex":
         from cranfield.report.latex import latex
 
         return latex(report)
     if ending == "csv":
         return report.comparison.to_csv()
-    return json.dumps(_plain(to_dict(report)), indent=2, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return as_json(plain(to_dict(report)), ascii_only=True) + "\n"
 
 
 def to_dict(report: Report) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Produced(Answer):
     stats: RunStats
     remarks: tuple[str, ...]
 
-    def parts(self, how: Layout) -> Iterator[Lines]:
+    def content(self, how: Layout) -> Iterator[Lines]:
         yield Lines([f"{name:10}  {fact}" for name, fact in _facts(self.stats)])
 
     def records(self, how: Layout) -> Iterator[tuple[str, str]]:

@@ -1,13 +1,16 @@
-"""Verbs that say what there is: measures, presets, formats, fusions, systems, strategies."""
+"""Verbs that say what there is: measures, presets, formats, fusions, systems, strategies, tests, corrections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import MeasureError
+from cranfield.errors import ConventionError, DataError, MeasureError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.measures import Measure
+    from cranfield.stats.method import Method
 
 
 def list_systems() -> list[dict[str, Any]]:
@@ -133,3 +136,38 @@ def list_strategies() -> list[dict[str, Any]]:
     from cranfield.pool.strategy import catalogue
 
     return catalogue()
+
+
+def list_tests() -> list[dict[str, Any]]:
+    """All that is said about each significance test, those of all systems at once last."""
+    from cranfield.stats.testing import TESTS, TESTS_OF_MANY
+
+    return [one.page() for one in (*TESTS.values(), *TESTS_OF_MANY.values())]
+
+
+def explain_test(name: str) -> dict[str, Any]:
+    """All that is said about one significance test, by any of its names."""
+    from cranfield.stats.testing import find_test
+
+    return _explained(find_test, name)
+
+
+def list_corrections() -> list[dict[str, Any]]:
+    """All that is said about each correction for many tests."""
+    from cranfield.stats.correction import CORRECTIONS
+
+    return [one.page() for one in CORRECTIONS.values()]
+
+
+def explain_correction(name: str) -> dict[str, Any]:
+    """All that is said about one correction, by any of its names."""
+    from cranfield.stats.correction import correction
+
+    return _explained(correction, name)
+
+
+def _explained(find: Callable[[str], Method], name: str) -> dict[str, Any]:
+    try:
+        return find(name).page()
+    except DataError as error:
+        raise ConventionError(str(error)) from None

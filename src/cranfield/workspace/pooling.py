@@ -143,9 +143,9 @@ def simulate_(
 
 def draw_simulation(found: Simulation, path: str) -> bool:
     """Write a chart of what strategies find if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.pool_charts import simulation_chart
+    from cranfield.report.figures import chart
 
-    return draw_chart(lambda: simulation_chart(found), path)
+    return draw_chart(lambda: chart(found), path)
 
 
 def estimates_(

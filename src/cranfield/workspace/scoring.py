@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from cranfield.correlate import Correlations
     from cranfield.curves import Curves
-    from cranfield.explain import Explanation, Views
+    from cranfield.explain import Views
+    from cranfield.explanation import Explanation
     from cranfield.reproduce import Reproduction
     from cranfield.scores import Scores
     from cranfield.slices import Slices
@@ -122,7 +123,7 @@ def curve_(
 
 def draw(curves: Curves, path: str) -> bool:
     """Write a chart if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.charts import chart
+    from cranfield.report.figures import chart
 
     return draw_chart(lambda: chart(curves), path)
 
