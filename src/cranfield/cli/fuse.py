@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from cranfield.answer import as_json
 from cranfield.cli.options import Late
 from cranfield.cli.output import note, put
 
@@ -87,8 +88,7 @@ def command(
     from cranfield.workspace import fuse_, list_fusions
 
     if listing:
-        listed = list_fusions()
-        put(listed.to_json() if shape == "json" else listed.to_text(), output)
+        put(_listed(list_fusions(), shape), output)
         return
     if len(runs) < 2:
         raise click.UsageError("give two runs or more; --list shows the methods")
@@ -107,3 +107,13 @@ def _numbers(text: str | None) -> list[float] | None:
         return None if text is None else [float(part) for part in text.split(",")]
     except ValueError:
         raise click.UsageError(f"--weights expects numbers with commas between them, got {text!r}") from None
+
+
+def _listed(found: dict[str, list[dict[str, str]]], shape: str) -> str:
+    if shape == "json":
+        return as_json(found)
+    lines = []
+    for title, rows in found.items():
+        wide = max(len(row["usage"]) for row in rows)
+        lines += [title, *(f"  {row['usage']:{wide}}  {row['about']}" for row in rows), ""]
+    return "\n".join(lines).rstrip()

@@ -71,8 +71,7 @@ def command(
     from cranfield.workspace import list_systems, run_
 
     if listing:
-        listed = list_systems()
-        put(listed.to_json() if shape == "json" else listed.to_text())
+        put(_listed(list_systems(), shape))
         return
     for value, what in ((collection, "a COLLECTION"), (system, "--system SPEC"), (output, "-o RUN")):
         if not value:
@@ -84,47 +83,19 @@ def command(
         done = run_(
             collection, system, output, fields=[name.strip() for name in fields.split(",")], progress=tell, **given
         )
-    put(as_json(done.stats.__dict__) if shape == "json" else _shown(done.stats))
-    for sentence in done.notes:
+    put(done.to_json() if shape == "json" else done.to_text())
+    for sentence in done.notes(shell=True):
         note(f"note: {sentence}")
     if not done.stats.complete:
         click.get_current_context().exit(PARTIAL)
 
 
-def _shown(stats: Any) -> str:
-    """A line for each thing measured."""
-    rows = [("run", f"{stats.run}: {stats.topics['answered']} of {stats.topics['asked']} topics, {stats.system}")]
-    if stats.index:
-        size = f", {_bytes(stats.index['bytes'])} on disk" if stats.index["bytes"] else ""
-        speed = f"{stats.index['documents_per_second']:,.0f} a second" if stats.index["documents_per_second"] else ""
-        rows.append(
-            ("index", f"{stats.index['documents']:,} documents in {stats.index['seconds']:.2f} s, {speed}{size}")
-        )
-    wait = stats.queries.get("latency_ms")
-    if wait:
-        named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
-        rows.append(("latency", f"{named} ms ({_loop(stats.queries)})"))
-    if stats.throughput:
-        rows.append(("throughput", f"{stats.throughput:,.1f} queries a second, {_asked(stats.queries['count'])}"))
-    if stats.memory:
-        rows.append(
-            ("memory", f"{_bytes(stats.memory['peak_bytes'])} at most, {_bytes(stats.memory['before_bytes'])} before")
-        )
-    if stats.cost:
-        rows.append(("cost", f"{stats.cost['per_thousand_queries']:g} for 1000 queries"))
-    return "\n".join(f"{name:10}  {text}" for name, text in rows)
-
-
-def _asked(count: int) -> str:
-    return f"{count:,} {'query' if count == 1 else 'queries'}"
-
-
-def _loop(queries: dict[str, Any]) -> str:
-    clients = f"{queries['clients']} client{'s' if queries['clients'] > 1 else ''}"
-    if queries["loop"] == "open":
-        return f"open loop, {queries['rate_per_second']:g} a second due, {clients}"
-    return f"closed loop, {clients}"
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+def _listed(found: list[dict[str, Any]], shape: str) -> str:
+    if shape == "json":
+        return as_json(found)
+    wide = max(len(row["system"]) for row in found)
+    lines = []
+    for row in found:
+        lines.append(f"{row['system']:{wide}}  {row['about']}")
+        lines += [f"{'':{wide}}    {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items()]
+    return "\n".join(lines)

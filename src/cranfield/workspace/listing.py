@@ -9,24 +9,22 @@ from cranfield.errors import ConventionError, DataError, MeasureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.fuse import Fusions
     from cranfield.measures import Measure
     from cranfield.stats.method import Method
-    from cranfield.systems import Systems
 
 
-def list_systems() -> Systems:
+def list_systems() -> list[dict[str, Any]]:
     """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems import Systems
+    from cranfield.systems import catalogue
 
-    return Systems()
+    return catalogue()
 
 
-def list_fusions() -> Fusions:
+def list_fusions() -> dict[str, list[dict[str, str]]]:
     """Every fusion method and normalisation: how it is typed, and what it does."""
-    from cranfield.fuse import Fusions
+    from cranfield.fuse.method import catalogue
 
-    return Fusions()
+    return catalogue()
 
 
 def list_formats() -> list[dict[str, Any]]:
@@ -135,20 +133,9 @@ def _docstring(cls: type[Measure]) -> tuple[list[str], str]:
 
 def list_strategies() -> list[dict[str, Any]]:
     """What is said about each pooling strategy."""
-    from cranfield.pool.strategy import STRATEGIES
-    from cranfield.registry import about
+    from cranfield.pool.strategy import catalogue
 
-    return [
-        {
-            "name": name,
-            "about": about(each),
-            "adaptive": each.adaptive,
-            "reads": each.reads,
-            "reference": each.reference,
-            "options": {key: (parameter.default, parameter.meaning) for key, parameter in each.parameters.items()},
-        }
-        for name, each in STRATEGIES.items()
-    ]
+    return catalogue()
 
 
 def list_tests() -> list[dict[str, Any]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from cranfield.parameters import Flag
+from cranfield.systems.engines import STOP, text_of
 from cranfield.systems.system import Query, Ranking, System, needed
-from cranfield.systems.words import STOP, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +31,6 @@ class Tantivy(System):
         self.package = needed("tantivy", "pip install 'cranfield[engines]'", self.name)
         self.opened: Any = None
         self.ids: list[str] = []
-        self.local = threading.local()
 
     def _analyser(self) -> Any:
         filters = self.package.Filter
