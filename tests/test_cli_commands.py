@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -20,7 +19,7 @@ import pytest
 
 from cranfield import PRESETS, __version__
 from cranfield.cli import COMMANDS, cli
-from cranfield.cli.progress import progress
+from cranfield.cli.progress import PATIENCE, progress
 from cranfield.formats import FORMATS
 from cranfield.measures import REGISTRY
 from shell import EXAMPLES, cranfield
@@ -215,21 +214,50 @@ class Terminal(io.StringIO):
         return True
 
 
+class Timer:
+    """A timer that goes off when the test says so."""
+
+    def __init__(self, seconds: float, go_off) -> None:
+        assert seconds == PATIENCE
+        self.go_off = go_off
+        self.running = False
+        TIMERS.append(self)
+
+    def start(self) -> None:
+        self.running = True
+
+    def cancel(self) -> None:
+        self.running = False
+
+    def join(self) -> None:
+        assert not self.running
+
+
+TIMERS: list[Timer] = []
+
+
 def test_a_bar_is_drawn_on_a_terminal_once_patience_is_over(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    with progress("runs scored") as tell:
+    with progress("runs scored", Timer) as tell:
         tell(1, 2)
+        assert TIMERS[-1].running
     assert shown.getvalue() == ""  # it was quick
-    monkeypatch.setattr("cranfield.cli.progress.PATIENCE", 0.0)
-    with progress("runs scored") as tell:
+    with progress("runs scored", Timer) as tell:
+        TIMERS[-1].go_off()
         tell(1, 2)
-        for _ in range(2000):  # until the timer has gone off; leaving waits until the bar stands
-            if shown.getvalue():
-                break
-            time.sleep(0.01)
+    assert not TIMERS[-1].running
     assert "runs scored" in shown.getvalue()
     assert "1/2" in shown.getvalue()
+
+
+def test_what_was_told_before_the_bar_was_drawn_is_shown(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    with progress("runs scored", Timer) as tell:
+        tell(3, 4)
+        TIMERS[-1].go_off()
+    assert "3/4" in shown.getvalue()
 
 
 def test_nobody_is_shown_a_bar_in_a_pipe(monkeypatch):

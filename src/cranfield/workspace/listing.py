@@ -2,46 +2,114 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Entries, Layout, Part, Table
 from cranfield.errors import MeasureError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from cranfield.measures import Measure
 
 
-def list_systems() -> list[dict[str, Any]]:
-    """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems.catalogue import catalogue
+@dataclass(frozen=True, repr=False)
+class Listing(Answer):
+    """What there is, as plain values and laid out for people; `rows` are for spreadsheets."""
 
-    return catalogue()
+    values: Any
+    layout: Sequence[Part]
+    rows: Sequence[Sequence[Any]] = ()
 
+    def parts(self, how: Layout) -> Iterable[Part]:
+        return self.layout
 
-def list_fusions() -> dict[str, list[dict[str, str]]]:
-    """Every fusion method and normalisation: how it is typed, and what it does."""
-    from cranfield.fuse.method import catalogue
+    def plain(self, how: Layout) -> Any:
+        return self.values
 
-    return catalogue()
-
-
-def list_formats() -> list[dict[str, Any]]:
-    """The formats: name, what they hold, endings, and what they are."""
-    from cranfield.formats import FORMATS
-
-    return [
-        {"name": name, "holds": list(each.kinds), "endings": list(each.endings), "about": each.about}
-        for name, each in FORMATS.items()
-    ]
+    def records(self, how: Layout) -> Iterable[Sequence[Any]]:
+        return self.rows or super().records(how)
 
 
-def presets() -> dict[str, dict[str, Any]]:
+def presets() -> Listing:
     """Each preset's conventions."""
     from cranfield.conventions import PRESETS
 
-    return {name: conventions.to_dict() for name, conventions in PRESETS.items()}
+    answers = {name: conventions.to_dict() for name, conventions in PRESETS.items()}
+    words = {True: "yes", False: "no", "": "-"}
+    head = ["preset", *next(iter(answers.values()))]
+    rows = [[name, *(words.get(value, str(value)) for value in given.values())] for name, given in answers.items()]
+    return Listing(answers, [Table(head, rows, left=len(head))])
 
 
-def list_measures(family: str | None = None) -> list[dict[str, Any]]:
+def formats() -> Listing:
+    """The formats: name, what they hold, endings, and what they are."""
+    from cranfield.formats import FORMATS
+
+    rows = [
+        {"name": name, "holds": list(each.kinds), "endings": list(each.endings), "about": each.about}
+        for name, each in FORMATS.items()
+    ]
+    entries = [("format", "holds", "what it is (endings)")]
+    for row in rows:
+        endings = f" ({' '.join(row['endings'])})" if row["endings"] else ""
+        entries.append((row["name"], ", ".join(row["holds"]), f"{row['about']}{endings}"))
+    wide = max(len(name) for name, _, _ in entries)
+    return Listing(rows, [Entries([(f"{name:{wide}}  {holds}", about) for name, holds, about in entries], indent=0)])
+
+
+def fusions() -> Listing:
+    """Every fusion method and normalisation: how it is typed, and what it does."""
+    from cranfield.fuse.method import catalogue
+
+    kinds = catalogue()
+    parts = [Entries([(row["usage"], row["about"]) for row in rows], title) for title, rows in kinds.items()]
+    return Listing(kinds, parts)
+
+
+def systems() -> Listing:
+    """The systems under test that a SPEC may name, with their options."""
+    from cranfield.systems.catalogue import catalogue
+
+    rows = catalogue()
+    entries: list[tuple[str, str]] = []
+    for row in rows:
+        options = (f"  {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items())
+        entries += [(row["system"], row["about"]), *(("", option) for option in options)]
+    return Listing(rows, [Entries(entries, indent=0)])
+
+
+def strategies() -> Listing:
+    """What is said about each pooling strategy."""
+    import inspect
+
+    from cranfield.pool.strategy import STRATEGIES, load_all
+
+    load_all()
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "about": (inspect.getdoc(each) or "").split("\n\n")[0].replace("\n", " "),
+            "adaptive": each.adaptive,
+            "reads": each.reads,
+            "reference": each.reference,
+            "options": {key: (default, meaning) for key, (_, default, meaning) in each.options.items()},
+        }
+        for name, each in STRATEGIES.items()
+    ]
+    parts = []
+    for row in rows:
+        marks = [mark for mark, so in (("adapts to labels", row["adaptive"]), ("reads texts", row["reads"])) if so]
+        options = [("", f"  {name}={default}: {meaning}") for name, (default, meaning) in row["options"].items()]
+        lead = f"{row['name']} ({', '.join(marks)})" if marks else row["name"]
+        parts.append(Entries([("", row["about"]), *options], lead, margin=2))
+    return Listing(rows, parts)
+
+
+def measures(family: str | None = None) -> Listing:
     """Everything said about each measure, by family."""
     from cranfield.measures import REGISTRY
     from cranfield.measures.measure import load_installed
@@ -53,22 +121,52 @@ def list_measures(family: str | None = None) -> list[dict[str, Any]]:
         if not chosen:
             raise MeasureError(f"no family {family!r}; there are {', '.join(families)}")
         families = chosen
-    return [_page(cls) for name in families for cls in REGISTRY.values() if cls.family == name]
+    pages = [_page(cls) for name in families for cls in REGISTRY.values() if cls.family == name]
+    margin = max(len(page["usage"]) for page in pages) + 4
+    parts: list[Part] = [
+        Entries([(page["usage"], page["definition"]) for page in members], name, margin)
+        for name, members in groupby(pages, itemgetter("family"))
+    ]
+    return Listing(pages, [*parts, "cranfield measures NAME explains one."])
 
 
-def explain_measure(name: str) -> dict[str, Any]:
+def measure(name: str) -> Listing:
     """Everything said about one measure, by any of its names."""
+    page = _page(_named(name))
+    own = [(parameter["name"], _range(parameter)) for parameter in page["parameters"]]
+    peers = [("", f"{peer}: {', '.join(names)}") for peer, names in page["peers"].items()]
+    example = [("", line) for line in page["example"].splitlines()]
+    parts = [
+        Entries([], f"{page['usage']}  ({page['family']}; {page['summary']})"),
+        page["definition"],
+        *page["details"],
+        Entries([("", page["formula"])], "formula", margin=2),
+        Entries(own, "parameters") if own else "",
+        Entries(peers, "also known as", margin=2) if peers else "",
+        Entries([("", page["reference"])], "reference", margin=2),
+        Entries(example, "worked example", margin=2),
+    ]
+    return Listing(page, parts)
+
+
+def _named(name: str) -> type[Measure]:
     from cranfield.measures import REGISTRY, measure
 
     if name in REGISTRY:
-        return _page(REGISTRY[name])
+        return REGISTRY[name]
     try:
-        return _page(type(measure(name)))
+        return type(measure(name))
     except MeasureError:
         folded = [cls for known, cls in REGISTRY.items() if known.casefold() == name.casefold()]
         if len(folded) != 1:
             raise
-        return _page(folded[0])
+        return folded[0]
+
+
+def _range(parameter: dict[str, Any]) -> str:
+    """What a parameter means, its values and its default."""
+    default = f"default {parameter['default']}" if parameter["default"] is not None else "optional"
+    return f"{parameter['meaning']}: {parameter['range']} ({'must be given' if parameter['required'] else default})"
 
 
 def _page(cls: type[Measure]) -> dict[str, Any]:
@@ -126,23 +224,3 @@ def _docstring(cls: type[Measure]) -> tuple[list[str], str]:
         else:
             prose.append(" ".join(paragraph.split()))
     return prose, "\n\n".join(example)
-
-
-def list_strategies() -> list[dict[str, Any]]:
-    """What is said about each pooling strategy."""
-    import inspect
-
-    from cranfield.pool.strategy import STRATEGIES, load_all
-
-    load_all()
-    return [
-        {
-            "name": name,
-            "about": (inspect.getdoc(each) or "").split("\n\n")[0].replace("\n", " "),
-            "adaptive": each.adaptive,
-            "reads": each.reads,
-            "reference": each.reference,
-            "options": {key: (default, meaning) for key, (_, default, meaning) in each.options.items()},
-        }
-        for name, each in STRATEGIES.items()
-    ]
