@@ -57,7 +57,8 @@ class Old:
         return n
 
     def to_text(self, per_topic, digits, limit=None, style=None, **k):
-        return fit(self.inner.to_text, per_topic=per_topic, digits=digits, limit=limit, style=style, **k)
+        t = fit(self.inner.to_text, per_topic=per_topic, digits=digits, limit=limit, style=style, **k)
+        return "\n\n".join([t, *self.basis()])
 
     def to_markdown(self, per_topic, digits, every=False):
         return fit(self.inner.to_markdown, per_topic=per_topic, digits=digits, every=every)

@@ -62,8 +62,7 @@ def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
         options.runs_or_table(inputs)
     elif inputs.qrels is not None or inputs.runs or inputs.table is not None:
         raise click.UsageError("--sd stands in place of judgments and runs; give one or the other")
-    names = [name for text in tests for name in text.replace(",", " ").split()]
     side = "greater" if one_sided else "two-sided"
     with progress("tests") as tell:
-        plans = design(inputs, tests=names, alternative=side, progress=tell, **how)
+        plans = design(inputs, tests=options.words(tests), alternative=side, progress=tell, **how)
     show(plans, **shown)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cranfield.workspace.inputs import Inputs
 
@@ -196,6 +196,11 @@ def split(typed: dict[str, Any], **more: Any) -> tuple[Inputs, dict[str, Any], d
     shown = {name: rest.pop(name) for name in SHOWN if name in rest}
     said = {name: value for name, value in changes.items() if value is not None}
     return Inputs(changes=said, **files), shown, rest
+
+
+def words(typed: Iterable[str]) -> list[str]:
+    """The words of an option that may be repeated, or hold several words with spaces or commas between them."""
+    return [word for text in typed for word in text.replace(",", " ").split()]
 
 
 def runs_or_table(inputs: Inputs, groups: Sequence[str] = (), conventions: bool = True) -> None:

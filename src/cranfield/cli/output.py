@@ -55,12 +55,8 @@ def written(
     answer = adapted(answer)
     places = DIGITS if digits is None else digits
     if shape in ("text", "table"):
-        paint, limit = style(output), screen_width(output)
-        text: str = answer.to_text(
-            per_topic, places, limit, paint, every=every, bars=bars, ascii_only=ascii_only(output)
-        )
-        basis = "\n".join(answer.basis())
-        return "\n\n".join(filter(None, [text, paint("dim", basis) if paint and basis else basis]))
+        screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
+        return str(answer.to_text(per_topic, places, every=every, bars=bars, **screen))
     if shape == "markdown":
         return str(answer.to_markdown(per_topic, places, every=every))
     if shape == "html":
@@ -73,16 +69,24 @@ def written(
 
 def drawn(answer: Any, path: str | None) -> bool:
     """Write a chart if the file's ending is that of one and there is one of such an answer; say whether it was."""
-    if path is None or not path.endswith(CHART_ENDINGS):
+    if path is None or not is_chart(path):
         return False
+    from cranfield.answer import Both
     from cranfield.formats.streams import write_bytes
     from cranfield.report.charts import rendered
     from cranfield.report.figures import chart
 
+    if isinstance(answer, Both):
+        answer = answer.first
     if chart.dispatch(type(answer)) is chart.dispatch(object):
         return False
     write_bytes(path, [rendered(chart(answer), path.rpartition(".")[2])])
     return True
+
+
+def is_chart(path: str | None) -> bool:
+    """Whether a file's ending is that of a chart."""
+    return path is not None and path.endswith(CHART_ENDINGS)
 
 
 def put(text: str, path: str | None = None) -> None:

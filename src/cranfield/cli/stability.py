@@ -17,7 +17,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import show
+from cranfield.cli.output import is_chart, show
 
 PLACE = 140
 PARTS = "measures, qrels, halves, discrimination, generalisability"
@@ -62,12 +62,16 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
 @options.output("text", "json", "csv", "tsv")
 @options.conventions
 @options.reading
-def command(**typed: Any) -> None:
+def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.comparing import stability
 
-    inputs, shown, how = options.split(typed)
+    inputs, shown, how = options.split(typed, parts=options.words(parts), kinds=options.words(kinds))
     options.runs_or_table(inputs)
+    if how["parts"] == ["lists"] and is_chart(shown["output"]):
+        raise click.UsageError("lists have no chart; choose halves, discrimination, generalisability or qrels")
+    if "lists" in how["parts"] and len(how["parts"]) > 1 and shown["shape"] in ("csv", "tsv"):
+        raise click.UsageError(f"--format {shown['shape']} holds one part; choose one with --of")
     with progress("parts") as tell:
         answer = stability(inputs, progress=tell, **how)
     show(answer, **shown)

@@ -9,10 +9,10 @@ import cranfield
 from cranfield.answer import Both
 from cranfield.errors import ConventionError, DataError
 from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, labelled, once, read_topics
-from cranfield.workspace.scoring import correlate, scored, scored_twice, table_name
+from cranfield.workspace.scoring import apart, correlate, scored, scored_twice, table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cranfield.answer import Answer
     from cranfield.compare import Comparison
@@ -52,48 +52,40 @@ def leaderboard(inputs: Inputs, **question: Any) -> Leaderboard:
 def stability(
     inputs: Inputs,
     *,
-    parts: Iterable[str] = (),
-    kinds: Iterable[str] = (),
+    parts: Sequence[str] = (),
+    kinds: Sequence[str] = (),
     other_qrels: str | None = None,
     other_table: str | None = None,
     **question: Any,
 ) -> Answer:
     """How stable the ranking of run files (or of the runs of a table) is; and how alike their lists are, if asked."""
-    wanted = [part for text in parts for part in text.replace(",", " ").split()]
-    named = [kind for text in kinds for kind in text.replace(",", " ").split()]
-    other = inputs
+    other = None
     if inputs.table is None and other_qrels is not None:
         other = replace(inputs, qrels=other_qrels)
     elif inputs.table is not None and other_table is not None:
         other = replace(inputs, table=other_table)
-    if "lists" not in wanted:
-        return _stability(inputs, other, wanted, named, question)
+    if "lists" not in parts:
+        return _stability(inputs, other, parts, kinds, question)
     if inputs.table is not None:
         raise ConventionError("lists: a table of scores holds no documents; give the runs themselves")
-    alone = wanted == ["lists"]
-    lists = correlate(replace(inputs, qrels=None), named if alone else (), p=question.get("p", 0.9))
-    rest = [part for part in wanted if part != "lists"]
-    return Both(
-        None if alone else _stability(inputs, other, rest, named, question),
-        lists,
-        "lists",
-        "lists: do the runs return the same documents?",
-    )
+    rest = [part for part in parts if part != "lists"]
+    lists = correlate(replace(inputs, qrels=None), () if rest else kinds, p=question.get("p", 0.9))
+    first = _stability(inputs, other, rest, kinds, question) if rest else None
+    return Both(first, lists, "lists", "lists: do the runs return the same documents?")
 
 
 def _stability(
-    inputs: Inputs, other: Inputs, parts: list[str], kinds: list[str], question: dict[str, Any]
+    inputs: Inputs, other: Inputs | None, parts: Sequence[str], kinds: Sequence[str], question: dict[str, Any]
 ) -> Stability:
     """The parts but for lists; under other judgments, or in another table, where there are such."""
-    question = question | ({"kinds": kinds} if kinds else {})
-    if other is inputs:
-        return cranfield.stability(scored(inputs), parts=parts or None, **question)
-    paths = (inputs.judgments, other.judgments) if inputs.table is None else (inputs.table, str(other.table))
+    question = {**question, "parts": parts or None, **({"kinds": kinds} if kinds else {})}
+    if other is None:
+        return cranfield.stability(scored(inputs), **question)
+    paths = (inputs.qrels, other.qrels) if inputs.table is None else (inputs.table, other.table)
     if inputs.table is not None and not inputs.measures:  # two files of one measure, whatever they are called
         inputs, other = replace(inputs, measures=["score"]), replace(other, measures=["score"])
-    names = table_name(paths[0]), table_name(paths[1])
-    names = names if names[0] != names[1] else paths
-    return cranfield.stability(*scored_twice(inputs, other), parts=parts or None, names=names, **question)
+    names = apart(paths, table_name)
+    return cranfield.stability(*scored_twice(inputs, other), names=names, **question)
 
 
 def design(inputs: Inputs, *, sd: float | None = None, sizes: str | None = None, **question: Any) -> Plans:

@@ -10,7 +10,7 @@ from cranfield.errors import ConventionError, DataError
 from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cranfield.bounds import Bounds
     from cranfield.correlate import Correlations
@@ -87,6 +87,12 @@ def scored_twice(inputs: Inputs, other: Inputs) -> tuple[Scores, Scores]:
     return scored(inputs), scored(other)
 
 
+def apart(paths: tuple[str | None, str | None], name: Callable[[str], str]) -> tuple[str, str]:
+    """What to call two files: by their names, or where these are the same by their paths."""
+    one, other = (str(path) for path in paths)
+    return (name(one), name(other)) if name(one) != name(other) else (one, other)
+
+
 def table_name(path: str) -> str:
     """What a file's name says about the scores in it: robust2004_ap.csv.gz is robust2004_ap."""
     from cranfield.formats import run_name
@@ -141,8 +147,7 @@ def correlate(
         scores: tuple[Scores, ...] = (scored(inputs),)
     else:
         scores = scored_twice(inputs, replace(inputs, qrels=other_qrels))
-        names = run_name(inputs.qrels), run_name(other_qrels)
-        names = names if names[0] != names[1] else (inputs.qrels, other_qrels)
+        names = apart((inputs.qrels, other_qrels), run_name)
     correlations = cranfield.correlate(*scores, kinds=list(kinds) or None, names=names)
     remarks = [note for each in scores for note in each.notes(shell=True)]
     correlations.remarks[:0] = list(dict.fromkeys(remarks))
