@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import notes, put, show
+from cranfield.cli.output import show
 
 PLACE = 50
 PARTIAL = 1  # the exit code if a topic failed
@@ -52,7 +52,6 @@ PARTIAL = 1  # the exit code if a topic failed
 @options.shape("text", "json", show_default=False)
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
-    from cranfield.answer import as_json
     from cranfield.cli.progress import progress
     from cranfield.workspace.listing import systems
     from cranfield.workspace.running import run
@@ -65,46 +64,6 @@ def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how
             raise click.UsageError(f"give {what}; --list shows the systems")
     with progress("documents, then topics") as tell:
         done = run(fields=[name.strip() for name in fields.split(",")], progress=tell, **how)
-    put(as_json(done.stats.__dict__) if shape == "json" else _shown(done.stats))
-    notes(done.notes)
+    show(done, shape)
     if not done.stats.complete:
         ctx.exit(PARTIAL)
-
-
-def _shown(stats: Any) -> str:
-    """A line for each thing measured."""
-    rows = [("run", f"{stats.run}: {stats.topics['answered']} of {stats.topics['asked']} topics, {stats.system}")]
-    if stats.index:
-        size = f", {_bytes(stats.index['bytes'])} on disk" if stats.index["bytes"] else ""
-        speed = f"{stats.index['documents_per_second']:,.0f} a second" if stats.index["documents_per_second"] else ""
-        rows.append(
-            ("index", f"{stats.index['documents']:,} documents in {stats.index['seconds']:.2f} s, {speed}{size}")
-        )
-    wait = stats.queries.get("latency_ms")
-    if wait:
-        named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
-        rows.append(("latency", f"{named} ms ({_loop(stats.queries)})"))
-    if stats.throughput:
-        rows.append(("throughput", f"{stats.throughput:,.1f} queries a second, {_asked(stats.queries['count'])}"))
-    if stats.memory:
-        rows.append(
-            ("memory", f"{_bytes(stats.memory['peak_bytes'])} at most, {_bytes(stats.memory['before_bytes'])} before")
-        )
-    if stats.cost:
-        rows.append(("cost", f"{stats.cost['per_thousand_queries']:g} for 1000 queries"))
-    return "\n".join(f"{name:10}  {text}" for name, text in rows)
-
-
-def _asked(count: int) -> str:
-    return f"{count:,} {'query' if count == 1 else 'queries'}"
-
-
-def _loop(queries: dict[str, Any]) -> str:
-    clients = f"{queries['clients']} client{'s' if queries['clients'] > 1 else ''}"
-    if queries["loop"] == "open":
-        return f"open loop, {queries['rate_per_second']:g} a second due, {clients}"
-    return f"closed loop, {clients}"
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Entries, Layout
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats import write_run
 from cranfield.formats.run_stats import RunStats, write_run_stats
@@ -26,6 +27,7 @@ from cranfield.systems.system import Query, System
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from cranfield.answer import Part
     from cranfield.collection import Collection, Document, Topic
 
     Progress = Callable[[int, int | None], None]
@@ -34,13 +36,48 @@ if TYPE_CHECKING:
 PARTIAL = "-partial"
 
 
-@dataclass(frozen=True)
-class Produced:
+@dataclass(frozen=True, repr=False)
+class Produced(Answer):
     """A run, its statistics, and sentences to show."""
 
     run: Run
     stats: RunStats
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def parts(self, how: Layout) -> list[Part]:
+        return [Entries(list(_facts(self.stats)), indent=0, margin=12)]
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        return dict(vars(self.stats))
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return list(self.remarks)
+
+
+def _facts(stats: RunStats) -> Iterator[tuple[str, str]]:
+    """What was measured, and how to say it."""
+    yield "run", f"{stats.run}: {stats.topics['answered']} of {stats.topics['asked']} topics, {stats.system}"
+    index, queries = stats.index, stats.queries
+    if index:
+        size = f", {_bytes(index['bytes'])} on disk" if index["bytes"] else ""
+        speed = f"{index['documents_per_second']:,.0f} a second" if index["documents_per_second"] else ""
+        yield "index", f"{index['documents']:,} documents in {index['seconds']:.2f} s, {speed}{size}"
+    wait = queries.get("latency_ms")
+    if wait:
+        named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
+        rate = f"open loop, {queries['rate_per_second']:g} a second due" if queries["loop"] == "open" else "closed loop"
+        yield "latency", f"{named} ms ({rate}, {_n(queries['clients'], 'client')})"
+    if stats.throughput:
+        yield "throughput", f"{stats.throughput:,.1f} queries a second, {_n(queries['count'], 'query', 'queries')}"
+    if stats.memory:
+        peak, before = (_bytes(stats.memory[f"{when}_bytes"]) for when in ("peak", "before"))
+        yield "memory", f"{peak} at most, {before} before"
+    if stats.cost:
+        yield "cost", f"{stats.cost['per_thousand_queries']:g} for 1000 queries"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
 
 
 def queries_of(topics: Iterable[Topic], fields: Sequence[str]) -> list[Query]:
