@@ -1,7 +1,8 @@
 """temporary"""
 
 import inspect
-from cranfield.answer import Answer, as_json, Both
+
+from cranfield.answer import Answer, Both, as_json
 
 
 def fit(f, *a, **k):
@@ -26,7 +27,7 @@ class Old:
         return getattr(self.inner, "scores", None)
 
     def basis(self):
-        from cranfield.scores import Scores, conventions_in_words
+        from cranfield.scores import conventions_in_words
 
         name = type(self.inner).__name__
         if name == "Scores":
@@ -86,8 +87,8 @@ class Old:
 
 class Listed(Old):
     def to_text(self, per_topic, digits, limit=None, style=None, **k):
-        from cranfield.pool import estimate, thin, stop
         import cranfield.check as check
+        from cranfield.pool import estimate, stop, thin
 
         first = type(self.inner[0]).__name__ if self.inner else "Finding"
         if first == "Finding":
@@ -99,8 +100,8 @@ class Listed(Old):
         return stop.table(self.inner, getattr(self, "seconds", None), getattr(self, "price", None))
 
     def to_json(self, per_topic, digits):
-        from cranfield.pool import estimate
         import cranfield.check as check
+        from cranfield.pool import estimate
 
         first = type(self.inner[0]).__name__ if self.inner else "Finding"
         if first == "Finding":

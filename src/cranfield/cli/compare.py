@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
@@ -25,9 +23,7 @@ TESTS = (
 )
 
 question = options.together(
-    click.argument("qrels", required=False),
-    click.argument("runs", nargs=-1, metavar="RUN RUN..."),
-    options.measures_or_table,
+    options.runs_or_table("RUN RUN..."),
     option(
         "--baseline",
         "Compare the others with this run instead of each with each. May be repeated.",
@@ -90,15 +86,14 @@ question = options.together(
 @option("--per-topic", "In json, csv and tsv: the difference of each topic.")
 @option("--digits")
 @options.output("text", "json", "csv", "tsv", "markdown")
-@options.conventions
-@options.reading
+@options.rules
 @option("--threads")
 def command(**typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.comparing import compare
 
     inputs, shown, how = options.split(typed)
-    options.runs_or_table(inputs, how["run_groups"], conventions=False)
+    options.refuse_both(inputs, how["run_groups"], conventions=False)
     with progress("comparing") as tell:
         comparison = compare(inputs, progress=tell, **how)
     show(comparison, **shown)

@@ -53,8 +53,7 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @option("--per-topic")
 @option("--digits")
 @options.output("table", "json", "csv", "tsv")
-@options.conventions
-@options.reading
+@options.rules
 def command(**typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.scoring import correlate

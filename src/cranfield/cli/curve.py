@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
@@ -22,8 +20,7 @@ PLACE = 110
 
 
 @options.command(__doc__)
-@click.argument("qrels")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@options.qrels_and_runs
 @option(
     "--kind",
     "Which curve: precision-recall, at eleven recall levels, ROC, recall or gain by rank.",
@@ -42,8 +39,7 @@ PLACE = 110
 @option("--topic", "The curve of one topic, instead of the mean over all.", metavar="TOPIC")
 @option("--collection-size", "Documents in the collection, for roc.")
 @options.output("table", "json", "csv", "tsv")
-@options.conventions
-@options.reading
+@options.rules
 def command(**typed: Any) -> None:
     from cranfield.workspace.scoring import curve
 

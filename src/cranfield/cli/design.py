@@ -22,9 +22,7 @@ PLACE = 170
 
 
 @options.command(__doc__)
-@click.argument("qrels", required=False)
-@click.argument("runs", nargs=-1, metavar="RUN...")
-@options.measures_or_table
+@options.runs_or_table()
 @option("--sd", "The standard deviation of the difference over topics, if known.", type=float, metavar="X")
 @option("--difference", "The difference to find.  [default: the one between the runs]", type=float, metavar="D")
 @option("--power", "How surely to find it.", default=0.8, metavar="P")
@@ -51,15 +49,14 @@ PLACE = 170
 @option("--seed")
 @option("--rel")
 @options.output("text", "json", "csv", "tsv")
-@options.conventions
-@options.reading
+@options.rules
 def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.comparing import design
 
     inputs, shown, how = options.split(typed)
     if how["sd"] is None:
-        options.runs_or_table(inputs)
+        options.refuse_both(inputs)
     elif inputs.qrels is not None or inputs.runs or inputs.table is not None:
         raise click.UsageError("--sd stands in place of judgments and runs; give one or the other")
     side = "greater" if one_sided else "two-sided"

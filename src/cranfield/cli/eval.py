@@ -21,8 +21,7 @@ PLACE = 90
 
 
 @options.command(__doc__)
-@click.argument("qrels")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@options.qrels_and_runs
 @option(
     "-m --measures",
     "What to compute; names as in nDCG@10, AP(rel=2)@100, RBP(p=0.8), or trec_eval's. May be repeated.",
@@ -59,8 +58,7 @@ PLACE = 90
 @option("--sort", "Order the runs by a measure, best first, or by name.", metavar="MEASURE|name")
 @option("--digits")
 @options.output("table", "json", "csv", "tsv", "trec")
-@options.conventions
-@options.reading
+@options.rules
 @option("--threads", "How many cores to use.  [default: all]")
 def command(by: str | None, topics_file: str | None, bounds: str | None, **typed: Any) -> None:
     options.without_algebra()

@@ -35,8 +35,7 @@ PLACE = 100
 @option("--aspect", "Judgments of a second aspect, such as understandability.")
 @option("--costs", "What documents cost to read (document cost), for TBG, Umeasure and kin.")
 @options.output("text", "markdown", "json", "html")
-@options.conventions
-@options.reading
+@options.rules
 def command(measure: str, run: str, **typed: Any) -> None:
     options.without_algebra()
     from cranfield.workspace.scoring import explain

@@ -64,8 +64,7 @@ PLACE = 180
 @option("--markdown", "Write Markdown as well, for a comment on a pull request.", metavar="FILE")
 @option("--json", "Write JSON as well.", metavar="FILE")
 @options.output("text", "json", "csv", "tsv", "markdown", "junit")
-@options.conventions
-@options.reading
+@options.rules
 @click.pass_context
 def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, output: str | None, **typed: Any) -> None:
     from cranfield.cli.progress import progress

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
@@ -23,9 +21,7 @@ PLACE = 130
 
 
 @options.command(__doc__)
-@click.argument("qrels", required=False)
-@click.argument("runs", nargs=-1, metavar="RUN...")
-@options.measures_or_table
+@options.runs_or_table()
 @option("--sort", "The measure that ranks.  [default: the first]", metavar="MEASURE")
 @option("--judged", name="k")
 @option(
@@ -43,14 +39,13 @@ PLACE = 130
 @option("--topics")
 @option("--digits", "Decimals of the text table.", default=4)
 @options.output("text", "json", "csv", "tsv", "markdown")
-@options.conventions
-@options.reading
+@options.rules
 def command(digits: int, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.comparing import leaderboard
 
     inputs, shown, how = options.split(typed)
-    options.runs_or_table(inputs)
+    options.refuse_both(inputs)
     with progress("leaderboard") as tell:
         board = leaderboard(inputs, progress=tell, **how)
     show(board, digits=digits if shown["shape"] == "text" else None, **shown)

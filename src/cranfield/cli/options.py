@@ -135,15 +135,22 @@ conventions = together(
     option("--drop-self/--keep-self", "Leave out a document whose id is the topic's, or keep it.", default=None),
 )
 
-reading = together(option("--run-format"), option("--qrels-format"), option("--lenient"))
+rules = together(conventions, option("--run-format"), option("--qrels-format"), option("--lenient"))
 
-measures_or_table = together(
-    option(
-        "-m --measures",
-        "What to compute; of a table, what its scores are called. May be repeated.  [default: nDCG@10 AP RR@10]",
-    ),
-    option("--table"),
-)
+qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))
+
+
+def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
+    """Judgments, runs and measures, or a table of scores."""
+    return together(
+        click.argument("qrels", required=False),
+        click.argument("runs", nargs=-1, metavar=runs),
+        option(
+            "-m --measures",
+            "What to compute; of a table, what its scores are called. May be repeated.  [default: nDCG@10 AP RR@10]",
+        ),
+        option("--table"),
+    )
 
 
 def shape(*shapes: str, help: str = "How to print.", **settings: Any) -> Callable[[Command], Command]:
@@ -203,7 +210,7 @@ def words(typed: Iterable[str]) -> list[str]:
     return [word for text in typed for word in text.replace(",", " ").split()]
 
 
-def runs_or_table(inputs: Inputs, groups: Sequence[str] = (), conventions: bool = True) -> None:
+def refuse_both(inputs: Inputs, groups: Sequence[str] = (), conventions: bool = True) -> None:
     """Refuse both or neither of judgments with runs, and a table; and, if told so, `conventions` beside a table."""
     if inputs.table is not None and conventions and inputs.changes:
         late = next(iter(inputs.changes)).replace("_", "-")

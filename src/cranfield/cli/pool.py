@@ -280,8 +280,7 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
 
 
 @command.command("thin")
-@click.argument("qrels")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@options.qrels_and_runs
 @option("-m --measures", "What to read.", default=["AP nDCG@10"], metavar=None)
 @option("--holes", "Write a pool of the unjudged documents in the runs' tops.", metavar="FILE")
 @option("--holes-depth", "How deep tops are.")

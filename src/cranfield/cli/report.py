@@ -27,8 +27,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 
 @options.command(__doc__)
 @question
-@options.conventions
-@options.reading
+@options.rules
 @option("--threads")
 @option("-o --output", "The file to write, whole or not at all; its ending says what it is.")
 @option(
@@ -61,7 +60,7 @@ def command(
     from cranfield.workspace.comparing import report
 
     inputs, _, how = options.split(typed)
-    options.runs_or_table(inputs, how["run_groups"], conventions=False)
+    options.refuse_both(inputs, how["run_groups"], conventions=False)
     ending = shape or _ending(output)
     _fitting(ending, chart)
     with progress("runs scored") as tell:

@@ -36,8 +36,7 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
 @option("--per-topic", "A row for each topic's result list as well.")
 @option("--digits")
 @options.output("table", "json", "csv", "tsv")
-@options.conventions
-@options.reading
+@options.rules
 def command(**typed: Any) -> None:
     from cranfield.workspace.scoring import reproduce
 

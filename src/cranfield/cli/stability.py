@@ -24,9 +24,7 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
 
 
 @options.command(__doc__)
-@click.argument("qrels", required=False)
-@click.argument("runs", nargs=-1, metavar="RUN...")
-@options.measures_or_table
+@options.runs_or_table()
 @option(
     "--of",
     f"What to look at: {PARTS}; lists compares the result lists by RBO. May be repeated.  [default: all but lists]",
@@ -60,14 +58,13 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
 @option("--rel")
 @option("--topics")
 @options.output("text", "json", "csv", "tsv")
-@options.conventions
-@options.reading
+@options.rules
 def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.comparing import stability
 
     inputs, shown, how = options.split(typed, parts=options.words(parts), kinds=options.words(kinds))
-    options.runs_or_table(inputs)
+    options.refuse_both(inputs)
     if how["parts"] == ["lists"] and is_chart(shown["output"]):
         raise click.UsageError("lists have no chart; choose halves, discrimination, generalisability or qrels")
     if "lists" in how["parts"] and len(how["parts"]) > 1 and shown["shape"] in ("csv", "tsv"):
