@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import io
 import json
 import os
+import pkgutil
 import pty
 import shlex
 import shutil
@@ -17,6 +19,7 @@ from pathlib import Path
 import click
 import pytest
 
+import cranfield.cli as cranfield_cli
 from cranfield import PRESETS, __version__
 from cranfield.cli import COMMANDS, cli
 from cranfield.cli.progress import PATIENCE, progress
@@ -39,6 +42,16 @@ def process(*arguments: str, **options) -> subprocess.Popen:
 
 
 # promises of every command
+
+
+def test_every_module_with_a_command_has_a_place_of_its_own():
+    names = [module.name for module in pkgutil.iter_modules(cranfield_cli.__path__)]
+    modules = [importlib.import_module(f"cranfield.cli.{name}") for name in names]
+    commands = [module for module in modules if isinstance(getattr(module, "command", None), click.Command)]
+    assert len({module.PLACE for module in commands}) == len(commands) == len(COMMANDS)
+    assert [module.command for module in sorted(commands, key=lambda module: module.PLACE)] == list(
+        map(command, COMMANDS)
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)

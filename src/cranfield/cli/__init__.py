@@ -27,7 +27,7 @@ BAD_USAGE, BAD_DATA, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 
 def _commands() -> dict[str, str]:
     """Each command and the first sentence of its help, in the order of the work."""
-    commands = {}
+    commands = []
     folder = os.path.dirname(__file__)
     for name in os.listdir(folder):
         if name.endswith(".py"):
@@ -36,8 +36,8 @@ def _commands() -> dict[str, str]:
             _, stated, place = rest.partition(b"\nPLACE = ")
             if stated:
                 number = int(place.split(maxsplit=1)[0])
-                commands[number] = name.removesuffix(".py").removesuffix("_"), first.decode().strip('"')
-    return dict(commands[number] for number in sorted(commands))
+                commands.append((number, name.removesuffix(".py").removesuffix("_"), first.decode().strip('"')))
+    return {name: sentence for _, name, sentence in sorted(commands)}
 
 
 COMMANDS = _commands()

@@ -59,7 +59,7 @@ def _check(ctx: click.Context, /, collection: str, **shown: Any) -> None:
     with progress("documents") as tell:
         findings = check_collection(collection, tell)
     show(findings, **shown)
-    if findings.errors:
+    if any(finding.severity == "error" for finding in findings):
         ctx.exit(BAD_DATA)
 
 
