@@ -33,13 +33,13 @@ FLOORS = [
     "explain curves check describe correlate reproduce promises bounds slices tune",
     "evaluate",
     "scores",
-    "absent peers",
+    "absent peers explanation",
     "measures",
     "hits fuse importers",
     "formats",
-    "conventions collection run catalogue",
+    "conventions collection run tops catalogue",
     "store stats kernels answer",
-    "columns parameters",
+    "columns registry parameters",
     "errors",
 ]
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms.split()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -141,13 +140,6 @@ def test_a_document_that_stands_twice_is_refused_unless_the_conventions_say_whic
     with pytest.raises(DataError, match="'d' stands twice for topic 'q'"):
         rankings(as_runs(twice), 10)
     assert rankings(as_runs(twice), 10, order=Order(duplicates="first"))["q"].documents == ["d"]
-
-
-def test_two_ids_that_share_a_hash_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("cranfield.pool.rankings")  # the package shares its name with a function
-    monkeypatch.setattr(module, "_hashed", lambda words, length: np.zeros(len(words), np.uint64))
-    made = pool(RUNS, depth=3, order="document")
-    assert made["q1"] == ["a", "b", "c", "d"]
 
 
 def test_ids_of_any_bytes_and_lengths_are_kept() -> None:

@@ -14,11 +14,10 @@ import pytest
 from cranfield.cli.pool import command, depths_of
 from cranfield.formats.judgments import read_judgments
 from cranfield.formats.pools import read_pool
-from cranfield.pool.strategy import STRATEGIES, load_all
+from cranfield.pool.strategy import STRATEGIES
 from cranfield.workspace.pooling import Depths
 from shell import EXAMPLES, cranfield
 
-load_all()
 RUNS = "bm25.run", "dense.run"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "pool.md"
 

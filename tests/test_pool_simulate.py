@@ -15,9 +15,8 @@ from cranfield.formats import as_runs
 from cranfield.pool.estimate import estimates, table
 from cranfield.pool.rankings import rankings
 from cranfield.pool.simulate import EFFORTS, Simulation
-from cranfield.pool.strategy import STRATEGIES, load_all
+from cranfield.pool.strategy import STRATEGIES
 
-load_all()
 RUNS = {"one": {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}, "two": {"q": {"d": 4.0, "c": 3.0, "a": 2.0}}}
 QRELS = {"q": {"a": 1.0, "b": 0.0, "c": 1.0}}
 

@@ -21,10 +21,8 @@ ASKED = {"journal": 1, "system": "x", "collection": "c", "k": 5, "fields": ["tit
 class Scripted(System):
     """A system that does what a test tells it for each query."""
 
-    name = "scripted"
-    about = "for tests"
-
     def __init__(self, script) -> None:
+        self.name = "scripted"  # not the class's, which would enter it among the systems
         super().__init__()
         self.script, self.asked, self.lock = script, [], threading.Lock()
 

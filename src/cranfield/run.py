@@ -157,7 +157,7 @@ class Run:
         try:
             found = hits_of_table(index, self.table, order)
         except FaultError as error:
-            raise _duplicate_row(self, error.fault.offset) from None
+            raise duplicate_row(self, error.fault.offset) from None
         found.skipped = self.table.skipped
         return found
 
@@ -207,7 +207,10 @@ def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
 INFINITE = (float("inf"), float("-inf"))
 
 
-def _duplicate_row(run: Run, row: int) -> DuplicateError:
+def duplicate_row(run: Run, row: int) -> BadLineError:
+    """The error to raise at a row that names a document again for its topic."""
+    if isinstance(run.source, Text):
+        return bad_line(run.source, Fault(int(run.table.start[row]), "duplicate"))
     topic = decode(run.table.topics[int(run.table.topic[row])])
     document = decode(run.table.documents[row])
     return DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}")

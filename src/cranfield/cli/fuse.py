@@ -18,28 +18,39 @@ from cranfield.cli.options import option
 from cranfield.cli.output import note, notes, show
 
 PLACE = 60
-METHODS = (
-    "CombSUM, CombMNZ, CombANZ, CombMAX, CombMIN, CombMED, w-sum, RRF, ISR, LogISR, RBC, Borda, Condorcet, MAPFuse, "
-    "SlideFuse"
-)
+
+
+def _methods() -> str:
+    from cranfield.fuse import METHODS
+
+    return f"How to fuse: {', '.join(METHODS)}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9)."
+
+
+def _norms() -> str:
+    from cranfield.fuse import NORMS
+
+    return "|".join(NORMS)
+
+
+def _weighted() -> str:
+    from cranfield.fuse import methods_that
+
+    return f"One a run, for {methods_that('takes_weights')}; else w-sum tunes them."
+
+
+def _trained() -> str:
+    from cranfield.fuse import methods_that
+
+    return f"Judgments to learn from, for {methods_that('trained', 'needs_weights')}."
 
 
 @options.command(__doc__)
 @click.argument("runs", nargs=-1, metavar="RUN...")
-@option(
-    "--method",
-    f"How to fuse: {METHODS}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
-    default="RRF",
-    metavar="METHOD",
-)
-@option(
-    "--norm",
-    "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
-    metavar="min-max|max|sum|z|rank|borda|none",
-)
-@option("--weights", "One a run, for w-sum, CombSUM, RRF, RBC and Borda; else w-sum tunes them.", metavar="W,W,…")
+@option("--method", _methods, default="RRF", metavar="METHOD")
+@option("--norm", "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]", metavar=_norms)
+@option("--weights", _weighted, metavar="W,W,…")
 @option("-k --depth", "Keep the best K documents of each topic.", type=click.IntRange(min=1), metavar="K")
-@option("--train-qrels", "Judgments to learn from, for MAPFuse, SlideFuse and w-sum.", metavar="QRELS")
+@option("--train-qrels", _trained, metavar="QRELS")
 @option("--train-topics", "Learn from these topics only: the first word of each line.", metavar="FILE")
 @option("--folds", "Fuse each Nth of the topics by what the other topics taught.", type=int, metavar="N")
 @option("--seed", "How --folds are drawn.")
@@ -53,11 +64,11 @@ METHODS = (
 @options.shape("table", "json", help="How to print --list.", show_default=False)
 def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace.listing import fusions
+    from cranfield.fuse import Fusions
     from cranfield.workspace.running import fuse
 
     if listing:
-        show(fusions(), shape, output)
+        show(Fusions(), shape, output)
         return
     inputs, _, how = options.split(typed)
     if len(inputs.runs) < 2:
@@ -65,8 +76,7 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
     with progress("weights tried") as tell:
         fused = fuse(inputs, output=output or "-", weights=_numbers(weights), progress=tell, **how)
     for tuned in fused.tuned:
-        pairs = ", ".join(f"{name} {weight:g}" for name, weight in zip(tuned.runs, tuned.weights, strict=True))
-        note(f"weights: {pairs} ({tuned.measure} {tuned.score:.4f} on {tuned.topics} training topics)")
+        note(str(tuned))
     if output not in (None, "-"):
         size = f"{len(fused.run)} rows, {len(fused.run.topics)} topics"
         note(f"{output}: {size}, {how['method']} of {len(inputs.runs)} runs")

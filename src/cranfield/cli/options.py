@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from cranfield.workspace.inputs import Inputs
 
+    Words = str | Callable[[], str]
+
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 CONVENTIONS = {
@@ -98,13 +100,30 @@ SHARED: dict[str, dict[str, Any]] = {
 }
 
 
+class Late(click.Option):
+    """An option whose help, or the word for its value, is written when it is shown: it names what a room holds."""
+
+    def __init__(self, *declared: Any, help: Words, metavar: Words, **settings: Any) -> None:
+        self._help, self._metavar = help, metavar
+        super().__init__(*declared, **settings)
+
+    help = property(lambda self: _written(self._help), lambda self, text: None)
+    metavar = property(lambda self: _written(self._metavar), lambda self, text: None)
+
+
+def _written(words: Words) -> str:
+    return words if isinstance(words, str) else words()
+
+
 def option(
-    flags: str, help: str | None = None, name: str | None = None, **settings: Any
+    flags: str, help: Words | None = None, name: str | None = None, **settings: Any
 ) -> Callable[[Command], Command]:
     """An option by its flags as one types them; what is SHARED holds unless said otherwise, and a default is shown."""
     settings = {**SHARED.get(flags, {}), **settings}
     if help is not None:
         settings["help"] = help
+    if callable(settings.get("help")) or callable(settings.get("metavar")):
+        settings["cls"] = Late
     if settings.get("default") is not None:
         settings.setdefault("show_default", True)
     return click.option(*flags.split(), *([] if name is None else [name]), **settings)

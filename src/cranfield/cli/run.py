@@ -21,14 +21,15 @@ PLACE = 50
 PARTIAL = 1  # the exit code if a topic failed
 
 
+def _specs() -> str:
+    from cranfield.systems import specs
+
+    return f"{', '.join(specs())}; options behind a colon: bm25s:k1=0.9,stem=no."
+
+
 @options.command(__doc__)
 @click.argument("collection", required=False)
-@option(
-    "--system",
-    "bm25s, tantivy, sqlite, dense (options behind a colon: bm25s:k1=0.9,stem=no), module:function, command:CMD, "
-    "elasticsearch:URL, opensearch:URL, solr:URL, vespa:URL, typesense:URL, meilisearch:URL, http:FILE.toml.",
-    metavar="SPEC",
-)
+@option("--system", _specs, metavar="SPEC")
 @option("-o --output", "The run to write; RUN.stats.json beside it says what it cost.", metavar="RUN")
 @option("-k", "How many documents for each topic.", default=1000, metavar="K")
 @option("--fields", "The topic's fields to search for.", default="title", metavar="F,F")
@@ -53,11 +54,11 @@ PARTIAL = 1  # the exit code if a topic failed
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace.listing import systems
+    from cranfield.systems import Systems
     from cranfield.workspace.running import run
 
     if listing:
-        show(systems(), shape)
+        show(Systems(), shape)
         return
     for name, what in (("collection", "a COLLECTION"), ("system", "--system SPEC"), ("output", "-o RUN")):
         if not how[name]:

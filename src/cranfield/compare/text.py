@@ -19,8 +19,8 @@ from cranfield.compare.sentences import disagreement, p_value, short_correction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cranfield.answer import Style
     from cranfield.compare.comparison import Comparison, Pair
-    from cranfield.scores import Style
 
 
 ROWS, SENTENCES = 40, 12  # most of them, unless all are asked for

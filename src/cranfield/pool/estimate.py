@@ -15,8 +15,8 @@ from cranfield.errors import ConventionError
 from cranfield.hits import join
 from cranfield.measures import measure
 from cranfield.pool.partial import Partial
-from cranfield.pool.sample import Stratified, Uniform, Weighted
 from cranfield.pool.simulate import judged_topics
+from cranfield.pool.strategies.sample import Stratified, Uniform, Weighted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -106,7 +106,7 @@ def _estimate(
         for topic in topics:
             candidates = topic.candidates
             drawn[topic.row[sample.drawn(candidates, rng)]] = True
-            chances, strata = sample.chances(candidates, 0), sample.strata(candidates)
+            chances, strata = sample.chances(candidates, 0), sample.strata_of(candidates)
             for i, document in enumerate(candidates.documents):
                 known[candidates.topic, document] = float(chances[i]), strata[i] if strata else ""
         values, counted = _values(partial, chosen, drawn, inside, known, keep_undrawn=name != "statAP", rel=rel)

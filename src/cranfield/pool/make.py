@@ -21,7 +21,7 @@ from cranfield.formats.pools import Item, pool_lines
 from cranfield.kernels import Order, encode
 from cranfield.pool.rankings import Rankings, rankings
 from cranfield.pool.session import Session
-from cranfield.pool.strategy import strategy as named
+from cranfield.pool.strategy import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ def session(
     >>> going.judged, going.left
     (1, 2)
     """
-    chosen = named(strategy)
+    chosen = STRATEGIES.named(strategy)
     if budget is not None and budget < 1:
         raise ConventionError(f"budget must be 1 or more, got {budget}")
     if chosen.reads and texts is None:
@@ -141,7 +141,7 @@ def pool(
     >>> made["q"]
     ['a', 'c']
     """
-    chosen = named(strategy)
+    chosen = STRATEGIES.named(strategy)
     _check(chosen, cap, next, options.get("budget"), order)
     if chosen.samples and ((options.get("qrels") and not options.get("keep_judged")) or options.get("priorities")):
         raise ConventionError(
@@ -236,7 +236,7 @@ def _taken(session: Session, most: int) -> dict[str, list[Item]]:
 def _with_chances(session: Session, topic: str, items: list[Item]) -> list[Item]:
     candidates = session.rankings[topic]
     chances = session.strategy.chances(candidates, len(items))
-    strata = session.strategy.strata(candidates)
+    strata = session.strategy.strata_of(candidates)
     if (chances == 1).all() and strata is None:
         return items
     names = [""] * len(candidates) if strata is None else strata

@@ -15,7 +15,7 @@ from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment, latest
 from cranfield.formats.pools import Item
 from cranfield.kernels import encode
-from cranfield.pool.strategy import Picker, strategy
+from cranfield.pool.strategy import STRATEGIES, Picker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class Session:
     def __init__(
         self,
         rankings: Rankings,
-        strategy_: str | Strategy = "move-to-front",
+        strategy: str | Strategy = "move-to-front",
         *,
         seed: int = 0,
         rel: float = 1,
@@ -54,7 +54,7 @@ class Session:
         texts: Any = None,
     ) -> None:
         self.rankings = rankings
-        self.strategy = strategy(strategy_)
+        self.strategy = STRATEGIES.named(strategy)
         self.seed = seed
         self.rel = rel
         self.labels: Labels = latest(labels)

@@ -18,7 +18,7 @@ from cranfield.kernels import decode, encode
 from cranfield.pool.partial import Partial
 from cranfield.pool.rankings import rankings as leading_of
 from cranfield.pool.stop import effort_for, ncg, wss
-from cranfield.pool.strategy import STRATEGIES, load_all, strategy
+from cranfield.pool.strategy import STRATEGIES
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def simulate(
         raise ConventionError(f"recall must lie above 0 and at most at 1, got {recall}")
     if not efforts or not all(0 < effort <= 1 for effort in efforts):
         raise ConventionError(f"efforts must lie above 0 and at most at 1, got {list(efforts)}")
-    chosen = [strategy(each) for each in strategies] if strategies else _usual(texts)
+    chosen = [STRATEGIES.named(each) for each in strategies] if strategies else _usual(texts)
     for each in chosen:
         if each.samples:
             raise ConventionError(f"{each.name} draws a sample; pool simulate --sampling shows how well it estimates")
@@ -196,7 +196,6 @@ def simulate(
 
 
 def _usual(texts: Any) -> list[Strategy]:
-    load_all()
     kinds = [each for each in STRATEGIES.values() if not each.samples and (texts is not None or not each.reads)]
     return [each() for each in kinds]
 

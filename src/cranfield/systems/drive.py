@@ -15,8 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, CranfieldError, DataError
-from cranfield.systems.command import Broken
-from cranfield.systems.system import Busy
+from cranfield.systems.system import Broken, Busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

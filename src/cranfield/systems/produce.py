@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PARTIAL = "-partial"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Produced(Answer):
     """A run, its statistics, and sentences to show."""
 
@@ -44,7 +44,7 @@ class Produced(Answer):
     stats: RunStats
     remarks: tuple[str, ...]
 
-    def parts(self, how: Layout) -> list[Part]:
+    def content(self, how: Layout) -> list[Part]:
         return [Entries(list(_facts(self.stats)), indent=0, margin=12)]
 
     def plain(self, how: Layout) -> dict[str, Any]:

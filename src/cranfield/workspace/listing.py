@@ -1,4 +1,4 @@
-"""Verbs that say what there is: measures, presets, formats, fusions, systems, strategies."""
+"""Verbs that say what there is: measures, presets, formats, strategies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Listing(Answer):
     """What there is, as plain values and laid out for people; `rows` are for spreadsheets."""
 
@@ -24,7 +24,7 @@ class Listing(Answer):
     layout: Sequence[Part]
     rows: Sequence[Sequence[Any]] = ()
 
-    def parts(self, how: Layout) -> Iterable[Part]:
+    def content(self, how: Layout) -> Iterable[Part]:
         return self.layout
 
     def plain(self, how: Layout) -> Any:
@@ -49,7 +49,7 @@ def formats() -> Listing:
     """The formats: name, what they hold, endings, and what they are."""
     from cranfield.formats import FORMATS
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": name, "holds": list(each.kinds), "endings": list(each.endings), "about": each.about}
         for name, each in FORMATS.items()
     ]
@@ -61,42 +61,19 @@ def formats() -> Listing:
     return Listing(rows, [Entries([(f"{name:{wide}}  {holds}", about) for name, holds, about in entries], indent=0)])
 
 
-def fusions() -> Listing:
-    """Every fusion method and normalisation: how it is typed, and what it does."""
-    from cranfield.fuse.method import catalogue
-
-    kinds = catalogue()
-    parts = [Entries([(row["usage"], row["about"]) for row in rows], title) for title, rows in kinds.items()]
-    return Listing(kinds, parts)
-
-
-def systems() -> Listing:
-    """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems.catalogue import catalogue
-
-    rows = catalogue()
-    entries: list[tuple[str, str]] = []
-    for row in rows:
-        options = (f"  {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items())
-        entries += [(row["system"], row["about"]), *(("", option) for option in options)]
-    return Listing(rows, [Entries(entries, indent=0)])
-
-
 def strategies() -> Listing:
     """What is said about each pooling strategy."""
-    import inspect
+    from cranfield.pool.strategy import STRATEGIES
+    from cranfield.registry import about
 
-    from cranfield.pool.strategy import STRATEGIES, load_all
-
-    load_all()
     rows: list[dict[str, Any]] = [
         {
             "name": name,
-            "about": (inspect.getdoc(each) or "").split("\n\n")[0].replace("\n", " "),
+            "about": about(each),
             "adaptive": each.adaptive,
             "reads": each.reads,
             "reference": each.reference,
-            "options": {key: (default, meaning) for key, (_, default, meaning) in each.options.items()},
+            "options": {key: (parameter.default, parameter.meaning) for key, parameter in each.parameters.items()},
         }
         for name, each in STRATEGIES.items()
     ]
@@ -152,12 +129,13 @@ def measure(name: str) -> Listing:
 def _named(name: str) -> type[Measure]:
     from cranfield.measures import REGISTRY, measure
 
-    if name in REGISTRY:
-        return REGISTRY[name]
+    known: dict[str, type[Measure]] = REGISTRY
+    if name in known:
+        return known[name]
     try:
         return type(measure(name))
     except MeasureError:
-        folded = [cls for known, cls in REGISTRY.items() if known.casefold() == name.casefold()]
+        folded = [cls for other, cls in known.items() if other.casefold() == name.casefold()]
         if len(folded) != 1:
             raise
         return folded[0]

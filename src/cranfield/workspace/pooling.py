@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cranfield.pool.simulate import Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stopping
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
     from cranfield.pool.thin import Thin
 
 
@@ -94,7 +94,7 @@ def _session(
 def _texts(collection: str | None) -> Texts | None:
     if collection is None:
         return None
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
 
     return Texts.of(cranfield.read_collection(collection))
 

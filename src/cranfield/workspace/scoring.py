@@ -12,14 +12,14 @@ from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cranfield.bounds import Bounds
+    from cranfield.answer import Answer
     from cranfield.correlate import Correlations
     from cranfield.curves import Curves
     from cranfield.evaluate import Progress
-    from cranfield.explain import Explanation, Views
+    from cranfield.explain import Views
+    from cranfield.explanation import Explanation
     from cranfield.reproduce import Reproduction
     from cranfield.scores import Scores
-    from cranfield.slices import Slices
 
 
 def evaluate(
@@ -32,7 +32,7 @@ def evaluate(
     by: str | None = None,
     topics_file: str | None = None,
     progress: Progress | None = None,
-) -> Scores | Bounds | Slices:
+) -> Answer:
     """Score run files against a qrels file.
 
     With `bounds` (ties or unjudged) the answer is how low and high the scores could be; with `by`, a column of
@@ -103,8 +103,8 @@ def table_name(path: str) -> str:
 def curve(inputs: Inputs, kind: str = "pr", *, topic: str | None = None, **options: Any) -> Curves:
     """The curves of run files against a qrels file, of one topic or the mean over all."""
     files = inputs.files()
-    topics = {} if topic is None else {"topics": [topic]}
-    return cranfield.curves(inputs.judgments, files, kind, **inputs.options(), **topics, **options)
+    options |= inputs.options() | ({} if topic is None else {"topics": [topic]})
+    return cranfield.curves(inputs.judgments, files, kind, **options)
 
 
 def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> Explanation | Views:
@@ -142,16 +142,15 @@ def correlate(
         return cranfield.correlate(runs, kinds=list(kinds) or None, conventions=rules, progress=progress, **lists)
     from cranfield.formats import run_name
 
-    names = ("", "")
+    others, names = None, ("", "")
     if other_qrels is None:
-        scores: tuple[Scores, ...] = (scored(inputs),)
+        scores = scored(inputs)
     else:
-        scores = scored_twice(inputs, replace(inputs, qrels=other_qrels))
+        scores, others = scored_twice(inputs, replace(inputs, qrels=other_qrels))
         names = apart((inputs.qrels, other_qrels), run_name)
-    correlations = cranfield.correlate(*scores, kinds=list(kinds) or None, names=names)
-    remarks = [note for each in scores for note in each.notes(shell=True)]
-    correlations.remarks[:0] = list(dict.fromkeys(remarks))
-    return correlations
+    correlations = cranfield.correlate(scores, others, list(kinds) or None, names=names)
+    remarks = [note for each in (scores, others) if each is not None for note in each.notes(shell=True)]
+    return replace(correlations, remarks=[*dict.fromkeys(remarks), *correlations.remarks])
 
 
 def reproduce(inputs: Inputs, *, other_qrels: str | None = None, **options: Any) -> Reproduction:

@@ -1,6 +1,7 @@
 """How an HTTP engine is asked, as data: a TOML file with the request and the paths into the answer.
 
 about  = "what it is"
+place  = 1                         # in listings
 url    = "{base}/_search"          # {base} is the URL in the SPEC; a file of yours may name the whole URL
 method = "POST"                    # GET if left out
 headers.X-Key = "$KEY"             # $NAME is taken from the environment and never written down
@@ -23,6 +24,7 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from cranfield.errors import DataError
@@ -40,6 +42,7 @@ class Template:
     hits: str
     id: str
     about: str = ""
+    place: int = 100
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
@@ -52,9 +55,11 @@ class Template:
     paging: dict[str, Any] = field(default_factory=dict)
 
 
-def packaged(name: str) -> Template:
-    """The template of an engine that comes with the package."""
-    return read_template(os.path.join(FOLDER, f"{name}.toml"))
+@cache
+def templates() -> dict[str, Template]:
+    """The templates that come with the package, by the engine's name: `elasticsearch:http://host:9200/index`."""
+    every = [read_template(os.path.join(FOLDER, file)) for file in os.listdir(FOLDER)]
+    return {template.name: template for template in sorted(every, key=lambda template: template.place)}
 
 
 def read_template(path: str) -> Template:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import read_run
-from cranfield.systems.system import Query, Ranking, System
+from cranfield.systems.system import Broken, Query, Ranking, System
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Command(System):
-    """A command that is started once and answers all topics."""
+    """a command of yours: topics on its standard input (id, tab, text), TREC lines on its standard output."""
 
     name = "command"
-    about = "a command of yours: topics on its standard input (id, tab, text), TREC lines on its standard output"
+    usage = "command:CMD"
+    place = 6
     needs_documents = False
     in_process = False
     batch = True
@@ -42,21 +43,19 @@ class Command(System):
         self.seconds: float | None = None
 
     def timeout(self, seconds: float) -> None:
-        """How long the command may take, whether it answers one topic or all."""
+        """Whether it answers one topic or all."""
         self.seconds = seconds
 
     def search(self, query: Query, k: int) -> Ranking:
-        """One topic alone."""
         return self.search_all([query], k).get(query.id, [])
 
     def search_all(self, queries: Sequence[Query], k: int) -> dict[str, Ranking]:
-        """Start the command, hand the topics over, and read what it prints."""
         words = [word.replace("{k}", str(k)) for word in self.words]
-        given = "".join(f"{query.id}\t{' '.join(query.text.split())}\n" for query in queries)
+        topics = "".join(f"{query.id}\t{' '.join(query.text.split())}\n" for query in queries)
         try:
             done = subprocess.run(
                 words,
-                input=given.encode("utf-8", "surrogateescape"),
+                input=topics.encode("utf-8", "surrogateescape"),
                 capture_output=True,
                 timeout=self.seconds,
                 env={**os.environ, "CRANFIELD_K": str(k)},
@@ -89,16 +88,9 @@ class Command(System):
 
 
 class CommandEach(Command):
-    """A command that is started anew for each topic."""
+    """the same, started anew for each topic, so that each answer is timed (its start included)."""
 
     name = "command-each"
-    about = "the same, started anew for each topic, so that each answer is timed (its start included)"
+    usage = "command-each:CMD"
+    place = 7
     batch = False
-
-
-class Broken(DataError):
-    """A command that ended with an error; what it had answered by then is kept."""
-
-    def __init__(self, problem: str, answers: dict[str, Ranking]) -> None:
-        super().__init__(problem)
-        self.answers = answers

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.systems.system import Option, Query, Ranking, System, needed
+from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.system import Query, Ranking, System, needed
 from cranfield.systems.words import STOP, text_of, words
 
 if TYPE_CHECKING:
@@ -19,48 +20,45 @@ INSTALL = "pip install 'cranfield[engines]'"
 
 
 class Bm25s(System):
-    """BM25 over title and text."""
+    """BM25 over title and text, in this process (extra: engines)."""
 
     name = "bm25s"
-    about = "BM25 over title and text, in this process (extra: engines)"
-    options = {
-        "k1": Option(1.2, "how fast repeated words stop counting"),
-        "b": Option(0.75, "how much long documents are held back"),
-        "stem": Option(True, "whether words are stemmed (English, Porter 2)"),
-        "stop": Option(True, "whether the commonest English words are passed over"),
-        "method": Option("lucene", "the variant of BM25", ("lucene", "robertson", "atire", "bm25+", "bm25l")),
-    }
+    place = 1
+    k1 = Real(1.2, "how fast repeated words stop counting")
+    b = Real(0.75, "how much long documents are held back")
+    stem = Flag("whether words are stemmed (English, Porter 2)", True)
+    stop = Flag("whether the commonest English words are passed over", True)
+    method = Choice("lucene", "the variant of BM25", "robertson", "atire", "bm25+", "bm25l")
     packages = ("bm25s", "PyStemmer", "numpy")
 
     def __init__(self, rest: str = "") -> None:
         super().__init__(rest)
         self.package = needed("bm25s", INSTALL, self.name)
-        self.stemmer: Any = needed("Stemmer", INSTALL, self.name).Stemmer("english") if self.set["stem"] else None
+        self.stemmer: Any = needed("Stemmer", INSTALL, self.name).Stemmer("english") if self.stem else None
         self.ids: list[str] = []
         self.model: Any = None
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text."""
-        kept = [word for word in words(text) if not (self.set["stop"] and word in STOP)]
+        kept = [word for word in words(text) if not (self.stop and word in STOP)]
         stemmed: list[str] = self.stemmer.stemWords(kept) if self.stemmer is not None else kept
         return stemmed
 
     def index(self, documents: Iterable[Document], folder: str) -> None:
-        """Count the terms of all documents; the index is saved to be weighed."""
+        """The index is saved to be weighed."""
         import os
 
         terms = []
         for document in documents:
             self.ids.append(document.id)
             terms.append(self.terms(text_of(document)))
-        self.model = self.package.BM25(k1=self.set["k1"], b=self.set["b"], method=self.set["method"])
+        self.model = self.package.BM25(k1=self.k1, b=self.b, method=self.method)
         if terms:
             self.model.index(terms, show_progress=False)
             self.model.save(os.path.join(folder, "bm25s"))
         self.known = set(self.model.vocab_dict) if terms else set()
 
     def search(self, query: Query, k: int) -> Ranking:
-        """The best k documents that hold a term of the query."""
         terms = [term for term in self.terms(query.text) if term in self.known]
         if not terms:
             return []

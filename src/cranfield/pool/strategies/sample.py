@@ -6,11 +6,12 @@ sample is taken whole: stopping half-way, or capping it, would make the probabil
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import ConventionError
+from cranfield.parameters import Real, Text
 from cranfield.pool.strategy import InOrder, Strategy
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ class Sample(Strategy):
 
     samples = True
 
+    @abstractmethod
     def drawn(self, candidates: Candidates, rng: np.random.Generator) -> Ints:
         """The numbers of the documents drawn."""
-        raise AssertionError("every sample says what it draws")
 
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> InOrder:
         """The documents drawn, in random order, and no others."""
@@ -37,6 +38,32 @@ class Sample(Strategy):
         return picker
 
 
+class Strata(Text):
+    """Depths and rates: depths rise, rates are above 0 and no more than 1."""
+
+    @property
+    def range(self) -> str:
+        return "depth:rate/depth:rate …, where depths rise and rates lie in (0, 1]"
+
+    def read(self, given: Any) -> str:
+        edge = 0
+        for depth, rate in cuts(str(given)):
+            if not 0 < rate <= 1 or depth <= edge:
+                raise ValueError
+            edge = depth
+        return str(given)
+
+
+def cuts(strata: str) -> list[tuple[int, float]]:
+    """The depth and the rate of each stratum.
+
+    >>> cuts("10/100:0.1")
+    [(10, 1.0), (100, 0.1)]
+    """
+    pairs = [part.partition(":") for part in strata.split("/")]
+    return [(int(depth), float(rate or 1)) for depth, _, rate in pairs]
+
+
 class Stratified(Sample):
     """A stratified sample: the pool is cut into strata by best rank, and each is sampled at its own rate.
 
@@ -46,56 +73,30 @@ class Stratified(Sample):
 
     name = "stratified"
     reference = "Yilmaz, Kanoulas & Aslam (2008), A simple and efficient sampling method for estimating AP and NDCG"
-    options = {
-        "strata": (str, "10:1/100:0.1", "depth:rate of each stratum, from the top; what lies deeper is never drawn")
-    }
+    strata = Strata("10:1/100:0.1", "depth:rate of each stratum, from the top; what lies deeper is never drawn")
 
-    def check(self) -> None:
-        """Depths rise, rates are above 0 and no more than 1."""
-        text: str = vars(self).pop("strata")
-        self.cuts: list[tuple[int, float]] = []
-        for part in text.split("/"):
-            depth, _, rate = part.partition(":")
-            try:
-                cut = int(depth), float(rate or 1)
-            except ValueError:
-                raise ConventionError(f"stratified: expected depth:rate/depth:rate, found {text!r}") from None
-            if not 0 < cut[1] <= 1 or cut[0] < 1 or (self.cuts and cut[0] <= self.cuts[-1][0]):
-                raise ConventionError(f"stratified: depths must rise and rates lie in (0, 1], found {text!r}")
-            self.cuts.append(cut)
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.name if self.text == self.options["strata"][1] else f"{self.name}(strata={self.text})"
-
-    def members(self, candidates: Candidates) -> list[Ints]:
-        """The documents of each stratum."""
-        edges = [0, *(depth for depth, _ in self.cuts)]
-        best = np.where(candidates.votes > 0, candidates.best_rank, self.cuts[-1][0])  # what no run returned: the last
-        return [
-            np.flatnonzero((best > low) & (best <= high)).astype(np.int32)
-            for low, high in zip(edges, edges[1:], strict=False)
-        ]
+    def members(self, candidates: Candidates) -> list[tuple[Ints, int]]:
+        """The documents of each stratum, and how many of them are drawn."""
+        depths, rates = zip(*cuts(self.strata), strict=True)
+        best = np.where(candidates.votes > 0, candidates.best_rank, depths[-1])  # what no run returned: the last
+        edges = zip((0, *depths), depths, strict=False)
+        parts = [np.flatnonzero((best > low) & (best <= high)).astype(np.int32) for low, high in edges]
+        return [(part, _share(len(part), rate)) for part, rate in zip(parts, rates, strict=True)]
 
     def drawn(self, candidates: Candidates, rng: np.random.Generator) -> Ints:
-        """So many of each stratum, at random."""
-        parts = [
-            rng.choice(part, _share(len(part), rate), replace=False)
-            for part, (_, rate) in zip(self.members(candidates), self.cuts, strict=True)
-        ]
-        return np.concatenate(parts)
+        return np.concatenate([rng.choice(part, size, replace=False) for part, size in self.members(candidates)])
 
     def chances(self, candidates: Candidates, n: int) -> Floats:
         """Drawn / all of the stratum; 0 for what lies below the last."""
         answer = np.zeros(len(candidates))
-        for part, (_, rate) in zip(self.members(candidates), self.cuts, strict=True):
-            answer[part] = _share(len(part), rate) / max(1, len(part))
+        for part, size in self.members(candidates):
+            answer[part] = size / max(1, len(part))
         return answer
 
-    def strata(self, candidates: Candidates) -> list[str]:
+    def strata_of(self, candidates: Candidates) -> list[str]:
         """The strata are numbered 1, 2, 3 … from the top."""
         answer = [""] * len(candidates)
-        for number, part in enumerate(self.members(candidates), 1):
+        for number, (part, _) in enumerate(self.members(candidates), 1):
             for document in part.tolist():
                 answer[document] = str(number)
         return answer
@@ -109,24 +110,15 @@ class Uniform(Sample):
 
     name = "sample"
     reference = "Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments"
-    options = {"rate": (float, 0.1, "the share of the pool to draw")}
-
-    rate: float
-
-    def check(self) -> None:
-        """A share."""
-        self.within("rate", 1e-6, 1)
+    rate = Real(0.1, "the share of the pool to draw", low=1e-6, high=1)
 
     def drawn(self, candidates: Candidates, rng: np.random.Generator) -> Ints:
-        """So many, at random."""
         return rng.choice(len(candidates), _share(len(candidates), self.rate), replace=False).astype(np.int32)
 
     def chances(self, candidates: Candidates, n: int) -> Floats:
-        """The same for all."""
         return np.full(len(candidates), _share(len(candidates), self.rate) / max(1, len(candidates)))
 
-    def strata(self, candidates: Candidates) -> list[str]:
-        """One stratum."""
+    def strata_of(self, candidates: Candidates) -> list[str]:
         return ["1"] * len(candidates)
 
 
@@ -140,18 +132,8 @@ class Weighted(Sample):
 
     name = "weighted"
     reference = "Aslam & Pavlu (2007), A practical sampling strategy for efficient retrieval evaluation"
-    options = {
-        "rate": (float, 0.1, "the share of the pool to draw"),
-        "even": (float, 0.5, "how much of the weight all documents share alike"),
-    }
-
-    rate: float
-    even: float
-
-    def check(self) -> None:
-        """Two shares."""
-        self.within("rate", 1e-6, 1)
-        self.within("even", 1e-3, 1)
+    rate = Real(0.1, "the share of the pool to draw", low=1e-6, high=1)
+    even = Real(0.5, "how much of the weight all documents share alike", low=1e-3, high=1)
 
     def chances(self, candidates: Candidates, n: int) -> Floats:
         """In proportion to the weights, none above 1, adding up to the size of the sample."""

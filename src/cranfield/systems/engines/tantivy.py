@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from cranfield.systems.system import Option, Query, Ranking, System, needed
+from cranfield.parameters import Flag
+from cranfield.systems.system import Query, Ranking, System, needed
 from cranfield.systems.words import STOP, text_of
 
 if TYPE_CHECKING:
@@ -18,14 +19,12 @@ HEAP = 128 << 20  # bytes that the writer may hold before it writes a segment
 
 
 class Tantivy(System):
-    """BM25 over title and text, any word of the query."""
+    """BM25 over an inverted index on disk, in this process (extra: engines)."""
 
     name = "tantivy"
-    about = "BM25 over an inverted index on disk, in this process (extra: engines)"
-    options = {
-        "stem": Option(True, "whether words are stemmed (English)"),
-        "stop": Option(True, "whether the commonest English words are passed over"),
-    }
+    place = 2
+    stem = Flag("whether words are stemmed (English)", True)
+    stop = Flag("whether the commonest English words are passed over", True)
     packages = ("tantivy",)
 
     def __init__(self, rest: str = "") -> None:
@@ -38,14 +37,14 @@ class Tantivy(System):
     def _analyser(self) -> Any:
         filters = self.package.Filter
         builder = self.package.TextAnalyzerBuilder(self.package.Tokenizer.simple()).filter(filters.lowercase())
-        if self.set["stop"]:
+        if self.stop:
             builder = builder.filter(filters.custom_stopword(sorted(STOP)))
-        if self.set["stem"]:
+        if self.stem:
             builder = builder.filter(filters.stemmer("English"))
         return builder.build()
 
     def index(self, documents: Iterable[Document], folder: str) -> None:
-        """Write the documents into an index on disk, with one thread, so that the same documents give the same index."""
+        """With one thread, so that the same documents give the same index."""
         builder = self.package.SchemaBuilder()
         builder.add_integer_field("number", stored=True)
         builder.add_text_field("body", tokenizer_name="body", index_option="freq")
@@ -62,7 +61,6 @@ class Tantivy(System):
         self.searcher = self.opened.searcher()
 
     def search(self, query: Query, k: int) -> Ranking:
-        """The best k documents that hold a term of the query."""
         schema, package = self.opened.schema, self.package
         terms = self.analyser.analyze(query.text)
         if not terms or not self.ids:

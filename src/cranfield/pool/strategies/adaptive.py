@@ -1,16 +1,20 @@
-"""Strategies that learn which runs are worth following: move-to-front, Hedge, and bandits."""
+"""Strategies that learn from labels which runs are worth following, or which document decides: bandits, Hedge, effect."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.parameters import Real, Whole
 from cranfield.pool.strategy import Picker, Strategy
 
 if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates
+
+LOSADA = "Losada, Parapar & Barreiro (2016), Feeling lucky? Multi-armed bandits for ordering judgements in pooling"
 
 
 class Following(Picker):
@@ -33,9 +37,9 @@ class Following(Picker):
                 return document
             self.open[run] = False
 
+    @abstractmethod
     def follow(self) -> int:
         """An open run."""
-        raise AssertionError("every picker of this kind says which run to follow")
 
     def _after(self, run: int) -> int | None:
         ranked, place = self.candidates.lists[run], self._next[run]
@@ -62,7 +66,6 @@ class MoveToFront(Strategy):
     adaptive = True
 
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
-        """All runs begin alike."""
         return _MoveToFront(candidates, rng)
 
 
@@ -89,36 +92,36 @@ class Bandit(Strategy):
     """Runs as arms of a bandit: each relevant document speaks for the run that led to it, each other one against."""
 
     adaptive = True
-    options = {
-        "forget": (float, 1.0, "what an older label counts for when a new one comes: 1 keeps all, 0 the newest alone"),
-        "share": (
-            int,
-            0,
-            "0: a label counts for the run that was followed; 1: for every run that returned the document",
-        ),
-    }
+    forget = Real(
+        1.0, "what an older label counts for when a new one comes: 1 keeps all, 0 the newest alone", low=0, high=1
+    )
+    share = Whole(
+        0, "0: a label counts for the run that was followed; 1: for every run that returned the document", low=0, high=1
+    )
 
-    forget: float
-    share: int
+    @abstractmethod
+    def promise(self, good: Floats, bad: Floats, rng: np.random.Generator) -> Floats:
+        """How much each run promises, given what was relevant of it so far and what not; all begin with Beta(1, 1)."""
 
-    def check(self) -> None:
-        """Shares of what is known, and a choice."""
-        self.within("forget", 0, 1)
-        self.within("share", 0, 1)
+    def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
+        return _Bandit(candidates, rng, self)
 
 
 class _Bandit(Following):
-    def __init__(self, candidates: Candidates, rng: np.random.Generator, options: Bandit) -> None:
+    def __init__(self, candidates: Candidates, rng: np.random.Generator, strategy: Bandit) -> None:
         super().__init__(candidates, rng)
+        self.strategy = strategy
         self.good = np.zeros(len(candidates.runs))
         self.bad = np.zeros(len(candidates.runs))
-        self.forget, self.share = options.forget, options.share
+
+    def follow(self) -> int:
+        return self.highest(self.strategy.promise(self.good, self.bad, self.rng))
 
     def tell(self, document: int, relevant: bool) -> None:
         has = self.candidates.ranks[:, document] > 0
-        told = has if self.share else np.arange(len(has)) == self.source[document]
+        runs = has if self.strategy.share else np.arange(len(has)) == self.source[document]
         for counts, one in ((self.good, relevant), (self.bad, not relevant)):
-            counts[told] = self.forget * counts[told] + one
+            counts[runs] = self.strategy.forget * counts[runs] + one
 
 
 class MaxMean(Bandit):
@@ -128,18 +131,10 @@ class MaxMean(Bandit):
     """
 
     name = "maxmean"
-    reference = (
-        "Losada, Parapar & Barreiro (2016), Feeling lucky? Multi-armed bandits for ordering judgements in pooling"
-    )
+    reference = LOSADA
 
-    def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
-        """Every run begins with Beta(1, 1)."""
-        return _MaxMean(candidates, rng, self)
-
-
-class _MaxMean(_Bandit):
-    def follow(self) -> int:
-        return self.highest((self.good + 1) / (self.good + self.bad + 2))
+    def promise(self, good: Floats, bad: Floats, rng: np.random.Generator) -> Floats:
+        return (good + 1) / (good + bad + 2)
 
 
 class Thompson(Bandit):
@@ -149,18 +144,10 @@ class Thompson(Bandit):
     """
 
     name = "thompson"
-    reference = (
-        "Losada, Parapar & Barreiro (2016), Feeling lucky? Multi-armed bandits for ordering judgements in pooling"
-    )
+    reference = LOSADA
 
-    def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
-        """Every run begins with Beta(1, 1)."""
-        return _Thompson(candidates, rng, self)
-
-
-class _Thompson(_Bandit):
-    def follow(self) -> int:
-        return self.highest(self.rng.beta(self.good + 1, self.bad + 1))
+    def promise(self, good: Floats, bad: Floats, rng: np.random.Generator) -> Floats:
+        return rng.beta(good + 1, bad + 1)
 
 
 class Hedge(Strategy):
@@ -172,16 +159,9 @@ class Hedge(Strategy):
     name = "hedge"
     reference = "Aslam, Pavlu & Savell (2003), A unified model for metasearch, pooling, and system evaluation"
     adaptive = True
-    options = {"beta": (float, 0.1, "how strongly a label moves the weights: the smaller, the more")}
-
-    beta: float
-
-    def check(self) -> None:
-        """With beta 1 no label would matter."""
-        self.within("beta", 1e-6, 1)
+    beta = Real(0.1, "how strongly a label moves the weights: the smaller, the more", low=1e-6, high=1)
 
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
-        """All runs begin with the same weight."""
         return _Hedge(candidates, self.beta)
 
 
@@ -201,3 +181,58 @@ class _Hedge(Picker):
 
     def tell(self, document: int, relevant: bool) -> None:
         self.log_weight += (1 if relevant else -1) * self.step * self.gain[:, document]
+
+
+class Effect(Strategy):
+    """By effect on the comparison: next is the document whose label would move the runs' AP furthest apart, over all pairs.
+
+    Use it to settle which of a few runs is better with few labels; not to build a collection for others, because what
+    all runs agree on is judged last.
+    """
+
+    name = "effect"
+    reference = "Carterette, Allan & Sitaraman (2006), Minimal test collections for retrieval evaluation"
+    adaptive = True
+
+    def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
+        return _Effect(candidates)
+
+
+class _Effect(Picker):
+    """AP is a quadratic form in the labels: a relevant document adds, for itself and for every other relevant one, 1 / the
+    deeper of the two ranks. Labels not known yet stand at the share of relevant ones found so far. What a label would add
+    differs from run to run; where it differs most, it decides most.
+    """
+
+    def __init__(self, candidates: Candidates) -> None:
+        super().__init__(candidates)
+        self.belief = np.full(len(candidates), 0.5)
+        self.known = np.zeros(len(candidates), bool)
+        self.found = 0
+        self.judged = 0
+
+    def choose(self) -> int:
+        added = np.stack([self._added(ranked) for ranked in self.candidates.lists])
+        n = len(added)
+        # the sum of |a - b| over all pairs, from the sorted values
+        spread = (np.arange(1 - n, n, 2)[:, None] * np.sort(added, axis=0)).sum(axis=0) if n > 1 else added[0]
+        return int(np.argmax(np.where(self.picked, -np.inf, spread)))
+
+    def _added(self, ranked: list[int]) -> Floats:
+        """What each document would add to the sum of precisions of one run, were it relevant."""
+        answer = np.zeros(len(self.belief))
+        if not ranked:
+            return answer
+        rank = np.arange(1, len(ranked) + 1)
+        belief = self.belief[ranked]
+        above = np.cumsum(belief) - belief
+        below = np.cumsum((belief / rank)[::-1])[::-1] - belief / rank
+        answer[ranked] = (1 + above) / rank + below
+        return answer
+
+    def tell(self, document: int, relevant: bool) -> None:
+        self.known[document] = True
+        self.judged += 1
+        self.found += relevant
+        self.belief[~self.known] = (self.found + 1) / (self.judged + 2)
+        self.belief[document] = relevant

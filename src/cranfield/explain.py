@@ -1,24 +1,27 @@
-"""The same run under other programs' conventions, and a line for each that says what differs."""
+"""How a score came about, rank by rank, and the same run under other programs' conventions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.conventions import Conventions
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.evaluate import Evaluator
-from cranfield.explain.render import html_of, markdown_of, text_of
+from cranfield.explanation import Explanation, walk
 from cranfield.formats import as_qrels, as_runs
 from cranfield.measures import measure as measure_named
 from cranfield.peers import PEERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from cranfield.answer import Part
     from cranfield.collection import Extras, Qrels
     from cranfield.measures import Measure
     from cranfield.peers import Peer
+    from cranfield.run import Run
 
 
 CONVENTIONS: dict[str, dict[Any, str]] = {
@@ -56,6 +59,53 @@ PARAMETERS = {
 }
 
 
+def explain(
+    qrels: Any,
+    run: Any,
+    measure: str | Measure,
+    topic: str | None = None,
+    *,
+    rel: float | None = None,
+    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    extras: Extras | None = None,
+    full: bool = False,
+    **options: Any,
+) -> Explanation:
+    """How a run came by its score on one topic, rank by rank.
+
+    `qrels`, `run` and the options are what `evaluate` takes, or `qrels` is an `Evaluator` with this measure. The topic
+    may be left out where there is only one. Long lists are folded to the ranks that matter; `full` shows all of them.
+
+    >>> table = explain({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "nDCG@10", "q")
+    >>> round(table.value, 4), table.worked
+    (0.7967, 'DCG / ideal DCG = 2.8928 / 3.6309 = 0.7967')
+    """
+    if isinstance(qrels, Evaluator):
+        evaluator = qrels
+    else:
+        evaluator = Evaluator(qrels, [measure], rel=rel, conventions=conventions, extras=extras, **options)
+    name = str(measure) if str(measure) in evaluator.measures else next(iter(evaluator.measures))
+    preset = conventions if isinstance(conventions, str) else None
+    return walk(evaluator, _only(evaluator.open(run)), name, _topic(evaluator, topic), full, preset)
+
+
+def _only(runs: list[Run]) -> Run:
+    if len(runs) != 1:
+        raise DataError(f"expected one run to explain, found {len(runs)}")
+    return runs[0]
+
+
+def _topic(evaluator: Evaluator, topic: str | None) -> str:
+    topics = evaluator.qrels.topics
+    if topic is None and len(topics) == 1:
+        return topics[0]
+    if topic is None:
+        raise DataError(f"which topic? {evaluator.qrels.name} judges {len(topics)}, such as {topics[0]!r}")
+    if topic not in topics:
+        raise DataError(f"topic {topic!r} is not judged in {evaluator.qrels.name}; there are {len(topics)} others")
+    return topic
+
+
 @dataclass(frozen=True)
 class View:
     """One program's value: None where it has no such measure, or stops."""
@@ -66,7 +116,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Views:
+class Views(Answer):
     """One run's score under several programs' conventions. Prints as a table; `to_dict` is for JSON."""
 
     measure: str
@@ -75,25 +125,21 @@ class Views:
     ours: float
     views: list[View]
 
-    left = 3
+    ends_with_notes = True
 
     def __getitem__(self, name: str) -> float | None:
-        return self.to_dict()["as"][name]  # type: ignore[no-any-return]
+        return {view.name: view.value for view in self.views}[name]
 
-    def to_dict(self) -> dict[str, Any]:
+    def plain(self, how: Layout) -> dict[str, Any]:
         """The measure, and under `as` a value for each convention."""
-        return {"measure": self.measure, "as": {view.name: view.value for view in self.views}}
+        return {"measure": self.measure, "as": plain({view.name: view.value for view in self.views}, how.digits)}
 
     def title(self) -> str:
         """What this is, and our own value."""
         where = "mean over topics" if self.topic is None else f"topic {self.topic}"
         return f"{self.measure} of {self.run}, {where}: {self.ours:.4f} by default"
 
-    def above(self) -> list[str]:
-        """Nothing."""
-        return []
-
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """How far the values lie apart."""
         values = [view.value for view in self.views if view.value is not None]
         if len(values) < 2:
@@ -103,28 +149,13 @@ class Views:
             return [f"all {len(values)} agree to four decimals"]
         return [f"{kinds} different values, from {min(values):.4f} to {max(values):.4f}"]
 
-    def cells(self) -> tuple[list[str], list[list[str]]]:
-        """The table."""
-        rows = [[view.name, "–" if view.value is None else f"{view.value:.4f}", view.differs] for view in self.views]
-        return ["as", self.measure, "what differs from the default"], rows
-
-    def to_text(self, limit: int | None = None) -> str:
-        """For a terminal."""
-        return text_of(self, limit)
-
-    def to_markdown(self) -> str:
-        """For a page or a report."""
-        return markdown_of(self)
-
-    def to_html(self, page: bool = False) -> str:
-        """A table; `page` makes it a whole page."""
-        return html_of(self, page)
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def __repr__(self) -> str:
-        return self.to_text()
+    def content(self, how: Layout) -> Iterator[Part]:
+        rows = [[view.name, "–" if view.value is None else how.number(view.value), view.differs] for view in self.views]
+        table = Table(["as", self.measure, "what differs from the default"], rows, left=3)
+        if how.medium == "html":
+            yield replace(table, caption=self.title())
+        else:
+            yield from (self.title(), table)
 
 
 def explain_as(
@@ -152,52 +183,42 @@ def explain_as(
         if name not in PEERS:
             raise ConventionError(f"no preset {name!r}; there are {', '.join(PEERS)}")
     judged = as_qrels(qrels, qrels_format, lenient)
-    runs = as_runs(run, run_format, lenient)
-    if len(runs) != 1:
-        raise DataError(f"expected one run to explain, found {len(runs)}")
-    given = measure_named(measure, rel) if isinstance(measure, str) else measure
+    only = _only(as_runs(run, run_format, lenient))
+    ours = measure_named(measure, rel) if isinstance(measure, str) else measure
+    options: dict[str, Any] = {"lenient": lenient, "extras": extras, "baseline": baseline, "run_format": run_format}
 
-    def mean(what: Measure, conventions: Conventions) -> float:
+    def mean(of: Measure, conventions: Conventions) -> float:
         topics = None if topic is None else [topic]
-        evaluator = Evaluator(
-            judged,
-            [what],
-            conventions=conventions,
-            topics=topics,
-            lenient=lenient,
-            run_format=run_format,
-            extras=extras,
-            baseline=baseline,
-        )
-        return evaluator.evaluate(runs).mean()
+        return Evaluator(judged, [of], conventions=conventions, topics=topics, **options).evaluate(only).mean()
 
-    ours = mean(given, Conventions())
-    views = [_view(name, PEERS[name], given, judged, mean, topic) for name in names]
-    return Views(str(given), runs[0].name, topic, ours, views)
+    value = mean(ours, Conventions())
+    views = [_view(name, PEERS[name], ours, judged, mean, topic) for name in names]
+    return Views(str(ours), only.name, topic, value, views)
 
 
-def _view(name: str, peer: Peer, given: Measure, judged: Qrels, mean: Any, topic: str | None) -> View:
+def _view(name: str, peer: Peer, ours: Measure, judged: Qrels, mean: Any, topic: str | None) -> View:
     try:
-        theirs = peer.measure(given, float(judged.grade.max(initial=0)))
+        theirs = peer.measure(ours, float(judged.grade.max(initial=0)))
         if theirs is None:
             return View(name, None, "has no such measure")
-        conventions = peer.conventions_for(given)
+        conventions = peer.conventions_for(ours)
         value = mean(theirs, conventions)
     except CranfieldError as error:
         return View(name, None, f"gives no value: {error}")
-    return View(name, None if value != value else value, _differs(peer, given, theirs, conventions, topic))
+    return View(name, None if value != value else value, _differs(peer, ours, theirs, conventions, topic))
 
 
-def _differs(peer: Peer, given: Measure, theirs: Measure, conventions: Conventions, topic: str | None) -> str:
+def _differs(peer: Peer, ours: Measure, theirs: Measure, conventions: Conventions, topic: str | None) -> str:
     """What a program does otherwise than we do by default, in words."""
-    usual, rule = Conventions(), peer.rule(given)
+    defaults, rule = Conventions(), peer.rule(ours)
+    answers = {key: getattr(conventions, key) for key in CONVENTIONS if topic is None or key not in OVER_TOPICS}
     words = [
-        said.get(getattr(conventions, key), f"{key}={getattr(conventions, key)}")
-        for key, said in CONVENTIONS.items()
-        if getattr(conventions, key) != getattr(usual, key) and (topic is None or key not in OVER_TOPICS)
+        CONVENTIONS[key].get(answer, f"{key}={answer}")
+        for key, answer in answers.items()
+        if answer != getattr(defaults, key)
     ]
     for key, value in theirs.values.items():
-        if value != given.values[key]:
+        if value != ours.values[key]:
             shown = theirs.parameters[key].show(value) if value is not None else "none"
             words.append(PARAMETERS.get(key, {}).get(str(value), f"{key}={shown}"))
     words += [note for note in (rule.note if rule else "", peer.note) if note]

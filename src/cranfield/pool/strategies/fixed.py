@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.parameters import Real
 from cranfield.pool.strategy import InOrder, Strategy
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ class ByPriority(Strategy):
         """One number a document."""
 
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> InOrder:
-        """Documents by falling priority."""
         return InOrder(candidates, np.argsort(-self.priority(candidates, rng), kind="stable"))
 
 
@@ -49,16 +49,9 @@ class RRF(ByPriority):
 
     name = "rrf"
     reference = "Cormack, Clarke & Büttcher (2009), Reciprocal rank fusion outperforms Condorcet"
-    options = {"k": (float, 60.0, "added to every rank: the higher, the less the very top counts")}
-
-    k: float
-
-    def check(self) -> None:
-        """Ranks start at 1, so k may be 0."""
-        self.within("k", 0, 1e9)
+    k = Real(60.0, "added to every rank: the higher, the less the very top counts", low=0)
 
     def priority(self, candidates: Candidates, rng: np.random.Generator) -> Floats:
-        """The fused score."""
         return candidates.weighted(1 / (self.k + candidates.rank))
 
 
@@ -70,16 +63,9 @@ class RBP(ByPriority):
 
     name = "rbp"
     reference = "Moffat, Webber & Zobel (2007), Strategic system comparisons via targeted relevance judgments"
-    options = {"p": (float, 0.8, "the user's persistence")}
-
-    p: float
-
-    def check(self) -> None:
-        """A persistence is a probability."""
-        self.within("p", 0, 1)
+    p = Real(0.8, "the user's persistence", low=0, high=1)
 
     def priority(self, candidates: Candidates, rng: np.random.Generator) -> Floats:
-        """The sum of (1 - p) p^(rank - 1)."""
         return candidates.weighted((1 - self.p) * self.p ** (candidates.rank - 1.0))
 
 
@@ -111,9 +97,7 @@ class Random(ByPriority):
     name = "random"
 
     def priority(self, candidates: Candidates, rng: np.random.Generator) -> Floats:
-        """A random number a document."""
         return rng.random(len(candidates))
 
     def chances(self, candidates: Candidates, n: int) -> Floats:
-        """The same for all: n of all candidates."""
         return np.full(len(candidates), min(1.0, n / max(1, len(candidates))))

@@ -7,7 +7,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import MissingExtraError
-from cranfield.systems.system import Option, Query, Ranking, System
+from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.system import Query, Ranking, System
 from cranfield.systems.words import STOP, words
 
 if TYPE_CHECKING:
@@ -17,18 +18,14 @@ if TYPE_CHECKING:
 
 
 class Sqlite(System):
-    """FTS5's bm25() over title and text: any word of the query, or the words in their order."""
+    """SQLite's FTS5, in this process, with nothing to install."""
 
     name = "sqlite"
-    about = "SQLite's FTS5, in this process, with nothing to install"
-    options = {
-        "mode": Option(
-            "any", "any: any word; all: all words; phrase: neighbours in their order", ("any", "all", "phrase")
-        ),
-        "stem": Option(True, "whether words are stemmed (English, Porter)"),
-        "stop": Option(True, "whether the commonest English words are passed over, except in phrases"),
-        "title": Option(1.0, "how much more a word counts in the title than in the text"),
-    }
+    place = 3
+    mode = Choice("any", "any: any word; all: all words; phrase: neighbours in their order", "all", "phrase")
+    stem = Flag("whether words are stemmed (English, Porter)", True)
+    stop = Flag("whether the commonest English words are passed over, except in phrases", True)
+    title = Real(1.0, "how much more a word counts in the title than in the text")
 
     def __init__(self, rest: str = "") -> None:
         super().__init__(rest)
@@ -38,12 +35,11 @@ class Sqlite(System):
         self.path = ""
 
     def index(self, documents: Iterable[Document], folder: str) -> None:
-        """Write the documents into a database in the folder."""
         import sqlite3
 
         self.path = os.path.join(folder, "fts5.db")
         database = sqlite3.connect(self.path)
-        tokenize = "porter unicode61" if self.set["stem"] else "unicode61"
+        tokenize = "porter unicode61" if self.stem else "unicode61"
         try:
             database.execute(
                 f"CREATE VIRTUAL TABLE documents USING fts5(id UNINDEXED, title, body, tokenize='{tokenize}')"
@@ -68,33 +64,31 @@ class Sqlite(System):
                 self.opened.append(self.local.database)
         return self.local.database
 
-    def _asked(self, text: str) -> str:
+    def _match(self, text: str) -> str:
         """The query in FTS5's language; each word is quoted, so that none of it is syntax."""
-        if self.set["mode"] == "phrase":
+        if self.mode == "phrase":
             return _phrases(words(text))
         found = words(text)
-        kept = [word for word in found if word not in STOP] if self.set["stop"] else found
-        return (" OR " if self.set["mode"] == "any" else " ").join(f'"{word}"' for word in kept or found)
+        kept = [word for word in found if word not in STOP] if self.stop else found
+        return (" OR " if self.mode == "any" else " ").join(f'"{word}"' for word in kept or found)
 
     def search(self, query: Query, k: int) -> Ranking:
-        """The best k documents; FTS5's ranks are lower for better ones, so the sign is turned."""
-        asked = self._asked(query.text)
-        if not asked:
+        """FTS5's ranks are lower for better ones, so the sign is turned."""
+        match = self._match(query.text)
+        if not match:
             return []
         rows = self._database().execute(
             "SELECT id, bm25(documents, 0, ?, 1) AS rank FROM documents WHERE documents MATCH ? ORDER BY rank LIMIT ?",
-            (self.set["title"], asked, k),
+            (self.title, match, k),
         )
         return [(str(document), -float(rank)) for document, rank in rows]
 
     def close(self) -> None:
-        """Close every thread's connection."""
         for database in self.opened:
             database.close()
         self.opened.clear()
 
     def versions(self) -> dict[str, str]:
-        """SQLite's own."""
         import sqlite3
 
         return {"sqlite": sqlite3.sqlite_version}

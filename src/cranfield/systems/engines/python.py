@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 
 class Function(System):
-    """A function of text and k, or a class with `index` and `search`."""
+    """a Python function or class of yours: module:function, called with text and k."""
 
     name = "python"
-    about = "a Python function or class of yours: module:function, called with text and k"
+    usage = "module:function"
+    place = 5
 
     def __init__(self, rest: str = "") -> None:
         super().__init__()
         self.spec = rest
-        self.made = _found(rest)
-        if isinstance(self.made, type):
-            self.made = self.made()
-        self.ask: Any = getattr(self.made, "search", self.made)
+        self.engine = _imported(rest)
+        if isinstance(self.engine, type):
+            self.engine = self.engine()
+        self.ask: Any = getattr(self.engine, "search", self.engine)
         if not callable(self.ask):
             raise ConventionError(
-                f"{rest}: expected a function, or a class with a method search, found {self.made!r:.60}"
+                f"{rest}: expected a function, or a class with a method search, found {self.engine!r:.60}"
             )
 
     def index(self, documents: Iterable[Document], folder: str) -> None:
-        """Hand the documents over, if they are wanted."""
-        take = getattr(self.made, "index", None)
+        take = getattr(self.engine, "index", None)
         if callable(take):
             take(documents)
         else:
@@ -49,29 +49,27 @@ class Function(System):
                 pass
 
     def search(self, query: Query, k: int) -> Ranking:
-        """What the function returns, cut at k."""
         return _ranking(self.ask(query.text, k), self.spec)[:k]
 
     def close(self) -> None:
-        """Let the object close itself."""
-        end = getattr(self.made, "close", None)
+        end = getattr(self.engine, "close", None)
         if callable(end):
             end()
 
 
-def _found(spec: str) -> Any:
+def _imported(spec: str) -> Any:
     module, _, name = spec.partition(":")
     if not module or not name:
         raise ConventionError(f"expected module:function, got {spec!r}")
     if os.getcwd() not in sys.path:  # a module beside the user, as with python -m
         sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module)
+        engine: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            engine = getattr(engine, part)
     except (ImportError, AttributeError) as error:
         raise ConventionError(f"{spec}: {error}") from error
-    return found
+    return engine
 
 
 def _ranking(answer: Any, where: str) -> Ranking:

