@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 DIGITS = 4  # decimals for people, unless told otherwise; programs get all of them
+BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
 CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
 
 
@@ -32,11 +33,10 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
     answer = adapted(answer)
     if not drawn(getattr(answer, "inner", answer), output):
         put(written(answer, shape, output, **how), output)
-        if shape in ("csv", "tsv", "trec"):
-            for line in answer.basis():
-                note(line)
-    told = shape in ("markdown", "html") or (shape in ("text", "table") and answer.ends_with_notes)
-    notes([] if told else answer.notes(shell=True))
+        for line in answer.basis() if shape in BARE else []:
+            note(line)
+    if shape not in ("markdown", "html") and (shape in BARE or not answer.ends_with_notes):
+        notes(answer.notes(shell=True))
 
 
 def written(

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Answer, Entries, Layout, Part, Table
+from cranfield.answer import Answer, Entries, Layout, Lines, Part, Table
 from cranfield.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -77,13 +77,12 @@ def strategies() -> Listing:
         }
         for name, each in STRATEGIES.items()
     ]
-    parts = []
+    lines = []
     for row in rows:
         marks = [mark for mark, so in (("adapts to labels", row["adaptive"]), ("reads texts", row["reads"])) if so]
-        options = [("", f"  {name}={default}: {meaning}") for name, (default, meaning) in row["options"].items()]
-        lead = f"{row['name']} ({', '.join(marks)})" if marks else row["name"]
-        parts.append(Entries([("", row["about"]), *options], lead, margin=2))
-    return Listing(rows, parts)
+        lines += [f"{row['name']} ({', '.join(marks)})" if marks else row["name"], f"  {row['about']}"]
+        lines += [f"    {name}={default}: {meaning}" for name, (default, meaning) in row["options"].items()]
+    return Listing(rows, [Lines(lines)])
 
 
 def measures(family: str | None = None) -> Listing:
