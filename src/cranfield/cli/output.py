@@ -35,7 +35,7 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
         put(written(answer, shape, output, **how), output)
         for line in answer.basis() if shape in BARE else []:
             note(line)
-    if shape not in ("markdown", "html") and (shape in BARE or not answer.ends_with_notes):
+    if shape not in ("markdown", "html") and not answer.ends_with_notes:
         notes(answer.notes(shell=True))
 
 
