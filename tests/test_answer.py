@@ -7,6 +7,8 @@ import io
 import json
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cranfield
 from cranfield.answer import (
     Answer,
     Cell,
@@ -76,6 +79,27 @@ class Foreign(Fruit):
 
 
 FRUIT = Fruit({"apple": 0.5, "fig": 0.125, "kiwi": float("nan")})
+
+
+# a promise for all results
+
+WRITERS = ("to_text", "to_markdown", "to_html", "to_dict", "to_json", "to_csv", "to_tsv", "_repr_html_")
+OWN_WRITERS = {"Gate": {"to_markdown"}}  # what a pull request shows of a gate has a form of its own
+
+
+def results(base: type[Answer] = Answer) -> Iterable[type[Answer]]:
+    for cls in base.__subclasses__():
+        yield from (cls, *results(cls))
+
+
+def test_results_state_and_the_base_writes():
+    for module in walk_packages(cranfield.__path__, "cranfield."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    ours = [cls for cls in results() if cls.__module__.startswith("cranfield.")]
+    assert len(ours) > 8
+    for cls in ours:
+        assert {name for name in WRITERS if name in vars(cls)} <= OWN_WRITERS.get(cls.__name__, set()), cls
 
 
 # for people

@@ -276,7 +276,9 @@ def test_a_table_of_scores_stands_in_for_judgments_and_runs(tmp_path):
     assert cranfield("leaderboard").code == 2
 
 
-def test_a_hundred_systems_at_once(shared):
-    answer = cranfield("leaderboard", "--table", shared / "urbano-robust2004" / "robust2004_ap.csv", "--resamples", 200)
+@pytest.mark.parametrize("test", ["t", pytest.param("randomisation", marks=pytest.mark.slow)])
+def test_a_hundred_systems_at_once(test, shared):
+    table = shared / "urbano-robust2004" / "robust2004_ap.csv"
+    answer = cranfield("leaderboard", "--table", table, "--test", test, "--resamples", 200)
     assert answer.code == 0
     assert len(answer.out.splitlines()) == 113

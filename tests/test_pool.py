@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Run
@@ -21,6 +21,7 @@ from cranfield.kernels import Order
 from cranfield.pool.make import pool, tiers_of
 from cranfield.pool.rankings import rankings
 from cranfield.pool.statistics import statistics
+from hypotheses import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,7 +178,7 @@ def test_statistics_count_overlap_and_hours() -> None:
     assert json.loads(json.dumps(found.to_dict()))["documents"] == 4
 
 
-@settings(max_examples=50)
+@examples(25)
 @given(runs=ANY_RUNS, depth=st.integers(1, 5))
 def test_the_diversity_of_contributors_lies_between_one_and_their_number(
     runs: list[dict[str, dict[str, float]]], depth: int

@@ -12,7 +12,7 @@ import pytest
 from cranfield import evaluate, simulate
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pool.estimate import estimates, table
+from cranfield.pool.estimate import estimates
 from cranfield.pool.rankings import rankings
 from cranfield.pool.simulate import EFFORTS, Simulation
 from cranfield.pool.strategy import STRATEGIES
@@ -132,7 +132,7 @@ def test_estimators_on_large_pools_are_within_a_hundredth_and_sharpen_with_the_r
         assert max(abs(each.error) for each in mine) < 0.01
         errors = [each.rmse_topic for each in mine]
         assert errors == sorted(errors, reverse=True)
-    assert "statAP" in table(found)
+    assert "statAP" in found.to_text()
 
 
 def test_estimates_come_nearer_with_the_rate_against_full_judgments() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Run
@@ -20,6 +20,7 @@ from cranfield.pool.session import Session
 from cranfield.pool.simulate import simulate
 from cranfield.pool.strategies.learn import Texts, regression
 from cranfield.pool.strategy import STRATEGIES
+from hypotheses import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,7 @@ def asked(name: str, given: Candidates, seed: int = 0, told: bool = True) -> lis
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=25)
+@examples(15)
 @given(runs=ANY_RUNS, depth=st.integers(1, 10), told=st.booleans())
 def test_a_strategy_names_every_document_once(name: str, runs: list[dict[str, float]], depth: int, told: bool) -> None:
     given = rankings([Run({"q": run}, f"run{i}") for i, run in enumerate(runs)], depth)["q"]
@@ -304,7 +305,9 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("folder", AREAS)
+@pytest.mark.parametrize(
+    "folder", [pytest.param(name, marks=pytest.mark.slow if name == "trec-covid-r3" else ()) for name in AREAS]
+)
 def test_bandits_and_move_to_front_find_relevant_documents_earlier_than_depth_against_the_literature(
     folder: str, shared: Path
 ) -> None:

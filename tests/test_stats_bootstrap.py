@@ -94,7 +94,6 @@ def test_how_many_rows_are_worked_on_at_once_changes_nothing(name, monkeypatch):
     d = seeded(4).normal(0.2, 1, (12, 15))
     together = TESTS[name].many(0 * d, d, resamples=300, rng=seeded())
     monkeypatch.setattr(bootstrap, "KEPT", 1000)
-    monkeypatch.setattr("cranfield.stats.bayes.KEPT", 1000)
     apart = TESTS[name].many(0 * d, d, resamples=300, rng=seeded())
     for one, other in zip(together, apart, strict=True):
         assert (one.p, one.low, one.high) == pytest.approx((other.p, other.low, other.high), nan_ok=True)

@@ -10,8 +10,9 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield import Scores, compare
 from cranfield.errors import DataError
-from cranfield.stats.effect import cliffs_delta, cohens_d, common_language, d_z, g_z, hedges_factor
+from cranfield.stats.effect import cliffs_delta, cohens_d, common_language, d_z, d_z_of_rows, g_z, hedges_factor
 from cranfield.stats.equivalence import non_inferiority, tost
 from cranfield.stats.intervals import METHODS, mean_interval, mean_intervals
 from cranfield.stats.testing import TESTS
@@ -31,6 +32,23 @@ def two(n: int = 30, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 def test_d_z_is_t_over_the_root_of_n_against_scipy():
     a, b = two()
     assert d_z(a, b) == pytest.approx(scipy.stats.ttest_rel(b, a).statistic / math.sqrt(30))
+
+
+def test_d_z_of_a_row_is_that_of_its_two_samples_alone():
+    a, b = seeded(3).random((2, 50, 8))
+    b[7] = a[7] + 0.25
+    assert d_z_of_rows(a, b) == pytest.approx(np.array([d_z(x, y) for x, y in zip(a, b, strict=True)]), nan_ok=True)
+    assert np.isnan(d_z_of_rows(a, b)[7])
+    assert np.isnan(d_z_of_rows(a[:, :1], b[:, :1])).all()
+
+
+def test_differences_equal_but_for_rounding_have_no_d_z_in_a_comparison():
+    old = np.array([1000.1, 2000.7, 3000.3, 1500.9, 2500.2])
+    found = compare(Scores.from_table(np.stack([old, old + 0.001], axis=1), ["old", "new"], measure="AP"))
+    assert math.isnan(found.pairs[0].effect)
+    assert found.to_dict()["pairs"][0]["effect"] is None
+    head, row = found.to_text().splitlines()[:2]
+    assert row[: head.index("d_z") + len("d_z")].endswith("  -")
 
 
 def test_hedges_factor_by_hand_and_near_its_usual_approximation():

@@ -11,7 +11,7 @@ import pytest
 import cranfield
 from cranfield.collection import Document, Topic
 from cranfield.errors import ConventionError, DataError, MissingExtraError
-from cranfield.systems import SYSTEMS, Query, Systems, specs, system
+from cranfield.systems import SYSTEMS, Query, catalogue, specs, system
 from cranfield.systems.http.template import templates
 from cranfield.systems.system import Broken
 
@@ -132,7 +132,7 @@ def test_map_on_cranfield_reaches_what_is_known(spec, least, shared, tmp_path):
 
     for package in ("bm25s", "tantivy"):
         pytest.importorskip(package)
-    from cranfield.formats.importing import import_collection
+    from cranfield.importers import import_collection
 
     import_collection(str(shared / "cranfield"), str(tmp_path / "cran"), grades="cranfield-corrected")
     run(str(tmp_path / "cran"), spec, str(tmp_path / "x.run"))
@@ -203,7 +203,7 @@ def test_a_package_that_is_missing_is_named_with_how_to_get_it(monkeypatch):
 
 
 def test_the_catalogue_names_every_system():
-    rows = Systems().to_dict()
+    rows = catalogue()
     assert {row["system"] for row in rows} == {*SYSTEMS, *(f"{name}:URL" for name in templates())}
     assert len(rows) == len(specs())
     assert all(row["about"] for row in rows)

@@ -11,15 +11,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class Answer(ABC):
     ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
 
     @abstractmethod
@@ -219,6 +222,18 @@ class Answer(ABC):
     def _refuse(self, per_topic: bool) -> None:
         if per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
+
+
+class Rows(Answer, Generic[Row]):
+    """An answer that holds a row for each of several things, and can be gone through like a list of them."""
+
+    rows: Sequence[Row]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 @dataclass(frozen=True)

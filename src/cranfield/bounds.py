@@ -8,7 +8,7 @@ says so. Scores of topics are independent, so the bounds of a mean are the means
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import comb, inf, nan, nextafter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -19,7 +19,8 @@ from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import Hits
-from cranfield.measures.measure import Choice, Flag, Gain, takes_topics_alone
+from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.parameters import Choice, Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -230,12 +231,11 @@ def _rises(measure: Measure) -> bool:
 def _as_claimed(measure: Measure) -> bool:
     for name, parameter in measure.parameters.items():
         value = measure.values[name]
-        if name == "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
-            continue
-        if isinstance(parameter, Gain):
-            if not isinstance(value, str):
-                return False
-        elif isinstance(parameter, (Choice, Flag)) and value != parameter.default:
+        own_gains = isinstance(parameter, Gain) and not isinstance(value, str)
+        another = isinstance(parameter, (Choice, Flag)) and value != parameter.default
+        if (
+            own_gains or another
+        ) and name != "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
             return False
     return True
 
@@ -364,13 +364,11 @@ class _Orders:
         self.kind = hits.row.astype(np.float64) if by_document else hits.grade
         self.ties = ties
         self.ways = [self._ways(g) for g in range(len(ties.size))]
-        self.free = np.zeros(hits.size, bool)
-        self.free[ties.topic[[way > 1 for way in self.ways]]] = True
-        cases = [1] * hits.size
+        orders = [1] * hits.size
         for topic, ways in zip(ties.topic.tolist(), self.ways, strict=True):
-            cases[topic] *= ways
-        self.cases = np.array([min(number, EVERY_CASE + 1) for number in cases])
-        self.counted_out = self.free & (self.cases <= EVERY_CASE)
+            orders[topic] *= ways
+        self.free = np.array([number > 1 for number in orders], bool)
+        self.counted_out = np.array([1 < number <= EVERY_CASE for number in orders], bool)
 
     def _kinds(self, g: int) -> dict[float, list[int]]:
         """The hits of a group by what a measure sees of them."""
@@ -394,16 +392,10 @@ class _Orders:
         """The hits at other ranks."""
         hits = self.hits
         order = np.lexsort((rank, hits.topic))
-        return Hits(
-            hits.judgments,
-            hits.topic[order],
-            rank[order],
-            hits.grade[order],
-            hits.tied_from[order],
-            hits.tied_to[order],
-            hits.retrieved,
-            hits.row[order],
+        topic, rank, row, first, last = (
+            column[order] for column in (hits.topic, rank, hits.row, hits.tied_from, hits.tied_to)
         )
+        return Hits(hits.judgments, topic, rank, hits.grade[order], first, last, hits.retrieved, row)
 
     def extreme(self, pivot: float, best: bool) -> Hits:
         """Hits of grade `pivot` or more at the top of their ties, the best first, the others at the bottom; or reversed."""
@@ -439,14 +431,13 @@ class _Orders:
 
     def _cases(self, topic: int) -> list[list[tuple[int, int]]]:
         """All orders of one topic: the rank of each hit that may move."""
-        groups = [g for g in np.flatnonzero(self.ties.topic == topic).tolist() if self.ways[g] > 1]
-        cases = product(*(self._group_cases(g) for g in groups))
-        return [[moved for group in case for moved in group] for case in cases]
-
-    def _group_cases(self, g: int) -> list[list[tuple[int, int]]]:
-        kinds = list(self._kinds(g).values())
-        first = int(self.ties.first[g])
-        return list(_placed(kinds, list(range(first, first + int(self.ties.size[g])))))
+        groups = []
+        for g in np.flatnonzero(self.ties.topic == topic).tolist():
+            if self.ways[g] > 1:
+                first = int(self.ties.first[g])
+                ranks = list(range(first, first + int(self.ties.size[g])))
+                groups.append(list(_placed(list(self._kinds(g).values()), ranks)))
+        return [[moved for group in case for moved in group] for case in product(*groups)]
 
 
 def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int, int]]]:
@@ -465,8 +456,8 @@ def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int
 
 def _scale(judgments: Judgments) -> Floats:
     """The grades that an unjudged document may have: 0 and those that the judges gave."""
-    given = np.unique(judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], given if given.max(initial=0) > 0 else [1.0])
+    grades = np.unique(judgments.grade[judgments.grade >= 0])
+    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else [1.0])
     return scale
 
 
@@ -524,16 +515,8 @@ class _Unjudged:
         grades = np.empty(len(self.all_topics))
         grades[self.place] = self.judged.grade
         grades[self.unknown] = grade
-        return Hits(
-            _completed(self.hits.judgments, self.kept, self.topic, grade),
-            self.all_topics,
-            self.all_ranks,
-            grades,
-            self.all_ranks,
-            self.all_ranks,
-            self.hits.retrieved,
-            self.row,
-        )
+        judgments, ranks = _completed(self.hits.judgments, self.kept, self.topic, grade), self.all_ranks
+        return Hits(judgments, self.all_topics, ranks, grades, ranks, ranks, self.hits.retrieved, self.row)
 
     def every(self, scale: Floats, few: Mask) -> Iterator[tuple[Mask, Hits]]:
         """All grades for the topics that have few unjudged documents, side by side."""
@@ -558,11 +541,15 @@ class _NoQrels:
 
 def _completed(judgments: Judgments, kept: Mask, topic: Ints, grade: Floats) -> Judgments:
     """Judgments with more documents judged."""
-    topics = np.r_[judgments.topic[kept], topic]
-    grades = np.r_[judgments.grade[kept], grade]
-    rows = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))]
+    row = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))]
+    topics, grades = np.r_[judgments.topic[kept], topic], np.r_[judgments.grade[kept], grade]
     order = np.argsort(topics, kind="stable")
-    answer = judgments.only(rows[order].astype(np.int32), topics[order].astype(np.int32), grades[order])
-    answer.of_row = np.r_[judgments.of_row, grade]
-    answer.qrels = _NoQrels()  # type: ignore[assignment]
-    return answer
+    nowhere: Any = _NoQrels()
+    return replace(
+        judgments,
+        qrels=nowhere,
+        of_row=np.r_[judgments.of_row, grade],
+        row=row[order].astype(np.int32),
+        topic=topics[order].astype(np.int32),
+        grade=grades[order],
+    )

@@ -93,6 +93,15 @@ def joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
 
 
+def counted(count: int, word: str) -> str:
+    """A count and its noun.
+
+    >>> counted(1, "line"), counted(1200, "line")
+    ('1 line', '1,200 lines')
+    """
+    return f"{count:,} {word if count == 1 else word + 's'}"
+
+
 def folded(text: str, limit: int | None, margin: int = 0) -> str:
     """A paragraph in lines no wider than the screen, the later ones set in by a margin."""
     if limit is None or len(text) <= limit:

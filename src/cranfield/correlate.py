@@ -222,10 +222,10 @@ def correlate(
     return Correlations("lists", list(chosen), pairs, parameters, remarks)
 
 
-def _parsed(given: str | Iterable[str] | None, default: str) -> dict[str, tuple[str, int | None]]:
+def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[str, int | None]]:
     """Kinds as typed → the kind and its own depth."""
     kinds: dict[str, tuple[str, int | None]] = {}
-    texts = [default] if given is None else [given] if isinstance(given, str) else given
+    texts = [default] if typed is None else [typed] if isinstance(typed, str) else typed
     for text in (part for each in texts for part in each.replace(",", " ").split()):
         kind, at, k = text.partition("@")
         if kind not in KINDS:
@@ -314,9 +314,9 @@ def _pair(
     common = [topic for topic in one if topic in other]
     if not common:
         raise DataError(f"{first} and {second} share no topic; are the topics numbered alike?")
-    found = {t: {kind: alike(one[t], other[t]) for kind, alike in likenesses.items()} for t in common}
-    topics = {t: {kind: value for kind, (value, _) in each.items()} for t, each in found.items()}
-    reasons = {t: {kind: why for kind, (_, why) in each.items() if why} for t, each in found.items()}
+    likeness = {t: {kind: alike(one[t], other[t]) for kind, alike in likenesses.items()} for t in common}
+    topics = {t: {kind: value for kind, (value, _) in each.items()} for t, each in likeness.items()}
+    reasons = {t: {kind: why for kind, (_, why) in each.items() if why} for t, each in likeness.items()}
     values, undefined = {}, {}
     for kind in likenesses:
         defined = [each[kind] for each in topics.values() if each[kind] == each[kind]]

@@ -137,18 +137,11 @@ def curves(
     >>> found.curves[0].y.round(2).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.67, 0.67, 0.67, 0.67, 0.67]
     """
-    evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
-    return curves_of(evaluator, runs, kind, rel, depth, level)
-
-
-def curves_of(
-    evaluator: Evaluator, runs: Any, kind: str, rel: float = 1, depth: int = 1000, level: str = "exact"
-) -> Curves:
-    """The curves of runs, with an evaluator of AP and 11pt that is ready."""
     if kind not in KINDS:
         raise ConventionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if depth < 1:
         raise ConventionError(f"depth must be 1 or more, got {depth}")
+    evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
     hits = [evaluator.hits(run) for run in opened]
@@ -186,10 +179,10 @@ class _View:
         self.grade = np.nan_to_num(grade, nan=0.0)
         self.ranks = np.arange(1, depth + 1, dtype=np.float64)
         with np.errstate(invalid="ignore"):
-            self.relevant = np.nan_to_num(grade, nan=-np.inf) >= rel
-        self.found = np.cumsum(self.relevant, axis=1)
+            relevant = np.nan_to_num(grade, nan=-np.inf) >= rel
+        self.retrieved = np.cumsum(relevant, axis=1)  # relevant documents, down to each rank
         self.wanted = hits.n_relevant(rel)[counted].astype(np.float64)
-        self.recall = ratio(self.found, self.wanted[:, None])
+        self.recall = ratio(self.retrieved, self.wanted[:, None])
 
 
 def _mean(values: Floats) -> Floats:
@@ -198,7 +191,7 @@ def _mean(values: Floats) -> Floats:
 
 
 def _pr(view: _View) -> tuple[Floats, Floats, float, Floats]:
-    recall, precision = _mean(view.recall), _mean(view.found / view.ranks)
+    recall, precision = _mean(view.recall), _mean(view.retrieved / view.ranks)
     if recall[-1] < 1:  # recall that is never reached has precision 0
         recall, precision = np.r_[recall, recall[-1], 1.0], np.r_[precision, 0.0, 0.0]
     best = np.maximum.accumulate(precision[::-1])[::-1][np.searchsorted(recall, recall)]  # at this recall or more
@@ -267,13 +260,8 @@ def _discounted(gain: Floats, ranks: Floats) -> Floats:
     return _mean(np.cumsum(gain / np.log2(ranks + 1), axis=1))
 
 
-_DRAWN: dict[str, Callable[[_View], tuple[Any, ...]]] = {
-    "pr": _pr,
-    "pr11": _pr11,
-    "roc": _roc,
-    "recall": _recall,
-    "gain": _gain,
-}
+_DRAWN: dict[str, Callable[[_View], Any]]
+_DRAWN = {"pr": _pr, "pr11": _pr11, "roc": _roc, "recall": _recall, "gain": _gain}
 
 
 def _crossed(one: Curve, other: Curve) -> list[float]:
@@ -281,11 +269,7 @@ def _crossed(one: Curve, other: Curve) -> list[float]:
     grid = np.union1d(one.x, other.x)
     apart = _at(grid, one.x, one.y) - _at(grid, other.x, other.y)
     clear = np.flatnonzero(np.abs(apart) > 1e-9)
-    signs = np.sign(apart[clear])
-    turns = np.flatnonzero(np.diff(signs) != 0)
-    places = []
-    for turn in turns.tolist():
-        a, b = clear[turn], clear[turn + 1]
-        share = apart[a] / (apart[a] - apart[b])
-        places.append(float(grid[a] + share * (grid[b] - grid[a])))
+    turns = np.flatnonzero(np.diff(np.sign(apart[clear])) != 0)
+    a, b = clear[turns], clear[turns + 1]
+    places: list[float] = (grid[a] + apart[a] / (apart[a] - apart[b]) * (grid[b] - grid[a])).tolist()
     return places

@@ -399,9 +399,9 @@ class _Case:
         end = _number(value)
         if template:
             put_in = template
-            for name, given in numbers.items():
-                number = np.asarray(given).reshape(-1)[self.t if np.ndim(given) else 0]
-                put_in = put_in.replace(f"{{{name}}}", _number(number))
+            for name, values in numbers.items():
+                of_topic = np.asarray(values).reshape(-1)[self.t if np.ndim(values) else 0]
+                put_in = put_in.replace(f"{{{name}}}", _number(of_topic))
             return f"{template.replace('{', '').replace('}', '')} = {put_in} = {end}"
         parts = [step.columns["contribution"] for step in steps if step.columns.get("contribution")]
         if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):

@@ -39,6 +39,8 @@ class Registry(Mapping[str, "type[Member]"]):
             self._loaded = True
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
                 importlib.import_module(f"{self.package}.{module.name}")
+            by_file = sorted(self._members.items(), key=lambda item: item[1].__module__)  # whoever was imported first
+            self._members = dict(by_file)
         return self._members
 
     def __getitem__(self, name: str) -> type[Member]:

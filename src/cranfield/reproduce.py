@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     from cranfield.scores import Scores
 
 
-FIGURES = {
-    "KTU": "Kendall's tau union of the result lists, mean over topics; 1 is the same order",
-    "RBO": "Rank-biased overlap of the result lists, mean over topics; 1 is the same order",
-    "original": "The original run's mean score",
-    "reproduced": "The reproduced run's mean score",
-    "RMSE": "Root mean square difference of the topics' scores; 0 is the same scores",
-    "nRMSE": "RMSE over the largest it could be for the original's scores; between 0 and 1",
-    "p": "t-test between original and reproduced scores: paired on the same topics, else not; small is a difference",
-    "improvement": "The original's mean improvement over its baseline",
-    "reproduced improvement": "The reproduction's",
-    "ER": "Effect ratio: the reproduced improvement over the original; 1 is the same effect, 0 or less a failure",
-    "DeltaRI": "Original less reproduced relative improvement; 0 is the same, above 0 a smaller effect than reported",
-}
-
-
 @dataclass(frozen=True)
 class Row:
     """One figure: of which run (baseline, advanced, or run; effect for both together), by which measure, and its value."""
@@ -212,7 +197,8 @@ def reproduce(
     if other_qrels is None:  # ties broken by the conventions, as in repro_eval: the same list must come out as 1
         options: dict[str, Any] = {"p": p, "depth": depth, "conventions": evaluator.conventions}
         lists = {role: correlate(a, b, "ktu rbo", tied="order", **options) for role, (a, b) in runs.items()}
-    rows = [row for role, found in lists.items() for row in _compare_order(role, found.pairs[0])]
+    pairs = {role: correlations.pairs[0] for role, correlations in lists.items()}
+    rows = [row for role, pair in pairs.items() for row in _compare_order(role, pair)]
     for r, role in enumerate(runs):
         for m, (name, measure) in enumerate(before.measures.items()):
             x, y = before.values[r, m], after.values[r, m]
@@ -226,8 +212,8 @@ def reproduce(
         rows=rows,
         parameters={"p": p, "depth": depth, "replication": other_qrels is not None},
         scores=(before, after),
-        order={role: _by_topic(found.pairs[0]) for role, found in lists.items()},
-        remarks=[remark for found in lists.values() for remark in found.left_out()],
+        order={role: _by_topic(pair) for role, pair in pairs.items()},
+        remarks=[remark for correlations in lists.values() for remark in correlations.left_out()],
     )
 
 

@@ -91,7 +91,7 @@ class Scores(Answer):
         (0.75, array([0.25, 0.75]))
         """
         from cranfield.conventions import Conventions
-        from cranfield.measures.given import given
+        from cranfield.measures.external import named
 
         tables = values if hasattr(values, "keys") else {measure: values}
         arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
@@ -102,7 +102,7 @@ class Scores(Answer):
         return cls(
             runs=[f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs],
             tags=[None] * shape[1],
-            measures={name: given(name, lower_is_better) for name in arrays},
+            measures={name: named(name, lower_is_better) for name in arrays},
             topics=[str(t + 1) for t in range(shape[0])] if topics is None else [str(topic) for topic in topics],
             values=stacked,
             counted=there,
@@ -204,11 +204,12 @@ class Scores(Answer):
             meant = measure(name) if isinstance(name, str) else name
         except CranfieldError:
             return None
-        found = [m for m, known in enumerate(self.measures.values()) if known == meant]
-        if not found and meant.aggregate == type(meant).aggregate:  # AP's topics are those of gmean(AP)
-            alike = [(type(known), known.values) for known in self.measures.values()]
-            found = [m for m, known in enumerate(alike) if known == (type(meant), meant.values)]
-        return found[0] if found else None
+        measures = list(self.measures.values())
+        if meant in measures:
+            return measures.index(meant)
+        alike = [(type(known), known.values) for known in measures]  # AP's topics are those of gmean(AP)
+        like = type(meant), meant.values
+        return alike.index(like) if like in alike and meant.aggregate == type(meant).aggregate else None
 
     def select(
         self,
@@ -512,8 +513,8 @@ def _refuse_table(tables: Mapping[str, Floats], runs: Sequence[str] | None, topi
     shapes = {array.shape for array in tables.values()}
     shape = next(iter(shapes))
     if len(shapes) > 1 or len(shape) != 2 or 0 in shape:
-        found = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
-        raise DataError(f"expected a table of topics × runs for each measure, all alike, found {found or 'one number'}")
+        sizes = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
+        raise DataError(f"expected a table of topics × runs for each measure, all alike, found {sizes or 'one number'}")
     if any(np.isinf(array).any() for array in tables.values()):
         raise DataError("expected numbers, or NaN for a value that does not exist, found an infinite one")
     for what, names, size in (("run", runs, shape[1]), ("topic", topics, shape[0])):
@@ -528,6 +529,6 @@ def _position(what: str, name: Any, names: list[str]) -> int:
     if name is None and len(names) == 1:
         return 0
     if name not in names:
-        given = f"no {what} {name!r}" if name is not None else f"which {what}?"
-        raise DataError(f"{given}; there are {listed(names, most=20)}")
+        problem = f"no {what} {name!r}" if name is not None else f"which {what}?"
+        raise DataError(f"{problem}; there are {listed(names, most=20)}")
     return names.index(name)

@@ -31,5 +31,5 @@ def command(ctx: click.Context, /, files: tuple[str, ...], qrels: str | None, ki
 
     findings = check(files, qrels, kind)
     show(findings, **shown)
-    if any(finding.severity == "error" for finding in findings):
+    if findings.counts["error"]:
         ctx.exit(BAD_DATA)

@@ -14,7 +14,7 @@ import click
 
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import option
-from cranfield.cli.output import drawn, note, notes, show
+from cranfield.cli.output import drawn, note, put, show, written
 
 PLACE = 20
 
@@ -59,7 +59,7 @@ def _check(ctx: click.Context, /, collection: str, **shown: Any) -> None:
     with progress("documents") as tell:
         findings = check_collection(collection, tell)
     show(findings, **shown)
-    if any(finding.severity == "error" for finding in findings):
+    if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
 
@@ -111,13 +111,11 @@ def _list(**shown: Any) -> None:
     \b
     $ cranfield collection list
     """
-    from cranfield.workspace.collecting import known_collections
+    from cranfield.catalogue import CATALOGUE
 
-    known = known_collections()
-    show(known, **shown)
-    if shown["shape"] == "table":
-        note("counts: as taught / as published where the two differ")
-        notes(f"{each['title']}: {each['remark']}" for each in known.values if each["remark"])
+    put(written(CATALOGUE, **shown), shown["output"])
+    for sentence in CATALOGUE.notes() if shown["shape"] == "table" else []:
+        note(sentence)
 
 
 @command.command("stamp")

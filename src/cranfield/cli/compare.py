@@ -12,15 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
 
 PLACE = 120
-TESTS = (
-    "randomisation, t, wilcoxon, sign, bootstrap, bootstrap-bca, bootstrap-t, bayes, bayes-t, mcnemar; unpaired: welch, "
-    "mann-whitney, permutation; all runs at once: tukey, randomised-tukey, anova, friedman, nemenyi"
-)
 
 question = options.together(
     options.runs_or_table("RUN RUN..."),
@@ -33,25 +29,16 @@ question = options.together(
     ),
     option(
         "--test",
-        f"The first decides; all makes each. Of pairs: {TESTS}. May be repeated.",
+        lambda: f"The first decides; all makes each. Of pairs: {names.all_tests()}. May be repeated.",
         name="tests",
         multiple=True,
         default=["randomisation"],
         metavar="NAME|all",
     ),
-    option(
-        "--correction",
-        "Over all pairs and measures: none, bonferroni, holm, hochberg, sidak, benjamini-hochberg (bh), "
-        "benjamini-yekutieli (by).",
-    ),
+    option("--correction", lambda: f"Over all pairs and measures: {names.corrections()}."),
     option("--alpha", "Significant is p <= A."),
     option("--level", "The level of the intervals."),
-    option(
-        "--interval",
-        "How the interval of the mean difference is made.",
-        default="t",
-        metavar="t|percentile|bca|studentised|randomisation",
-    ),
+    option("--interval", "How the interval of the mean difference is made.", default="t", metavar=names.intervals),
     option("--resamples", "Random draws of a test.  [default: 100000, or as many as the correction needs]"),
     option("--seed"),
     option(

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
 
@@ -36,7 +36,7 @@ PLACE = 170
 )
 @option(
     "--test",
-    "t, sign, randomisation, wilcoxon; the last two are simulated. May be repeated.",
+    lambda: f"{names.power_tests()}. May be repeated.",
     name="tests",
     multiple=True,
     default=["t", "sign", "randomisation"],

@@ -13,44 +13,35 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import note, notes, show
 
 PLACE = 60
 
 
-def _methods() -> str:
-    from cranfield.fuse import METHODS
-
-    return f"How to fuse: {', '.join(METHODS)}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9)."
-
-
-def _norms() -> str:
-    from cranfield.fuse import NORMS
-
-    return "|".join(NORMS)
-
-
-def _weighted() -> str:
-    from cranfield.fuse import methods_that
-
-    return f"One a run, for {methods_that('takes_weights')}; else w-sum tunes them."
-
-
-def _trained() -> str:
-    from cranfield.fuse import methods_that
-
-    return f"Judgments to learn from, for {methods_that('trained', 'needs_weights')}."
-
-
 @options.command(__doc__)
 @click.argument("runs", nargs=-1, metavar="RUN...")
-@option("--method", _methods, default="RRF", metavar="METHOD")
-@option("--norm", "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]", metavar=_norms)
-@option("--weights", _weighted, metavar="W,W,…")
+@option(
+    "--method",
+    lambda: f"How to fuse: {names.fusions()}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
+    default="RRF",
+    metavar="METHOD",
+)
+@option(
+    "--norm",
+    "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
+    metavar=names.norms,
+)
+@option(
+    "--weights", lambda: f"One a run, for {names.fusions('takes_weights')}; else w-sum tunes them.", metavar="W,W,…"
+)
 @option("-k --depth", "Keep the best K documents of each topic.", type=click.IntRange(min=1), metavar="K")
-@option("--train-qrels", _trained, metavar="QRELS")
+@option(
+    "--train-qrels",
+    lambda: f"Judgments to learn from, for {names.fusions('trained', 'needs_weights')}.",
+    metavar="QRELS",
+)
 @option("--train-topics", "Learn from these topics only: the first word of each line.", metavar="FILE")
 @option("--folds", "Fuse each Nth of the topics by what the other topics taught.", type=int, metavar="N")
 @option("--seed", "How --folds are drawn.")
@@ -64,11 +55,11 @@ def _trained() -> str:
 @options.shape("table", "json", help="How to print --list.", show_default=False)
 def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.fuse import Fusions
+    from cranfield.workspace.listing import fusions
     from cranfield.workspace.running import fuse
 
     if listing:
-        show(Fusions(), shape, output)
+        show(fusions(), shape, output)
         return
     inputs, _, how = options.split(typed)
     if len(inputs.runs) < 2:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import encoded, notes, put, written
 
@@ -38,12 +38,7 @@ PLACE = 180
     metavar="N|MEASURE=N",
 )
 @option("--alpha", "How often an equal candidate may seem worse.")
-@option(
-    "--test",
-    "Which one-sided interval of the mean difference decides.",
-    default="t",
-    metavar="t|randomisation",
-)
+@option("--test", "Which one-sided interval of the mean difference decides.", default="t", metavar=names.gate_tests)
 @option(
     "--documents",
     "The ids that are in the corpus now, one a line: tells documents gone from documents ranked lower.",

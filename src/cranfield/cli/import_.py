@@ -14,18 +14,17 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import notes, put
 
 PLACE = 10
-LAYOUTS = "smart|time|npl|lisa|trec|beir|msmarco|jsonl|csv|parquet|ir_datasets"
 
 
 @options.command(__doc__)
 @click.argument("source", metavar="SOURCE")
 @click.argument("dest", metavar="DEST")
-@option("--from", "The layout, if it is not to be detected.", name="layout", metavar=LAYOUTS)
+@option("--from", "The layout, if it is not to be detected.", name="layout", metavar=names.layouts)
 @option(
     "--grades",
     "What the codes are worth: turned round (5 - code, source papers 5), 1 or 0, or as they stand.  "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
 
@@ -26,11 +26,11 @@ PLACE = 130
 @option("--judged", name="k")
 @option(
     "--test",
-    "What tells runs apart, for the tiers: a paired test (randomisation, t …), or randomised-tukey, tukey.",
+    lambda: f"What tells runs apart, for the tiers: {names.tests_that_tell()}.",
     default="randomisation",
     metavar="NAME",
 )
-@option("--correction", "For paired tests: over all pairs of runs.")
+@option("--correction", lambda: f"For paired tests, over all pairs of runs: {names.corrections()}.")
 @option("--alpha", "The level of the tiers.")
 @option("--level", "That of the rank intervals.")
 @option("--resamples", "Draws of topics; shuffles of randomised-tukey.", default=10_000)

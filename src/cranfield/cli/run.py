@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import show
 
@@ -21,15 +21,9 @@ PLACE = 50
 PARTIAL = 1  # the exit code if a topic failed
 
 
-def _specs() -> str:
-    from cranfield.systems import specs
-
-    return f"{', '.join(specs())}; options behind a colon: bm25s:k1=0.9,stem=no."
-
-
 @options.command(__doc__)
 @click.argument("collection", required=False)
-@option("--system", _specs, metavar="SPEC")
+@option("--system", lambda: f"{names.systems()}; options behind a colon: bm25s:k1=0.9,stem=no.", metavar="SPEC")
 @option("-o --output", "The run to write; RUN.stats.json beside it says what it cost.", metavar="RUN")
 @option("-k", "How many documents for each topic.", default=1000, metavar="K")
 @option("--fields", "The topic's fields to search for.", default="title", metavar="F,F")
@@ -54,11 +48,11 @@ def _specs() -> str:
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.systems import Systems
+    from cranfield.workspace.listing import systems
     from cranfield.workspace.running import run
 
     if listing:
-        show(Systems(), shape)
+        show(systems(), shape)
         return
     for name, what in (("collection", "a COLLECTION"), ("system", "--system SPEC"), ("output", "-o RUN")):
         if not how[name]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import is_chart, show
 
@@ -45,7 +45,7 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
 @option("--p")
 @option(
     "--test",
-    "What tells runs apart: randomised-tukey, tukey, or a paired test without correction (t, randomisation …).",
+    lambda: f"What tells runs apart: {names.tests_that_tell()}. Paired tests are not corrected.",
     default="randomised-tukey",
     metavar="NAME",
 )

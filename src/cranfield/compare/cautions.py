@@ -11,9 +11,11 @@ import numpy as np
 
 from cranfield.compare.comparison import Caution
 from cranfield.compare.groups import SEEDS
-from cranfield.compare.many import MANY
-from cranfield.compare.outcomes import direction, round_up, signs_p
+from cranfield.compare.outcomes import direction, round_up
 from cranfield.compare.sentences import amount, p_value
+from cranfield.stats.correction import CORRECTIONS
+from cranfield.stats.test import Question
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, any_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 
 ENOUGH, BETTER = 50, 200  # topics: the least that a comparison should have, and what is better
-TOO_SURE = ("bootstrap", "bootstrap-bca", "bayes")  # as measured: the table of docs/tests.md
 HEAVY = 0.5  # the share of equal topics from which on ties are said to be heavy
 GAP, LEAST = 0.1, 0.6  # judged@k: this much below the best judged run, or below this
 POWER = 0.8
@@ -53,7 +54,7 @@ def few_topics(found: Comparison) -> list[Caution]:
         f"({BETTER} or more are better)"
     )
     answer = [Caution("few-topics", text)]
-    liberal = [name for name in found.tests if name in TOO_SURE]
+    liberal = [name for name in found.tests if getattr(any_test(name), "too_sure", "") == "few pairs"]
     if liberal:
         alarms = "false alarms than alpha says on so few topics (6 to 13 % with 25 topics at 5 %)"
         answer.append(Caution("too-sure", f"{', '.join(liberal)}: more {alarms}"))
@@ -64,7 +65,7 @@ def uncorrected(found: Comparison) -> list[Caution]:
     """Several p-values, and no correction that covers them all."""
     if found.family < 2:
         return []
-    if found.test in MANY:
+    if found.test in TESTS_OF_MANY:
         if len(found.scores.measures) < 2:
             return []
         text = (
@@ -72,7 +73,7 @@ def uncorrected(found: Comparison) -> list[Caution]:
             f"divide alpha by {len(found.scores.measures)}, or choose one measure beforehand"
         )
         return [Caution("uncorrected", text)]
-    if found.correction != "none":
+    if CORRECTIONS[found.correction].corrects:
         return []
     chance = 1 - (1 - found.alpha) ** found.family
     text = (
@@ -84,20 +85,20 @@ def uncorrected(found: Comparison) -> list[Caution]:
 
 def coarse(found: Comparison) -> list[Caution]:
     """p-values that cannot become small enough: too few resamples for so many pairs, or too few topics."""
-    if found.test in MANY or found.correction not in FAMILY_WISE:
+    correction = CORRECTIONS[found.correction]
+    if found.test in TESTS_OF_MANY or correction.controls == "false discovery rate":
         return []
-    times = found.family if found.correction != "none" else 1
+    times = found.family if correction.corrects else 1
     for pair in found.pairs:
         outcome = pair.outcomes.get(pair.test)
         if outcome is None or pair.p != pair.p or found.significant(pair):
             continue
-        sides = 2 if found.alternative == "two-sided" else 1
-        if pair.test == "randomisation" and outcome.exact:
-            least, why = sides / 2 ** (pair.n - pair.ties), f"{pair.n - pair.ties} topics that differ"
-        elif not outcome.exact and outcome.resamples:
-            least, why = 1 / (outcome.resamples + 1), f"{outcome.resamples:,} resamples"
-        else:
+        test = any_test(pair.test)
+        if not isinstance(test, Test):
             continue
+        differing = pair.n - pair.ties
+        least = test.smallest_p(outcome, differing, sides=2 if found.alternative == "two-sided" else 1)
+        why = f"{differing} topics that differ" if outcome.exact else f"{outcome.resamples:,} resamples"
         if least * times > found.alpha and pair.p <= 2 * least:
             more = f"; ask for {round_up(2 * times / found.alpha):,} resamples" if not outcome.exact else ""
             after = f", which is {p_value(min(1.0, least * times)).removeprefix('= ')} after correction" * (times > 1)
@@ -106,9 +107,6 @@ def coarse(found: Comparison) -> list[Caution]:
             )
             return [Caution("coarse", text, pair.measure, (pair.one, pair.other))]
     return []
-
-
-FAMILY_WISE = ("none", "bonferroni", "holm", "hochberg", "sidak")
 
 
 def missing_topics(found: Comparison) -> list[Caution]:
@@ -202,7 +200,7 @@ def _corrected(found: Comparison, pair: Pair, p: float) -> float:
 
     A smaller p-value than the pair's own is taken times the size of the family, since it would come earlier in order.
     """
-    if found.test in MANY or found.correction == "none":
+    if found.test in TESTS_OF_MANY or not CORRECTIONS[found.correction].corrects:
         return p
     return min(1.0, p * (found.family if p < pair.p else pair.corrected / pair.p))
 
@@ -216,20 +214,17 @@ def _close(found: Comparison, pair: Pair, p: float) -> bool:
 
 def _again(found: Comparison, pair: Pair, without: int) -> float:
     """The p-value of the deciding test without one topic; that of the t-test where the test needs more than two runs."""
-    from cranfield.stats.testing import TESTS
-
     turn = direction(found.alternative, found.lower_is_better(pair.measure))
     if pair.test == SEEDS:
         return _again_over_seeds(found, pair, without, turn)
     a, b = found.values(pair.one, pair.measure), found.values(pair.other, pair.measure)
     there = ~(np.isnan(a) | np.isnan(b))
     a, b = np.delete(a[there], without), np.delete(b[there], without)
-    if pair.test == "randomisation":
-        return float(signs_p(a[None], b[None], found.seed, found.resamples, turn)[0])
-    name = pair.test if pair.test in TESTS and TESTS[pair.test].paired else "t"
-    rng = np.random.default_rng(found.seed)
-    outcome = TESTS[name](a, b, alternative=turn, level=found.level, resamples=found.resamples, rng=rng)
-    return outcome.p if outcome.p == outcome.p else 1.0
+    test = any_test(pair.test)
+    test = test if isinstance(test, Test) and test.paired else TESTS["t"]
+    question = Question(turn, found.level, found.resamples, np.random.default_rng(found.seed))
+    p = test.without_interval(a[None], b[None], question)[0].p
+    return p if p == p else 1.0
 
 
 def _again_over_seeds(found: Comparison, pair: Pair, without: int, turn: Any) -> float:

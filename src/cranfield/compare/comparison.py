@@ -160,14 +160,18 @@ class Comparison:
 
     # in words
 
+    @property
+    def named_correction(self) -> str:
+        """The correction as a sentence names it; empty where nothing was corrected."""
+        from cranfield.stats.correction import CORRECTIONS
+        from cranfield.stats.testing import TESTS_OF_MANY
+
+        corrects = self.family > 1 and self.test not in TESTS_OF_MANY
+        return CORRECTIONS[self.correction].short if corrects else ""
+
     def sentence(self, pair: Pair) -> str:
         """A pair in plain words."""
-        from cranfield.compare.many import MANY
-        from cranfield.compare.sentences import short_correction
-
-        corrects = self.family > 1 and self.test not in MANY
-        correction = short_correction(self.correction) if corrects else ""
-        return pair.sentence(correction, self.alpha, self.lower_is_better(pair.measure))
+        return pair.sentence(self.named_correction, self.alpha, self.lower_is_better(pair.measure))
 
     def sentences(self) -> list[str]:
         """Every pair in plain words."""

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 
-TESTS = ("t", "randomisation")
-
-
 def gate(
     qrels: Any,
     baseline: Any,
@@ -145,13 +142,20 @@ def _known(name: str, measures: Mapping[str, Measure]) -> str:
 # what is refused
 
 
+def gate_tests() -> list[str]:
+    """Tests on whose one-sided interval a gate may rest: of pairs, and never too sure."""
+    from cranfield.stats.testing import intervals
+
+    return [one.name for one in intervals().values() if one.paired and not one.too_sure]
+
+
 def _refuse(
     alpha: float, test: str, worst: int, k: int, resamples: int, forgive: bool, documents: Iterable[str] | None
 ) -> None:
     if not 0 < alpha < 0.5:
         raise ConventionError(f"alpha must lie between 0 and 0.5, got {alpha:g}")
-    if test not in TESTS:
-        raise ConventionError(f"test must be one of {', '.join(TESTS)}, got {test!r}")
+    if test not in gate_tests():
+        raise ConventionError(f"test must be one of {', '.join(gate_tests())}, got {test!r}")
     for name, value, least in (("worst", worst, 0), ("k", k, 1), ("resamples", resamples, 100)):
         if value < least:
             raise ConventionError(f"{name} must be {least} or more, got {value}")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cranfield.columns import listed
 from cranfield.errors import DataError
 from cranfield.formats.streams import run_name
+from cranfield.stats.method import SignificanceTest
 
 if TYPE_CHECKING:
     from cranfield.compare.comparison import Comparison, Pair
@@ -24,7 +25,18 @@ if TYPE_CHECKING:
     from cranfield.scores import Scores
 
 
-SEEDS = "seeds"  # the name of the test of topics and seeds at once
+class OverSeeds(SignificanceTest):
+    """Is the mean difference 0, measured against the spread over topics and over seeds?"""
+
+    kind = "test of groups of runs"
+    registry: ClassVar[dict[str, OverSeeds]] = {}
+
+    name = "seeds"
+    title = "crossed t over topics and seeds"
+    p_from = "formula"
+
+
+SEEDS = OverSeeds.name
 
 
 @dataclass(frozen=True)
@@ -97,8 +109,8 @@ def over_seeds(found: Comparison, pair: Pair, given: Asked) -> Pair:
     Its interval takes the place of the one over topics. A topic that one of the runs lacks is left out.
     """
     from cranfield.compare.outcomes import direction
-    from cranfield.stats.outcome import Outcome
     from cranfield.stats.replicates import crossed_difference
+    from cranfield.stats.test import Outcome
 
     pair = replace(pair, test=SEEDS, p=float("nan"), low=float("nan"), high=float("nan"))
     if pair.n < 2:

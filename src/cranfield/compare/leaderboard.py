@@ -19,6 +19,7 @@ from cranfield.evaluate import Evaluator
 from cranfield.measures import measure as _measure
 from cranfield.measures.measure import micro_average, takes_topics_alone
 from cranfield.scores import Scores
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY, TestOfMany, find_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,13 +28,10 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
-    from cranfield.stats.outcome import Test
     from cranfield.stats.ranks import RankIntervals
+    from cranfield.stats.testing import Test
 
     Progress = Callable[[int, int | None], None]
-
-
-TOGETHER = ("randomised-tukey", "tukey")
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class Leaderboard:
 
     def how(self) -> str:
         """How ranks and tiers came about, in one line."""
-        corrected = "" if self.test in TOGETHER else f", {self.correction} over all pairs by this measure"
+        corrected = "" if self.test in TESTS_OF_MANY else f", {self.correction} over all pairs by this measure"
         return (
             f"by {self.sort}; ranks with {100 * self.level:g} % intervals and P(first) by bootstrap over topics "
             f"({self.resamples} draws, seed {self.seed}); runs that share a letter were not told apart at {self.alpha:g} "
@@ -112,7 +110,7 @@ class Leaderboard:
             "measures": self.measures,
             "sort": self.sort,
             "test": self.test,
-            "correction": None if self.test in TOGETHER else self.correction,
+            "correction": None if self.test in TESTS_OF_MANY else self.correction,
             "alpha": self.alpha,
             "level": self.level,
             "resamples": self.resamples,
@@ -222,17 +220,17 @@ def leaderboard(
     at once: randomised-tukey, tukey. `resamples` are for ranks and for randomised-tukey; `compare` knows how many it needs.
     """
     _refuse(alpha, level, k, resamples)
-    test = test if test in TOGETHER else paired_test(test).name
+    chosen = telling_test(test)
     given, extras = _scored(scores, runs, measures, k, options, progress)
     m = given._measure(sort) if sort is not None else 0
     name = list(given.measures)[m]
     ordered = given.sort(name)
     remarks: list[str] = []
-    sure, tiers = _sure(ordered, name, test, correction, alpha, level, resamples, seed, remarks, progress)
+    sure, tiers = _sure(ordered, name, chosen, correction, alpha, level, resamples, seed, remarks, progress)
     rows = _rows(ordered, name, sure, tiers, extras, k)
-    corrected = correction if test not in TOGETHER else ""
+    corrected = "" if isinstance(chosen, TestOfMany) else correction
     return Leaderboard(
-        rows, list(given.measures), name, k, test, corrected, alpha, level, resamples, seed, ordered, remarks
+        rows, list(given.measures), name, k, str(chosen), corrected, alpha, level, resamples, seed, ordered, remarks
     )
 
 
@@ -273,18 +271,23 @@ def comparable(measure: Measure) -> bool:
     return usual and measure.values.get("average") != "micro"
 
 
-def paired_test(name: str) -> Test:
-    """A test of pairs that gives p-values, by its name; any other name is refused."""
-    from cranfield.stats.testing import TESTS, test
-
-    fit = [one.name for one in TESTS.values() if one.paired and not one.bayesian]
+def telling_test(name: str) -> Test | TestOfMany:
+    """What can tell systems apart by their means or pair by pair, by its name; any other name is refused."""
+    fit = [one.name for one in telling_tests()]
     try:
-        found = test(name)
+        chosen = find_test(name)
     except DataError:
-        found = None
-    if found is None or found.name not in fit:
-        raise ConventionError(f"test: expected one of {', '.join([*TOGETHER, *fit])}, found {name!r}")
-    return found
+        chosen = None
+    if chosen is None or chosen.name not in fit:
+        raise ConventionError(f"test: expected one of {', '.join(fit)}, found {name!r}")
+    return chosen
+
+
+def telling_tests() -> list[Test | TestOfMany]:
+    """Tests of all systems at once that compare means, those that assume least first; then the paired tests with a p."""
+    together = [one for one in TESTS_OF_MANY.values() if one.pairs and not one.by_order]
+    paired = [one for one in TESTS.values() if one.paired and not one.bayesian]
+    return [*sorted(together, key=lambda one: one.p_from == "formula"), *paired]
 
 
 def upward_table(scores: Scores, measure: str, remarks: list[str]) -> Floats:
@@ -304,7 +307,7 @@ def upward_table(scores: Scores, measure: str, remarks: list[str]) -> Floats:
 def _sure(
     scores: Scores,
     name: str,
-    test: str,
+    test: Test | TestOfMany,
     correction: str,
     alpha: float,
     level: float,
@@ -334,7 +337,7 @@ def _tiers(
     scores: Scores,
     table: Floats,
     name: str,
-    test: str,
+    test: Test | TestOfMany,
     correction: str,
     alpha: float,
     resamples: int,
@@ -343,21 +346,18 @@ def _tiers(
     progress: Progress | None,
 ) -> list[str]:
     from cranfield.stats.letters import letters
-    from cranfield.stats.many import randomised_tukey_hsd, tukey_hsd
 
     nothing = [""] * len(scores.runs)
-    if test == "randomised-tukey":
-        found = randomised_tukey_hsd(table, resamples, np.random.default_rng(seed), 1 - alpha, progress)
-    elif test == "tukey":
-        found = tukey_hsd(table, 1 - alpha)
-    if test in TOGETHER:
+    if isinstance(test, TestOfMany):
+        rng = np.random.default_rng(seed)
+        found = test(table, level=1 - alpha, resamples=resamples, rng=rng, progress=progress)
         if found.reason:
             remarks.append(f"no tiers: {found.reason}")
             return nothing
         differ = found.differ(alpha)
     try:
-        if test not in TOGETHER:
-            differ = _pairwise(scores, name, test, correction, alpha, seed)
+        if not isinstance(test, TestOfMany):
+            differ = _pairwise(scores, name, str(test), correction, alpha, seed)
         np.fill_diagonal(differ, False)
         return letters(table.mean(axis=0), differ)
     except DataError as error:

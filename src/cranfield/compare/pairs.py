@@ -18,7 +18,6 @@ from cranfield.columns import listed
 from cranfield.compare import cautions
 from cranfield.compare.comparison import Comparison, Pair
 from cranfield.compare.groups import Group, contenders, grouped, over_seeds
-from cranfield.compare.many import MANY, made
 from cranfield.compare.margins import equivalence
 from cranfield.compare.outcomes import DRAWN, Asked, asked, enough_resamples, intervals, outcomes
 from cranfield.errors import ConventionError, DataError
@@ -26,6 +25,7 @@ from cranfield.evaluate import Evaluator
 from cranfield.formats.streams import run_name
 from cranfield.measures.measure import measure, micro_average, takes_topics_alone
 from cranfield.scores import Scores
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -99,7 +99,8 @@ randomisation p = 0.12
         rope=rope,
         margin=margin,
     )
-    if resamples is None and given.tests == ("randomisation",):  # with other tests beside it that would take too long
+    alone = given.tests[0] if len(given.tests) == 1 else ""  # with other tests beside it that would take too long
+    if resamples is None and alone in TESTS and TESTS[alone].shares_draws:
         given = replace(given, resamples=enough_resamples(len(wanted) * len(known.measures), alpha, given.correction))
     _refuse_strangers(known, members, wanted)
     found = Comparison(
@@ -277,6 +278,7 @@ def _described(
     measure: str, block: Names, a: Floats, b: Floats, given: Asked, lower_is_better: bool, topics: int
 ) -> list[Pair]:
     """What can be said of pairs without a test: means, differences, intervals, effects, wins."""
+    from cranfield.stats.effect import d_z_of_rows
     from cranfield.stats.ties import differences
 
     n = a.shape[1]
@@ -285,11 +287,9 @@ def _described(
     d = differences(a, b)
     means = a.mean(axis=1), b.mean(axis=1), d.mean(axis=1)
     low, high = intervals(a, b, given)
-    spread = d.std(axis=1, ddof=1) if n > 1 else np.zeros(len(d))
     upwards = -d if lower_is_better else d
     wins, losses = (upwards > 0).sum(axis=1), (upwards < 0).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        effect = np.where(spread > 1e-12 * np.abs(means[2]), means[2] / spread, NAN)
+    effect = d_z_of_rows(a, b)
     return [
         Pair(
             measure=measure,
@@ -359,19 +359,24 @@ def _with_many(
     found: Comparison, measure: str, values: Floats, names: list[str], pairs: list[Pair], given: Asked
 ) -> list[Pair]:
     """The pairs with the tests of all systems at once, made on the topics that every system has."""
-    from cranfield.stats.outcome import Outcome
+    from cranfield.stats.test import Outcome
 
     table = values[:, ~np.isnan(values).any(axis=0)].T
     if len(table) < 2:
         found.remarks.append(f"{measure}: {len(table)} topics have a value for every system; tests of all need two")
         reason = "fewer than two topics have a value for every system"
-        return [replace(pair, reason=pair.reason or reason) if given.deciding in MANY else pair for pair in pairs]
+        return [
+            replace(pair, reason=pair.reason or reason) if given.deciding in TESTS_OF_MANY else pair for pair in pairs
+        ]
     if len(table) < values.shape[1]:
         left = values.shape[1] - len(table)
         found.remarks.append(f"{measure}: tests of all systems leave out {left} topics that one of them lacks")
     place = {name: k for k, name in enumerate(names)}
     results = {
-        name: made(name, table, level=given.level, resamples=given.resamples, seed=given.seed) for name in given.many
+        name: TESTS_OF_MANY[name](
+            table, level=given.level, resamples=given.resamples, rng=np.random.default_rng(given.seed)
+        )
+        for name in given.many
     }
     found.many[measure] = results
     answer = []
@@ -379,13 +384,13 @@ def _with_many(
         at = place[pair.one], place[pair.other]
         tested = dict(pair.outcomes)
         for name, one in results.items():
-            if MANY[name].pairs:
+            if TESTS_OF_MANY[name].pairs:
                 p = float(one.p[at])
-                interval = (float(one.low[at]), float(one.high[at])) if name != "nemenyi" else (NAN, NAN)
+                interval = (NAN, NAN) if TESTS_OF_MANY[name].by_order else (float(one.low[at]), float(one.high[at]))
                 tested[name] = Outcome(
                     name, p, float(one.statistic[at]), *interval, one.exact, one.resamples, one.reason
                 )
-        decided = given.deciding in MANY
+        decided = given.deciding in TESTS_OF_MANY
         answer.append(_decided(pair, tested, given) if decided else replace(pair, outcomes=tested))
     return answer
 
@@ -394,7 +399,7 @@ def _corrected(pairs: list[Pair], given: Asked) -> tuple[list[Pair], int]:
     """The pairs with corrected p-values, and how many p-values the correction covers."""
     from cranfield.stats.correction import correct
 
-    if given.deciding in MANY:
+    if given.deciding in TESTS_OF_MANY:
         return [replace(pair, corrected=pair.p) for pair in pairs], sum(pair.p == pair.p for pair in pairs)
     p = np.array([pair.p for pair in pairs])
     corrected = correct(p, given.correction)

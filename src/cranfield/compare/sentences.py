@@ -10,28 +10,12 @@ import math
 from typing import TYPE_CHECKING
 
 from cranfield.compare.groups import SEEDS
-from cranfield.compare.many import MANY
-from cranfield.compare.outcomes import title
+from cranfield.stats.test import Test
+from cranfield.stats.testing import TestOfMany, any_test
 
 if TYPE_CHECKING:
     from cranfield.compare.comparison import Pair
-
-
-BY_ORDER = ("sign", "wilcoxon", "mann-whitney", "mcnemar")  # tests that look at who wins, not at by how much
-SHORT = {
-    "none": "",
-    "bonferroni": "Bonferroni",
-    "holm": "Holm",
-    "hochberg": "Hochberg",
-    "sidak": "Sidak",
-    "benjamini-hochberg": "Benjamini-Hochberg",
-    "benjamini-yekutieli": "Benjamini-Yekutieli",
-}
-
-
-def short_correction(name: str) -> str:
-    """A correction as it is written in a sentence."""
-    return SHORT.get(name, name)
+    from cranfield.stats.method import SignificanceTest
 
 
 def p_value(p: float) -> str:
@@ -90,7 +74,9 @@ def _chances(pair: Pair, lower_is_better: bool) -> str:
     better, worse = (better, worse) if higher_wins else (worse, better)
     rope = outcome.extra["P(rope)"]
     within = f", {rope:.3f} that the difference does not matter" if rope else ""
-    return f"{title(pair.test)}: probability {better:.3f} that it is better{within}, {worse:.3f} that it is worse"
+    return (
+        f"{any_test(pair.test).short}: probability {better:.3f} that it is better{within}, {worse:.3f} that it is worse"
+    )
 
 
 def _ahead(pair: Pair, alpha: float, lower_is_better: bool) -> str:
@@ -111,7 +97,7 @@ def _ahead(pair: Pair, alpha: float, lower_is_better: bool) -> str:
 def _against(pair: Pair, turned: bool) -> bool:
     """Whether a test of who wins was decided by the run that the mean puts behind."""
     won, lost = (pair.losses, pair.wins) if turned else (pair.wins, pair.losses)
-    return pair.test in BY_ORDER and won < lost
+    return any_test(pair.test).by_order and won < lost
 
 
 def _interval(pair: Pair) -> str:
@@ -132,16 +118,13 @@ def _topics(n: int) -> str:
 
 
 def _tested(pair: Pair, correction: str) -> str:
-    text = f"{title(pair.test)} p {p_value(pair.p)}"
+    text = f"{any_test(pair.test).short} p {p_value(pair.p)}"
     if not correction:
         return text
     return f"{text}, {correction} {p_value(pair.corrected).removeprefix('= ')}"
 
 
 # where tests disagree
-
-MEANS = ("randomisation", "t", "bootstrap", "bootstrap-bca", "bootstrap-t")
-UNPAIRED = ("welch", "mann-whitney", "permutation")
 
 
 def disagreement(pair: Pair, alpha: float) -> str:
@@ -152,32 +135,41 @@ def disagreement(pair: Pair, alpha: float) -> str:
     if not yes or not no:
         return ""
     said = f"{pair.other} and {pair.one} by {pair.measure}: the tests disagree at {alpha:g}. Significant: {_named(yes, tested)}"
-    whys = _whys(pair, set(yes), set(no))
+    whys = _whys(pair, [*map(any_test, yes)], [*map(any_test, no)])
     return f"{said}; not: {_named(no, tested)}" + (f" ({'; '.join(whys)})" if whys else "")
 
 
 def _named(names: list[str], p: dict[str, float]) -> str:
-    return ", ".join(f"{title(name)} {p_value(p[name]).removeprefix('= ')}" for name in names)
+    return ", ".join(f"{any_test(name).short} {p_value(p[name]).removeprefix('= ')}" for name in names)
 
 
-def _whys(pair: Pair, yes: set[str], no: set[str]) -> list[str]:
-    means_yes, orders_yes = yes & set(MEANS), yes & set(BY_ORDER[:2])
-    means_no, orders_no = no & set(MEANS), no & set(BY_ORDER[:2])
+def _whys(pair: Pair, yes: list[SignificanceTest], no: list[SignificanceTest]) -> list[str]:
+    means_yes, means_no = (any(_of_pairs(one, "means") for one in side) for side in (yes, no))
+    orders_yes, orders_no = (any(_of_pairs(one, "ranks", "wins") for one in side) for side in (yes, no))
+    wins_no = [one for one in no if _of_pairs(one, "wins")]
+    many_yes, many_no = (any(isinstance(one, TestOfMany) for one in side) for side in (yes, no))
+    unpaired_no = any(isinstance(one, Test) and not one.paired for one in no)
+    known_pairs_yes = any(one.paired if isinstance(one, Test) else one.name == SEEDS for one in yes)
     answer = []
-    if pair.ties and "sign" in no and means_yes:
-        answer.append(f"the sign test counts wins only, and {pair.ties} equal topics say nothing to it")
+    if pair.ties and wins_no and means_yes:
+        answer.append(f"the {wins_no[0].short} counts wins only, and {pair.ties} equal topics say nothing to it")
     elif means_yes and orders_no:
         answer.append("a few large differences move the mean more than the ranks")
     if orders_yes and means_no:
         answer.append("many small differences go one way, and large ones the other way widen the spread of the mean")
-    if no & set(UNPAIRED) and yes - set(UNPAIRED) - set(MANY):
+    if unpaired_no and known_pairs_yes:
         answer.append(
             "unpaired tests do not know that both answered the same topics, which differ more than the systems"
         )
-    if no & set(MANY) and means_yes:
+    if many_no and means_yes:
         answer.append("tests of all systems allow for the number of pairs")
-    if SEEDS in no and yes & set(MANY):
+    if many_yes and any(one.name == SEEDS for one in no):
         answer.append("tests of all systems know only the mean over the runs of a group, not their spread")
     if means_yes and means_no and not answer:
         answer.append("the difference lies at the edge of what these topics can show")
     return answer
+
+
+def _of_pairs(one: SignificanceTest, *compared: str) -> bool:
+    """Whether it tests pairs of any numbers by what is named."""
+    return isinstance(one, Test) and one.paired and not one.binary and one.compares in compared

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.columns import aligned, listed
-from cranfield.compare.leaderboard import TOGETHER, comparable, paired_test, upward_table
+from cranfield.compare.leaderboard import comparable, telling_test, upward_table
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
 
@@ -217,7 +217,7 @@ def stability(
     _refuse(coefficients, {"alpha": alpha, "level": level, "target": target, "p": p}, trials, resamples)
     if len(scores.runs) < 2:
         raise DataError(f"expected two runs or more, found {len(scores.runs)}")
-    test = test if test in TOGETHER else paired_test(test).name
+    test = str(telling_test(test))
     settings = {"kinds": coefficients, "test": test, "alpha": alpha, "level": level, "target": target}
     settings |= {"trials": trials, "resamples": resamples, "seed": seed, "p": p}
     found = Stability(wanted, settings)
@@ -402,21 +402,7 @@ def _flipped(apart: list[bool], order: list[bool], names: tuple[str, str], one: 
 def _levels(table: Floats, settings: Mapping[str, Any]) -> tuple[Floats, str]:
     """The p-values of all pairs of columns, as a square; NaN with a reason where there are none."""
     rng = np.random.default_rng(settings["seed"])
-    name = settings["test"]
-    if name in TOGETHER:
-        from cranfield.stats.many import randomised_tukey_hsd, tukey_hsd
-
-        found = tukey_hsd(table) if name == "tukey" else randomised_tukey_hsd(table, settings["resamples"], rng)
-        return found.p, found.reason
-    if name == "randomisation":
-        from cranfield.stats.randomisation import sign_flip_p_all
-
-        return sign_flip_p_all(table, settings["resamples"], rng), ""
-    one, other = np.triu_indices(table.shape[1], 1)
-    outcomes = paired_test(name).many(table.T[one], table.T[other], resamples=settings["resamples"], rng=rng)
-    p = np.full((table.shape[1], table.shape[1]), np.nan)
-    p[one, other] = p[other, one] = [outcome.p for outcome in outcomes]
-    return p, ""
+    return telling_test(settings["test"]).all_pairs(table, settings["resamples"], rng)
 
 
 def _discriminative(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Discriminative]:

@@ -12,9 +12,8 @@ from cranfield.columns import aligned
 from cranfield.compare import margins
 from cranfield.compare.bars import difference_bars
 from cranfield.compare.groups import SEEDS, spread
-from cranfield.compare.many import MANY, overall
-from cranfield.compare.outcomes import title
-from cranfield.compare.sentences import disagreement, p_value, short_correction
+from cranfield.compare.sentences import disagreement, p_value
+from cranfield.stats.testing import TESTS_OF_MANY, any_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 ROWS, SENTENCES = 40, 12  # most of them, unless all are asked for
 DETAILED = 3  # pairs for which every test has a line of its own
-FORMULAS = ("t", "welch", "tukey", "nemenyi", SEEDS)  # p from a distribution that the test assumes
 
 
 def mark(found: Comparison, pair: Pair) -> str:
@@ -53,7 +51,7 @@ def shown_pairs(found: Comparison, most: int | None = ROWS) -> list[Pair]:
 def table(found: Comparison, pairs: Iterable[Pair], digits: int = 4) -> list[list[str]]:
     """A header and a row a pair."""
     percent = f"{found.level * 100:g}%"
-    corrected = short_correction(found.correction) if _corrects(found) else ""
+    corrected = found.named_correction
     head = ["measure", "one", "other", "mean one", "mean other", "difference", f"{percent} low", f"{percent} high"]
     head += ["d_z", "W/T/L", "p", *([corrected] if corrected else []), ""]
     rows = [head]
@@ -66,10 +64,6 @@ def table(found: Comparison, pairs: Iterable[Pair], digits: int = 4) -> list[lis
             [pair.measure, pair.one, pair.other, *cells, _number(pair.effect, 2, True), record, *p, mark(found, pair)]
         )
     return rows
-
-
-def _corrects(found: Comparison) -> bool:
-    return found.test not in MANY and found.correction != "none" and found.family > 1
 
 
 def _number(value: float, digits: int, signed: bool = False) -> str:
@@ -171,13 +165,13 @@ def _systems(found: Comparison) -> list[list[str]]:
     lines = []
     for measure, results in found.many.items():
         for name, result in results.items():
-            said, p = overall(name, result)
+            test, (said, p) = TESTS_OF_MANY[name], result.overall
             if result.reason:
-                lines.append(f"{title(name)}, {measure}: no p-value: {in_search_words(result.reason)}")
-            elif MANY[name].pairs:
-                lines.append(f"{title(name)}, {measure}: {said}, smallest p of a pair {p_value(p)}")
+                lines.append(f"{test.short}, {measure}: no p-value: {in_search_words(result.reason)}")
+            elif test.pairs:
+                lines.append(f"{test.short}, {measure}: {said}, smallest p of a pair {p_value(p)}")
             else:
-                lines.append(f"{title(name)}, {measure}: {said}, p {p_value(p)} (are all systems equal?)")
+                lines.append(f"{test.short}, {measure}: {said}, p {p_value(p)} (are all systems equal?)")
     return [lines]
 
 
@@ -203,7 +197,7 @@ def _tests(
     parts = [_all_tests(found, pair, digits, limit) for pair in tested if len(tested) <= DETAILED]
     if len(tested) > DETAILED:
         names = list(dict.fromkeys(name for pair in tested for name in pair.outcomes))
-        rows = [["p-values", "", "", *map(title, names)]]
+        rows = [["p-values", "", "", *(any_test(name).short for name in names)]]
         for pair in tested:
             outcomes = [pair.outcomes.get(name) for name in names]
             shown = ["" if one is None else _chance(one, found.lower_is_better(pair.measure)) for one in outcomes]
@@ -219,7 +213,7 @@ def _all_tests(found: Comparison, pair: Pair, digits: int, limit: int | None) ->
     for name, outcome in pair.outcomes.items():
         interval = [_number(end, digits, True) for end in (outcome.low, outcome.high)]
         beside = _beside(outcome, found.lower_is_better(pair.measure))
-        rows.append([title(name), _p(outcome.p), how(outcome), *interval, beside])
+        rows.append([any_test(name).short, _p(outcome.p), how(outcome), *interval, beside])
     lines = [line.rstrip() for line in aligned(rows, 1, limit=limit)]
     return "\n".join([f"{pair.other} against {pair.one} by {pair.measure}, before any correction:", *lines])
 
@@ -235,7 +229,7 @@ def how(outcome: Any) -> str:
     """Where a p-value comes from: all cases counted, some drawn, or a distribution that is assumed."""
     if outcome.p != outcome.p:
         return "-"
-    if outcome.test in FORMULAS:
+    if any_test(outcome.test).p_from == "formula":
         return "formula"
     return "exact" if outcome.exact else f"{outcome.resamples:,} drawn" if outcome.resamples else "approximate"
 
@@ -276,12 +270,12 @@ def made_by(found: Comparison) -> list[str]:
             "groups of runs: crossed t over topics and seeds (variance of both, Satterthwaite's degrees of freedom), "
             "whatever test was asked for"
         )
-    if found.test in MANY:
+    if found.test in TESTS_OF_MANY:
         said.append("correction: none beside the test's own, which covers all pairs of a measure")
     elif found.family < 2:
         said.append(f"correction: none, there is {'one p-value' if found.family else 'no p-value'}")
     else:
-        said.append(f"correction: {short_correction(found.correction) or 'none'} over {found.family:,} p-values")
+        said.append(f"correction: {found.named_correction or 'none'} over {found.family:,} p-values")
     alone = ", of each pair by itself" if found.family > 1 else ""
     said.append(f"interval: {found.level * 100:g}% of the mean difference ({found.interval}){alone}")
     if found.margin is not None:
@@ -293,12 +287,13 @@ def made_by(found: Comparison) -> list[str]:
 
 
 def _test_in_words(found: Comparison) -> str:
-    text = title(found.test)
+    test = any_test(found.test)
+    text = test.short
     outcomes = [pair.outcomes[found.test] for pair in found.pairs if found.test in pair.outcomes]
     drawn = [outcome.resamples for outcome in outcomes if not outcome.exact and outcome.resamples]
     if drawn:
         text += f" ({max(drawn):,} drawn)"
-    elif outcomes and found.test in ("randomisation", "randomised-tukey", "permutation"):
+    elif outcomes and test.p_from == "exact or drawn":
         text += " (exact)"
     return text if found.alternative == "two-sided" else f"{text}, one-sided ({found.alternative})"
 

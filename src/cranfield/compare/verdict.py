@@ -240,7 +240,9 @@ class Gate:
 
     def how(self) -> str:
         """How it was decided, in one line."""
-        sampled = f", {self.resamples} resamples, seed {self.seed}" if self.test == "randomisation" else ""
+        from cranfield.stats.testing import test
+
+        sampled = f", {self.resamples} resamples, seed {self.seed}" if test(self.test).sampled else ""
         return (
             f"fails where the mean falls by more than the allowed drop and the one-sided {100 * (1 - self.alpha):g} % "
             f"interval of the difference ({self.test}{sampled}) lies below 0"

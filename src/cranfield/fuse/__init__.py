@@ -12,25 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.answer import Answer, Entries
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.fuse.lists import Lists, lists_of
 from cranfield.fuse.method import METHODS, Method
 from cranfield.fuse.norms import NORMS
 from cranfield.kernels import encode
-from cranfield.registry import about
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-    from cranfield.answer import Layout
     from cranfield.kernels.table import Floats
 
-__all__ = ["METHODS", "NORMS", "Fusion", "Fusions", "chosen_topics", "fuse", "learn", "methods_that", "weights_for"]
+__all__ = ["METHODS", "NORMS", "Fusion", "chosen_topics", "fuse", "learn", "methods_that", "weights_for"]
 
 DEFAULT_NORM = "min-max"
 
@@ -134,39 +131,3 @@ def methods_that(*claims: str) -> str:
     """
     *names, last = (name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims))
     return f"{', '.join(names)} and {last}" if names else last
-
-
-class Fusions(Answer):
-    """Every method and normalisation: how it is typed, what it does, its formula, its reference, the peers' names."""
-
-    def plain(self, how: Layout) -> dict[str, list[dict[str, str]]]:
-        methods = [
-            {
-                "usage": str(cls()),
-                "about": about(cls),
-                "formula": cls.formula,
-                "reference": cls.reference,
-                **{f"in {peer}": name for peer, name in cls.peers.items()},
-            }
-            for cls in METHODS.values()
-        ]
-        norms = [
-            {
-                "usage": cls.name,
-                "about": about(cls),
-                "formula": cls.formula,
-                **{f"in {peer}": name for peer, name in cls.peers.items()},
-            }
-            for cls in NORMS.values()
-        ]
-        return {"methods": methods, "normalisations": norms}
-
-    def content(self, how: Layout) -> Iterator[Entries]:
-        for title, rows in self.plain(how).items():
-            yield Entries([(row["usage"], row["about"]) for row in rows], title)
-
-    def records(self, how: Layout) -> Iterator[tuple[str, ...]]:
-        yield "kind", "usage", "about", "formula"
-        for kind, rows in self.plain(how).items():
-            for row in rows:
-                yield kind.removesuffix("s"), row["usage"], row["about"], row["formula"]

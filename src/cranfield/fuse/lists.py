@@ -49,15 +49,14 @@ class Votes:
     def fold(self, reduce: np.ufunc) -> Floats:
         """For each entry, the highest (np.maximum) or lowest value among the runs."""
         first = np.cumsum(self.holders) - self.holders
-        found: Floats = reduce.reduceat(self.value[np.argsort(self.entry, kind="stable")], first)
-        return found
+        return reduce.reduceat(self.value[np.argsort(self.entry, kind="stable")], first)
 
     def median(self) -> Floats:
         """For each entry, the middle value, or the mean of the two in the middle."""
         value = self.value[np.lexsort((self.value, self.entry))]
         first = np.cumsum(self.holders) - self.holders
-        found: Floats = (value[first + (self.holders - 1) // 2] + value[first + self.holders // 2]) / 2
-        return found
+        middle: Floats = (value[first + (self.holders - 1) // 2] + value[first + self.holders // 2]) / 2
+        return middle
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,27 +72,24 @@ class Lists(Tops):
     @cached_property
     def sizes(self) -> Offsets:
         """How many rows each list has."""
-        found: Offsets = np.diff(np.r_[self.starts, len(self.run)])
-        return found
+        sizes: Offsets = np.diff(np.r_[self.starts, len(self.run)])
+        return sizes
 
     @property
     def size(self) -> Offsets:
         """For each row, how long its list is."""
-        found: Offsets = np.repeat(self.sizes, self.sizes)
-        return found
+        return np.repeat(self.sizes, self.sizes)
 
     @cached_property
     def candidates(self) -> Offsets:
         """How many entries each topic has: what all runs together returned for it."""
-        found: Offsets = np.bincount(self.home, minlength=len(self.topics))
-        return found
+        return np.bincount(self.home, minlength=len(self.topics))
 
     def each(self, reduce: np.ufunc, values: Floats) -> Floats:
         """For each row, what `reduce` makes of its whole list: np.maximum, np.add …"""
         if not len(self.starts):
             return values
-        found: Floats = np.repeat(reduce.reduceat(values, self.starts), self.sizes)
-        return found
+        return np.repeat(reduce.reduceat(values, self.starts), self.sizes)
 
     def votes(self, values: Floats) -> Votes:
         """A number for each row as what its run says of its entry."""

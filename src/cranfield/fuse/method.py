@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from cranfield.errors import ConventionError
-from cranfield.registry import Registered, Registry
+from cranfield.fuse.norms import NORMS
+from cranfield.registry import Registered, Registry, about
 
 if TYPE_CHECKING:
     from cranfield.collection import Qrels
@@ -73,3 +74,14 @@ class OfScores(Method):
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
         return norm.votes(lists)
+
+
+def catalogue() -> dict[str, list[dict[str, str]]]:
+    """Methods and normalisations: how each is typed, what it does, its formula, its reference, the peers' names."""
+
+    def row(cls: type[Method | Norm], usage: str, **more: str) -> dict[str, str]:
+        peers = {f"in {peer}": name for peer, name in cls.peers.items()}
+        return {"usage": usage, "about": about(cls), "formula": cls.formula, **more, **peers}
+
+    methods = [row(cls, str(cls()), reference=cls.reference) for cls in METHODS.values()]
+    return {"methods": methods, "normalisations": [row(cls, cls.name) for cls in NORMS.values()]}

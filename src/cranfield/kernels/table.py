@@ -167,10 +167,23 @@ class Table:
     topic: Ints
     documents: Strings
     value: Floats
-    labels: Strings
-    label: Ints
-    start: Offsets  # where each row's line starts in the buffer; empty where there was no file
+    labels: Strings = field(default_factory=lambda: Strings.of([]))
+    label: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    start: Offsets = field(default_factory=lambda: np.zeros(0, np.int64))  # of each row's line, where there was a file
     skipped: list[Fault] = field(default_factory=list)
+
+    def take(self, rows: npt.NDArray[Any]) -> Table:
+        """The same columns at these rows, in that order."""
+        return Table(
+            self.topics,
+            self.topic[rows],
+            self.documents.take(rows),
+            self.value[rows],
+            self.labels,
+            self.label[rows] if len(self.label) else self.label,
+            self.start[rows] if len(self.start) else self.start,
+            self.skipped,
+        )
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.registry import Registered, Registry
+from cranfield.registry import Registered, Registry, about
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -119,3 +119,18 @@ class Strategy(Registered, ABC):
         return f"{self.name}({','.join(pairs)})" if pairs else self.name
 
     __str__ = __repr__
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """A row for each strategy: what it does, whether it adapts to labels or reads texts, and its options."""
+    return [
+        {
+            "name": name,
+            "about": about(cls),
+            "adaptive": cls.adaptive,
+            "reads": cls.reads,
+            "reference": cls.reference,
+            "options": {key: (parameter.default, parameter.meaning) for key, parameter in cls.parameters.items()},
+        }
+        for name, cls in STRATEGIES.items()
+    ]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
-from cranfield.stats.ties import differences, rounding
+from cranfield.stats.ties import Floats, differences, rounding
 
 
 def d_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
@@ -22,10 +22,17 @@ def d_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     2.0
     """
     one, other = _paired(a, b)
-    d = differences(one, other)
-    if len(d) < 2 or np.ptp(d) <= rounding(one, other):
-        return math.nan
-    return float(d.mean() / d.std(ddof=1))
+    return float(d_z_of_rows(one[None], other[None])[0])
+
+
+def d_z_of_rows(a: Floats, b: Floats) -> Floats:
+    """The same for each row of two tables."""
+    d = differences(a, b)
+    if d.shape[1] < 2:
+        return np.full(len(d), math.nan)
+    varied = np.ptp(d, axis=1) > rounding(a, b)
+    effect: Floats = np.divide(d.mean(axis=1), d.std(axis=1, ddof=1), out=np.full(len(d), math.nan), where=varied)
+    return effect
 
 
 def g_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
@@ -86,14 +93,14 @@ def hedges_factor(freedom: int) -> float:
     return math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom - 1) / 2)) / math.sqrt(freedom / 2)
 
 
-def _paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
     one, other = _unpaired(a, b)
     if len(one) != len(other):
         raise DataError(f"expected pairs, as many values in b as in a, found {len(one)} and {len(other)}")
     return one, other
 
 
-def _unpaired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _unpaired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Floats, Floats]:
     one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if one.ndim != 1 or other.ndim != 1:
         raise DataError(f"expected two sequences of numbers, found {one.shape} and {other.shape}")

@@ -20,7 +20,7 @@ from cranfield.stats.ties import differences, rounding
 from cranfield.stats.unpaired import welch_error
 
 if TYPE_CHECKING:
-    from cranfield.stats.outcome import Floats
+    from cranfield.stats.test import Floats
 
 __all__ = ["Equivalence", "non_inferiority", "tost"]
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
-from cranfield.stats.outcome import Asked, Floats
+from cranfield.stats.test import Floats, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.stats.outcome import Alternative
+    from cranfield.stats.test import Alternative
 
 
 def mean_interval(
@@ -57,7 +57,7 @@ def mean_intervals(
         raise DataError(f"no interval {method!r}; there are {', '.join(METHODS)}")
     if rng is None and method != "t":
         raise DataError(f"the interval {method!r} is sampled: give it rng=np.random.default_rng(seed)")
-    asked = Asked(alternative, level, resamples, rng or np.random.default_rng(0))
+    asked = Question(alternative, level, resamples, rng or np.random.default_rng(0))
     values = np.asarray(x, np.float64)
     low, high = np.full(len(values), math.nan), np.full(len(values), math.nan)
     if values.shape[1] < 2:
@@ -71,15 +71,15 @@ def mean_intervals(
     return low, high
 
 
-def _t(x: Floats, asked: Asked) -> tuple[Floats, Floats]:
+def _t(x: Floats, asked: Question) -> tuple[Floats, Floats]:
     from cranfield.stats.paired import t_limits
 
     n = x.shape[1]
     return t_limits(x.mean(axis=1), x.std(axis=1, ddof=1) / np.sqrt(n), n - 1, asked.tails)
 
 
-def _bootstrap(name: str) -> Callable[[Floats, Asked], tuple[Floats, Floats]]:
-    def interval(x: Floats, asked: Asked) -> tuple[Floats, Floats]:
+def _bootstrap(name: str) -> Callable[[Floats, Question], tuple[Floats, Floats]]:
+    def interval(x: Floats, asked: Question) -> tuple[Floats, Floats]:
         from cranfield.stats import bootstrap
 
         _, low, high = bootstrap.in_batches(getattr(bootstrap, name), x, asked)
@@ -88,13 +88,13 @@ def _bootstrap(name: str) -> Callable[[Floats, Asked], tuple[Floats, Floats]]:
     return interval
 
 
-def _randomisation(x: Floats, asked: Asked) -> tuple[Floats, Floats]:
+def _randomisation(x: Floats, asked: Question) -> tuple[Floats, Floats]:
     from cranfield.stats.randomisation import sign_flip_interval
 
     return sign_flip_interval(x, asked.tails, asked.resamples, asked.rng)
 
 
-METHODS: dict[str, Callable[[Floats, Asked], tuple[Floats, Floats]]] = {
+METHODS: dict[str, Callable[[Floats, Question], tuple[Floats, Floats]]] = {
     "t": _t,
     "percentile": _bootstrap("percentile"),
     "bca": _bootstrap("bca"),

@@ -7,15 +7,17 @@ Where the data leaves nothing to test against, p is NaN and `reason` says why.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import factorial, inf, lgamma, nan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.stats.method import SignificanceTest
 from cranfield.stats.studentised import critical_range, range_survival
 from cranfield.stats.tables import Floats, block_table, no_error, probability
 
@@ -46,6 +48,11 @@ class Anova:
     f_blocks: float
     p_blocks: float
     reason: str = ""
+
+    @property
+    def overall(self) -> tuple[str, float]:
+        """The statistic in words, and the p-value of "all groups are equal"."""
+        return f"F({self.df_groups}, {self.df_error}) = {self.f_groups:.4g}", self.p_groups
 
     @property
     def df_groups(self) -> int:
@@ -126,6 +133,11 @@ class Pairwise:
     reason: str = ""
 
     @property
+    def overall(self) -> tuple[str, float]:
+        """The critical difference in words, and the p-value of "all groups are equal"."""
+        return f"critical difference {self.critical:.4g}", self.smallest_p
+
+    @property
     def smallest_p(self) -> float:
         """The p-value of the pair that lies furthest apart: that of "all groups are equal"."""
         return float(self.p.min())
@@ -148,6 +160,11 @@ class Friedman:
     p_f: float
     w: float  # Kendall's W: 0 when the blocks rank at random, 1 when all rank alike
     reason: str = ""
+
+    @property
+    def overall(self) -> tuple[str, float]:
+        """The statistic in words, and the p-value of "all groups are equal"."""
+        return f"chi2({self.groups - 1}) = {self.chi2:.4g}, W = {self.w:.3g}", self.p
 
 
 def two_way_anova(table: Any) -> Anova:
@@ -285,6 +302,127 @@ def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
     p = range_survival(q, groups, inf)
     np.fill_diagonal(p, 1.0)
     return _pairwise("nemenyi", means, q, p, critical_range(1 - level, groups, inf) * error, level)
+
+
+class TestOfMany(SignificanceTest, ABC):
+    """A test of many groups at once; whether it tests their pairs, and which tests are made with it."""
+
+    __test__: ClassVar[bool] = False  # pytest: this is not one of yours
+
+    kind = "test of many"
+    registry: ClassVar[dict[str, TestOfMany]] = {}
+
+    pairs: ClassVar[bool] = True
+    with_it: ClassVar[tuple[str, ...]] = ()  # tests made together: itself, unless told otherwise
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.with_it = vars(cls).get("with_it", (cls.name,))
+
+    @property
+    def of_pairs(self) -> TestOfMany:
+        """Itself, or the one of those made with it that tests pairs."""
+        return next(self.registry[name] for name in self.with_it if self.registry[name].pairs)
+
+    @abstractmethod
+    def __call__(
+        self,
+        table: Any,
+        *,
+        level: float = 0.95,
+        resamples: int = 10_000,
+        rng: Generator | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+    ) -> Any:
+        """Test blocks × groups."""
+
+    def all_pairs(self, table: Floats, resamples: int, rng: Generator) -> tuple[Floats, str]:
+        """The p-values of all pairs of columns, as a square, and the reason why there are none."""
+        found = self(table, resamples=resamples, rng=rng)
+        return found.p, found.reason
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            **super().facts(),
+            "samples": "all groups at once",
+            "tests_pairs": self.pairs,
+            "made_with": list(self.with_it),
+        }
+
+
+class TukeyHSD(TestOfMany):
+    """Every pair, after a two-way analysis of variance."""
+
+    name = "tukey"
+    title = "Tukey HSD"
+    reference = "Tukey (1949)"
+    p_from = "formula"
+
+    def __call__(self, table: Any, *, level: float = 0.95, **options: Any) -> Pairwise:
+        return tukey_hsd(table, level)
+
+
+class RandomisedTukeyHSD(TestOfMany):
+    """Every pair, by permutation."""
+
+    name = "randomised-tukey"
+    title = "randomised Tukey HSD"
+    reference = "Carterette (2012)"
+    p_from = "exact or drawn"
+
+    def __call__(
+        self,
+        table: Any,
+        *,
+        level: float = 0.95,
+        resamples: int = 10_000,
+        rng: Generator | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+    ) -> Pairwise:
+        return randomised_tukey_hsd(table, resamples, rng, level, progress)
+
+
+class TwoWayAnova(TestOfMany):
+    """Whether any group differs; pairs by Tukey HSD."""
+
+    name = "anova"
+    title = "two-way ANOVA"
+    reference = "Fisher (1925)"
+    p_from = "formula"
+    pairs = False
+    with_it = ("anova", "tukey")
+
+    def __call__(self, table: Any, **options: Any) -> Anova:
+        return two_way_anova(table)
+
+
+class FriedmanTest(TestOfMany):
+    """Whether any differs, by ranks; pairs by Nemenyi."""
+
+    name = "friedman"
+    title = "Friedman"
+    reference = "Friedman (1937)"
+    compares = "ranks"
+    p_from = "formula"
+    pairs = False
+    with_it = ("friedman", "nemenyi")
+
+    def __call__(self, table: Any, **options: Any) -> Friedman:
+        return friedman(table)
+
+
+class Nemenyi(TestOfMany):
+    """Every pair, by mean ranks."""
+
+    name = "nemenyi"
+    title = "Nemenyi"
+    reference = "Nemenyi (1963); Demšar (2006)"
+    compares = "ranks"
+    p_from = "formula"
+    with_it = ("friedman", "nemenyi")
+
+    def __call__(self, table: Any, *, level: float = 0.95, **options: Any) -> Pairwise:
+        return nemenyi(table, level)
 
 
 def _share(part: float, whole: float) -> float:

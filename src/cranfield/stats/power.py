@@ -22,10 +22,9 @@ from cranfield.stats.tables import Floats, probability
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.stats.outcome import Alternative
+    from cranfield.stats.test import Alternative
 
 __all__ = [
-    "POWER_TESTS",
     "Design",
     "anova_power",
     "anova_sample_size",
@@ -33,11 +32,11 @@ __all__ = [
     "interval_width",
     "power",
     "power_curve",
+    "power_tests",
     "sample_size",
     "width_sample_size",
 ]
 
-POWER_TESTS = ("t", "sign", "randomisation", "wilcoxon")
 MOST = 10_000_000  # blocks that a formula is asked for
 MOST_SIMULATED = 20_000
 LOT = 250  # simulated experiments at a time
@@ -62,8 +61,9 @@ class Design:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.test not in POWER_TESTS:
-            raise DataError(f"power: expected a test of {', '.join(POWER_TESTS)}, found {self.test!r}")
+        by_formula, simulated = power_tests()
+        if self.test not in by_formula + simulated:
+            raise DataError(f"power: expected a test of {', '.join(by_formula + simulated)}, found {self.test!r}")
         if self.alternative not in ("two-sided", "less", "greater"):
             raise DataError(f"alternative must be one of two-sided, less, greater, got {self.alternative!r}")
         if (self.sd is None) == (self.sample is None):
@@ -95,13 +95,23 @@ class Design:
     @property
     def simulated(self) -> bool:
         """Whether power is estimated by simulation."""
-        return self.test in ("randomisation", "wilcoxon")
+        return self.test in power_tests()[1]
 
     def shifted(self, difference: float) -> Floats:
         """The sample with the wanted mean, its zeros left alone."""
         moved = self.values != 0
         shift = (difference - self.values.mean()) / moved.mean()
         return np.where(moved, self.values + shift, 0.0)
+
+
+def power_tests() -> tuple[list[str], list[str]]:
+    """The tests whose power is known by a formula, and those for which it is simulated."""
+    from cranfield.stats.testing import TESTS
+
+    by_formula, simulated = (
+        [one.name for one in TESTS.values() if one.power == how] for how in ("formula", "simulated")
+    )
+    return by_formula, simulated
 
 
 def power(design: Design, n: int, difference: float) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.stats.outcome import ALTERNATIVES, Alternative, Asked, Bools, Floats, Found, Test
+from cranfield.stats.test import ALTERNATIVES, Alternative, Bools, Figures, Floats, Outcome, Question, Test
 from cranfield.stats.ties import NEAR, differences
 
 if TYPE_CHECKING:
@@ -197,23 +197,69 @@ def _share(count: npt.NDArray[np.int64], n: int, resamples: int) -> Floats:
     return np.asarray((1 + count) / (1 + resamples), np.float64)  # never 0: Phipson and Smyth (2010)
 
 
-def _randomisation(a: Floats, b: Floats, asked: Asked) -> Found:
-    d = differences(a, b)
-    n, seed = d.shape[1], int(asked.rng.integers(2**63))  # p and interval from the same signs
-    p = sign_flip_p(d, asked.resamples, np.random.default_rng(seed), asked.alternative)
-    low, high = sign_flip_interval(d, asked.tails, asked.resamples, np.random.default_rng(seed))
-    exact = enumerable(n, asked.resamples)
-    return Found(p, d.mean(axis=1), low, high, exact, 2**n if exact else asked.resamples)
+def sign_flip_p_rows(
+    a: Floats, b: Floats, resamples: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
+) -> Floats:
+    """The p-value of each row of b against that of a: as `sign_flip_p` of their differences, and the same numbers.
+
+    Where most of the pairs of few different rows are asked for, all are computed at once, which costs a fraction.
+    """
+    rows: dict[bytes, int] = {}
+    place = np.array([[rows.setdefault(row.tobytes(), len(rows)) for row in side] for side in (a, b)])
+    if len(a) < 2 * len(rows):
+        return sign_flip_p(differences(a, b), resamples, rng, alternative)
+    table = np.array([np.frombuffer(row, a.dtype) for row in rows])
+    p = sign_flip_p_all(table.T, resamples, rng, alternative)[place[0], place[1]]
+    return np.where(place[0] == place[1], 1.0, p)
 
 
-RANDOMISATION = Test(
-    "randomisation",
-    "randomisation test",
-    "Is the mean difference larger than random signs of the differences would make it? Assumes nothing about their "
-    "distribution. All signs are tried where they are no more than the resamples, else a random sample. The interval "
-    "holds the shifts that the test does not reject.",
-    "Fisher (1935); Phipson and Smyth (2010); Smucker, Allan and Carterette (2007)",
-    _randomisation,
-    sampled=True,
-    aliases=("randomization", "sign-flip", "fisher", "fisher-randomisation"),
-)
+class Randomisation(Test):
+    """Is the mean difference larger than random signs of the differences would make it?
+
+    Assumes nothing about their distribution. All signs are tried where they are no more than the resamples, else a random
+    sample. The interval holds the shifts that the test does not reject.
+    """
+
+    name = "randomisation"
+    title = "randomisation test"
+    short = "randomisation"
+    reference = "Fisher (1935); Phipson and Smyth (2010); Smucker, Allan and Carterette (2007)"
+    aliases = ("randomization", "sign-flip", "fisher", "fisher-randomisation")
+    p_from = "exact or drawn"
+    sampled = True
+    interval = "randomisation"
+    shares_draws = True
+    power = "simulated"
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        d = differences(a, b)
+        seed = _seed(question)  # p and interval from the same signs
+        p = sign_flip_p(d, question.resamples, np.random.default_rng(seed), question.alternative)
+        low, high = sign_flip_interval(d, question.tails, question.resamples, np.random.default_rng(seed))
+        return Figures(p, d.mean(axis=1), low, high, *_tried(d.shape[1], question.resamples))
+
+    def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        rng = np.random.default_rng(_seed(question))
+        p = sign_flip_p_rows(a, b, question.resamples, rng, question.alternative)
+        exact, tried = _tried(a.shape[1], question.resamples)
+        means = differences(a, b).mean(axis=1)
+        return [
+            Outcome(self.name, float(each), float(mean), exact=exact, resamples=tried)
+            for each, mean in zip(p, means, strict=True)
+        ]
+
+    def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
+        return sign_flip_p_all(table, resamples, rng), ""
+
+    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+        return sides / 2**differing if outcome.exact else super().smallest_p(outcome, differing, sides)
+
+
+def _seed(question: Question) -> int:
+    return int(question.rng.integers(2**63))
+
+
+def _tried(n: int, resamples: int) -> tuple[bool, int]:
+    """Whether all signs are tried, and how many."""
+    exact = enumerable(n, resamples)
+    return exact, 2**n if exact else resamples

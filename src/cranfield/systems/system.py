@@ -12,16 +12,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.answer import Answer, Entries
 from cranfield.errors import ConventionError, DataError, MissingExtraError
 from cranfield.parameters import Choice, read_pairs
 from cranfield.registry import Registered, Registry, about
 from cranfield.systems.http.template import templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from cranfield.answer import Layout
     from cranfield.collection import Document, Topic
 
 
@@ -143,33 +141,19 @@ def specs() -> list[str]:
     return [cls.usage for cls in listed()] + [f"{name}:URL" for name in templates()]
 
 
-class Systems(Answer):
-    """What a SPEC may name: how each system is typed, what it is, its options with their defaults and meanings."""
-
-    def plain(self, how: Layout) -> list[dict[str, Any]]:
-        rows = []
-        for cls in listed():
-            options = {
-                key: _option(one.default, one.meaning, one.choices if isinstance(one, Choice) else ())
-                for key, one in cls.parameters.items()
-            }
-            rows.append({"system": cls.name, "about": about(cls).removesuffix("."), "options": options})
-        for name, template in templates().items():
-            options = {key: _option(value, template.meanings.get(key, "")) for key, value in template.options.items()}
-            rows.append({"system": f"{name}:URL", "about": template.about, "options": options})
-        return rows
-
-    def content(self, how: Layout) -> Iterator[Entries]:
-        entries: list[tuple[str, str]] = []
-        for row in self.plain(how):
-            options = (f"  {key}={one['default']}  {one['meaning']}" for key, one in row["options"].items())
-            entries += [(row["system"], row["about"]), *(("", option) for option in options)]
-        yield Entries(entries, indent=0)
-
-    def records(self, how: Layout) -> Iterator[tuple[str, str]]:
-        yield "system", "about"
-        for row in self.plain(how):
-            yield row["system"], row["about"]
+def catalogue() -> list[dict[str, Any]]:
+    """A row for each system: how it is typed, what it is, its options with their defaults and meanings."""
+    rows = []
+    for cls in listed():
+        options = {
+            key: _option(one.default, one.meaning, one.choices if isinstance(one, Choice) else ())
+            for key, one in cls.parameters.items()
+        }
+        rows.append({"system": cls.name, "about": about(cls).removesuffix("."), "options": options})
+    for name, template in templates().items():
+        options = {key: _option(value, template.meanings.get(key, "")) for key, value in template.options.items()}
+        rows.append({"system": f"{name}:URL", "about": template.about, "options": options})
+    return rows
 
 
 def _option(default: Any, meaning: str, words: Sequence[str] = ()) -> dict[str, Any]:

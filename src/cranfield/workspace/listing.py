@@ -1,4 +1,4 @@
-"""Verbs that say what there is: measures, presets, formats, strategies."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, tests, corrections, measures."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Entries, Layout, Lines, Part, Table
-from cranfield.errors import MeasureError
+from cranfield.errors import ConventionError, DataError, MeasureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cranfield.measures import Measure
+    from cranfield.stats.method import Method
 
 
 @dataclass(frozen=True)
@@ -49,40 +50,111 @@ def formats() -> Listing:
     """The formats: name, what they hold, endings, and what they are."""
     from cranfield.formats import FORMATS
 
-    rows: list[dict[str, Any]] = [
+    pages: list[dict[str, Any]] = [
         {"name": name, "holds": list(each.kinds), "endings": list(each.endings), "about": each.about}
         for name, each in FORMATS.items()
     ]
-    entries = [("format", "holds", "what it is (endings)")]
+    rows = [["format", "holds", "what it is (endings)"]]
+    for page in pages:
+        endings = f" ({' '.join(page['endings'])})" if page["endings"] else ""
+        rows.append([page["name"], ", ".join(page["holds"]), f"{page['about']}{endings}"])
+    return Listing(pages, [_described(rows)])
+
+
+def _described(rows: Sequence[Sequence[str]]) -> Entries:
+    """Rows whose last column is a description, which may be long."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = ["  ".join(cell.ljust(width) for cell, width in zip(row[:-1], wide, strict=False)) for row in rows]
+    return Entries([(word, row[-1]) for word, row in zip(words, rows, strict=True)], indent=0)
+
+
+def fusions() -> Listing:
+    """Every fusion method and normalisation: how it is typed, and what it does."""
+    from cranfield.fuse.method import catalogue
+
+    kinds = catalogue()
+    parts = [Entries([(row["usage"], row["about"]) for row in rows], title) for title, rows in kinds.items()]
+    return Listing(kinds, parts)
+
+
+def systems() -> Listing:
+    """The systems under test that a SPEC may name, with their options."""
+    from cranfield.systems import catalogue
+
+    rows = catalogue()
+    entries: list[tuple[str, str]] = []
     for row in rows:
-        endings = f" ({' '.join(row['endings'])})" if row["endings"] else ""
-        entries.append((row["name"], ", ".join(row["holds"]), f"{row['about']}{endings}"))
-    wide = max(len(name) for name, _, _ in entries)
-    return Listing(rows, [Entries([(f"{name:{wide}}  {holds}", about) for name, holds, about in entries], indent=0)])
+        options = (f"  {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items())
+        entries += [(row["system"], row["about"]), *(("", option) for option in options)]
+    return Listing(rows, [Entries(entries, indent=0)])
 
 
 def strategies() -> Listing:
     """What is said about each pooling strategy."""
-    from cranfield.pool.strategy import STRATEGIES
-    from cranfield.registry import about
+    from cranfield.pool.strategy import catalogue
 
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "about": about(each),
-            "adaptive": each.adaptive,
-            "reads": each.reads,
-            "reference": each.reference,
-            "options": {key: (parameter.default, parameter.meaning) for key, parameter in each.parameters.items()},
-        }
-        for name, each in STRATEGIES.items()
-    ]
-    lines = []
+    rows, lines = catalogue(), []
     for row in rows:
         marks = [mark for mark, so in (("adapts to labels", row["adaptive"]), ("reads texts", row["reads"])) if so]
         lines += [f"{row['name']} ({', '.join(marks)})" if marks else row["name"], f"  {row['about']}"]
         lines += [f"    {name}={default}: {meaning}" for name, (default, meaning) in row["options"].items()]
     return Listing(rows, [Lines(lines)])
+
+
+def tests() -> Listing:
+    """All that is said about each significance test, those of all systems at once last."""
+    from cranfield.stats.testing import TESTS, TESTS_OF_MANY
+
+    return _methods([*TESTS.values(), *TESTS_OF_MANY.values()], "name", "samples", "compares", "p_from")
+
+
+def test(name: str) -> Listing:
+    """All that is said about one significance test, by any of its names."""
+    from cranfield.stats.testing import find_test
+
+    return _method(find_test, name)
+
+
+def corrections() -> Listing:
+    """All that is said about each correction for many tests."""
+    from cranfield.stats.correction import CORRECTIONS
+
+    return _methods(CORRECTIONS.values(), "name", "controls")
+
+
+def correction(name: str) -> Listing:
+    """All that is said about one correction, by any of its names."""
+    from cranfield.stats.correction import correction
+
+    return _method(correction, name)
+
+
+def _methods(methods: Iterable[Method], *columns: str) -> Listing:
+    """A row a method: these columns, and what it is about."""
+    pages = [method.page() for method in methods]
+    head = [column.replace("_", " ") for column in (*columns, "about")]
+    return Listing(pages, [_described([head, *([page[column] for column in (*columns, "about")] for page in pages)])])
+
+
+def _method(find: Callable[[str], Method], name: str) -> Listing:
+    """What a method is about, then whatever else is known of it."""
+    try:
+        page = find(name).page()
+    except DataError as error:
+        raise ConventionError(str(error)) from None
+    facts = {key: value for key, value in page.items() if key not in ("name", "title", "about", "parameters")}
+    entries = [(key.replace("_", " "), _fact(value)) for key, value in facts.items()]
+    for each in page["parameters"]:
+        said = f"{each['name']}: {each['meaning']}; {each['range']} (default {each['default']:g})"
+        entries.append(("parameter", said))
+    head = Entries([], f"{page['name']}  ({page['title']})")
+    return Listing(page, [head, page["about"], Entries(entries, indent=0, margin=max(map(len, facts)) + 2)])
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (value if isinstance(value, str) else ", ".join(value)) or "-"
 
 
 def measures(family: str | None = None) -> Listing:

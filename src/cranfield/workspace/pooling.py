@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from cranfield.answer import Answer
     from cranfield.collection import Qrels
     from cranfield.evaluate import Progress
-    from cranfield.pool.collect import Collected
-    from cranfield.pool.estimate import Estimate
-    from cranfield.pool.make import Pool
+    from cranfield.pool.estimate import Estimates
+    from cranfield.pool.make import Collected, Pool
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.session import Session
     from cranfield.pool.simulate import Simulation
     from cranfield.pool.statistics import PoolStatistics
-    from cranfield.pool.stop import Stopping
+    from cranfield.pool.stop import Stoppings
     from cranfield.pool.strategies.learn import Texts
-    from cranfield.pool.thin import Thin
+    from cranfield.pool.thin import Readings
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def simulate(
     )
 
 
-def estimates(inputs: Inputs, depths: Depths, rates: Sequence[float], **options: Any) -> list[Estimate]:
+def estimates(inputs: Inputs, depths: Depths, rates: Sequence[float], **options: Any) -> Estimates:
     """How well infAP, xinfAP and statAP estimate AP from samples of the judged pool."""
     from cranfield.pool.estimate import estimates
     from cranfield.pool.rankings import rankings
@@ -157,7 +156,7 @@ def reuse(
     return Both(found, Strangers(readings, found, written), "new")
 
 
-def thin(inputs: Inputs, holes: str | None = None, holes_depth: int = 10) -> tuple[list[Thin], int]:
+def thin(inputs: Inputs, holes: str | None = None, holes_depth: int = 10) -> tuple[Readings, int]:
     """Read runs in every way that makes something of unjudged documents.
 
     Writes a pool of their `holes`, if it is to be written, and counts them.
@@ -165,7 +164,7 @@ def thin(inputs: Inputs, holes: str | None = None, holes_depth: int = 10) -> tup
     return _thin(inputs, inputs.open_qrels(), holes, holes_depth)
 
 
-def _thin(inputs: Inputs, qrels: Qrels, path: str | None, depth: int) -> tuple[list[Thin], int]:
+def _thin(inputs: Inputs, qrels: Qrels, path: str | None, depth: int) -> tuple[Readings, int]:
     from cranfield.formats.pools import pool_lines
     from cranfield.formats.streams import write_bytes
     from cranfield.pool.thin import holes, thin
@@ -179,7 +178,7 @@ def _thin(inputs: Inputs, qrels: Qrels, path: str | None, depth: int) -> tuple[l
     return readings, len(items)
 
 
-def stopping(judgments: str, pool: str, **options: Any) -> list[Stopping]:
+def stopping(judgments: str, pool: str, **options: Any) -> Stoppings:
     """For each topic of a pool file, how many relevant documents are still unfound, and whether to stop."""
     from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
@@ -193,7 +192,7 @@ def collect(pool: str, judgments: str, target: str, format: str | None = None) -
     """Write labels as qrels, with what the pool file knows of the sampling."""
     from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
-    from cranfield.pool.collect import collect, write_collected
+    from cranfield.pool.make import collect, write_collected
 
     once(judgments, pool)
     collected = collect(read_pool(pool), read_judgments(judgments))

@@ -11,7 +11,6 @@ from urllib.parse import quote, urlsplit
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import read_pairs
-from cranfield.systems.http.client import Client
 from cranfield.systems.http.template import MISSING, at_path, filled, read_template, templates
 from cranfield.systems.system import Busy, Query, Ranking, System
 
@@ -26,6 +25,8 @@ class HttpEngine(System):
     in_process = False
 
     def __init__(self, rest: str = "") -> None:
+        from cranfield.systems.http.client import Client  # which loads ssl
+
         super().__init__()
         kind, _, behind = rest.partition(":")
         if kind in templates():

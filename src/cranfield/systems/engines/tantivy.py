@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from cranfield.parameters import Flag
@@ -32,7 +31,6 @@ class Tantivy(System):
         self.package = needed("tantivy", "pip install 'cranfield[engines]'", self.name)
         self.opened: Any = None
         self.ids: list[str] = []
-        self.local = threading.local()
 
     def _analyser(self) -> Any:
         filters = self.package.Filter
