@@ -20,7 +20,7 @@ import pytest
 
 import cranfield.cli as cranfield_cli
 from cranfield import PRESETS, __version__
-from cranfield.cli import COMMANDS, cli
+from cranfield.cli import COMMANDS, cli, commands_in
 from cranfield.cli.progress import PATIENCE, progress
 from cranfield.formats import FORMATS
 from cranfield.measures import REGISTRY
@@ -42,6 +42,13 @@ def process(*arguments: str, **options) -> subprocess.Popen:
 
 
 # promises of every command
+
+
+def test_a_file_that_states_its_place_is_a_command(tmp_path):
+    (tmp_path / "later.py").write_text('"""Do this."""\n\nPLACE = 20\n')
+    (tmp_path / "with_.py").write_text('"""Do that.\n\nAnd how.\n"""\n\nPLACE = 3  # first\n')
+    (tmp_path / "shared.py").write_text('"""No command."""\n')
+    assert list(commands_in(str(tmp_path)).items()) == [("with", "Do that."), ("later", "Do this.")]
 
 
 def test_every_module_with_a_command_has_a_place_of_its_own():

@@ -25,10 +25,9 @@ __all__ = ["COMMANDS", "cli", "main"]
 BAD_USAGE, BAD_DATA, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
 
 
-def _commands() -> dict[str, str]:
+def commands_in(folder: str) -> dict[str, str]:
     """Each command and the first sentence of its help, in the order of the work."""
     commands = []
-    folder = os.path.dirname(__file__)
     for name in os.listdir(folder):
         if name.endswith(".py"):
             with open(os.path.join(folder, name), "rb") as file:
@@ -40,7 +39,7 @@ def _commands() -> dict[str, str]:
     return {name: sentence for _, name, sentence in sorted(commands)}
 
 
-COMMANDS = _commands()
+COMMANDS = commands_in(os.path.dirname(__file__))
 
 
 class Commands(click.Group):
