@@ -126,7 +126,7 @@ def test_one_pair_or_none_is_no_test(name):
 def test_two_equal_samples_give_p_1_or_none_and_say_so(name):
     x = np.zeros(12) if TESTS[name].binary or not TESTS[name].paired else two(name, n=12)[0]
     outcome = ask(name, x, x.copy())
-    assert outcome.p == 1 or (math.isnan(outcome.p) and (TESTS[name].spread or TESTS[name].bayesian))
+    assert outcome.p == 1 or (math.isnan(outcome.p) and (TESTS[name].needs_spread or TESTS[name].bayesian))
     assert outcome.reason in (
         "all differences are 0",
         "all values are equal",
@@ -134,7 +134,7 @@ def test_two_equal_samples_give_p_1_or_none_and_say_so(name):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if TESTS[name].spread])
+@pytest.mark.parametrize("name", [name for name in NAMES if TESTS[name].needs_spread])
 def test_differences_without_spread_are_not_called_significant(name):
     a = np.zeros(12) if not TESTS[name].paired else np.arange(12) / 10
     outcome = ask(name, a, a + 0.1)  # but for rounding all differences are the same

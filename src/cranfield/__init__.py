@@ -21,16 +21,13 @@ if TYPE_CHECKING:
     from cranfield.collection import Topic as Topic
     from cranfield.compare import Comparison as Comparison
     from cranfield.compare import compare as compare
-    from cranfield.compare.design import design as design
-    from cranfield.compare.gate import gate as gate
     from cranfield.compare.leaderboard import Leaderboard as Leaderboard
     from cranfield.compare.leaderboard import leaderboard as leaderboard
-    from cranfield.compare.stability import stability as stability
-    from cranfield.compare.verdict import Gate as Gate
     from cranfield.conventions import PRESETS as PRESETS
     from cranfield.conventions import Conventions as Conventions
     from cranfield.correlate import correlate as correlate
     from cranfield.curves import curves as curves
+    from cranfield.design import design as design
     from cranfield.errors import CranfieldError as CranfieldError
     from cranfield.evaluate import Evaluator as Evaluator
     from cranfield.evaluate import evaluate as evaluate
@@ -40,6 +37,8 @@ if TYPE_CHECKING:
     from cranfield.formats import read_run as read_run
     from cranfield.formats.folder import read_collection as read_collection
     from cranfield.fuse import fuse as fuse
+    from cranfield.gate import Gate as Gate
+    from cranfield.gate import gate as gate
     from cranfield.hits import Hits as Hits
     from cranfield.measures import Measure as Measure
     from cranfield.measures import measure as measure
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from cranfield.run import Run as Run
     from cranfield.scores import Scores as Scores
     from cranfield.slices import slices as slices
+    from cranfield.stability import stability as stability
     from cranfield.stats.overlap import rbo as rbo
     from cranfield.tune import tune as tune
 
@@ -91,10 +91,10 @@ _HOMES = {
     "Comparison": "compare",
     "leaderboard": "compare.leaderboard",
     "Leaderboard": "compare.leaderboard",
-    "stability": "compare.stability",
-    "design": "compare.design",
-    "gate": "compare.gate",
-    "Gate": "compare.verdict",
+    "stability": "stability",
+    "design": "design",
+    "gate": "gate",
+    "Gate": "gate",
     "pool": "pool",
     "Pool": "pool",
     "session": "pool.make",

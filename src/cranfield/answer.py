@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
@@ -46,6 +46,7 @@ class Table:
     title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+    tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
@@ -121,6 +122,10 @@ class Layout:
         if value is None or value != value:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
+
+    def cell(self, value: float | None, signed: bool = False) -> Cell:
+        """A number as a cell."""
+        return Cell(self.number(value, signed), value)
 
 
 class Answer(ABC):
@@ -238,16 +243,18 @@ class Rows(Answer, Generic[Row]):
 
 @dataclass(frozen=True)
 class Both(Answer):
-    """An answer and, below a lead, another that belongs to it, under a key of its own; or that one alone."""
+    """An answer and another that belongs to it, under a key of its own, its table below a caption; or that one alone."""
 
     first: Answer | None
     second: Answer
     key: str
-    lead: str = ""
+    caption: str = ""
 
     def content(self, how: Layout) -> Iterable[Part]:
-        first = [] if self.first is None else self.first.content(how)
-        return [*first, self.lead, *self.second.content(how)]
+        if self.first is not None:
+            yield from self.first.content(how)
+        for part in self.second.content(how):
+            yield replace(part, caption=self.caption) if self.caption and isinstance(part, Table) else part
 
     def plain(self, how: Layout) -> dict[str, Any]:
         first = {} if self.first is None else self.first.plain(how)
@@ -293,7 +300,7 @@ def table_lines(table: Table, limit: int | None = None, style: Style | None = No
         of = table.rows[row - 1][column]
         return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None)
+    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
 
 

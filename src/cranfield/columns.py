@@ -33,10 +33,12 @@ def aligned(
     left: int | None = None,
     limit: int | None = None,
     style: Callable[[int, int, str], str] | None = None,
+    tail: bool = False,
 ) -> list[str]:
     """Lay rows out as lines: the first `left` columns (by default the `names`) to the left, the others to the right.
 
-    `limit` is the widest line wanted, `style(row, column, padded cell)` may wrap a cell in colours.
+    `limit` is the widest line wanted, `style(row, column, padded cell)` may wrap a cell in colours; with `tail` the last
+    column is set to the left as well.
 
     >>> aligned([["run", "AP"], ["bm25", "0.5000"]])
     ['run       AP', 'bm25  0.5000']
@@ -53,7 +55,8 @@ def aligned(
             cells = []
             for i in block:
                 space = " " * (widths[i] - width(row[i]))
-                cell = row[i] + space if i < left else space + row[i]
+                to_the_left = i < left or (tail and i == len(row) - 1)
+                cell = row[i] + space if to_the_left else space + row[i]
                 if i == block[-1]:
                     cell = cell.rstrip()
                 cells.append(style(r, i, cell) if style else cell)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cranfield.cli import names, options
 from cranfield.cli.options import option
-from cranfield.cli.output import show
+from cranfield.cli.output import notes, show
 
 PLACE = 120
 
@@ -84,3 +84,4 @@ def command(**typed: Any) -> None:
     with progress("comparing") as tell:
         comparison = compare(inputs, progress=tell, **how)
     show(comparison, **shown)
+    notes(comparison.scores.notes(shell=True))

@@ -23,7 +23,7 @@ def tests_that_tell() -> str:
 
 def gate_tests() -> str:
     """The tests that a gate may rest on."""
-    from cranfield.compare.gate import gate_tests as fit
+    from cranfield.gate.gating import gate_tests as fit
 
     return "|".join(fit())
 

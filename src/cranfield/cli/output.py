@@ -28,10 +28,7 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
 
     A file whose ending is a chart's gets the chart, if there is one of such an answer. `how` goes to `written`.
     """
-    from cranfield.cli._adapt import adapted
-
-    answer = adapted(answer)
-    if not drawn(getattr(answer, "inner", answer), output):
+    if not drawn(answer, output):
         put(written(answer, shape, output, **how), output)
         for line in answer.basis() if shape in BARE else []:
             note(line)
@@ -50,9 +47,6 @@ def written(
     bars: bool | None = None,
 ) -> str:
     """An answer in one of its shapes: for the screen, if it does not go to a file."""
-    from cranfield.cli._adapt import adapted
-
-    answer = adapted(answer)
     places = DIGITS if digits is None else digits
     if shape in ("text", "table"):
         screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}

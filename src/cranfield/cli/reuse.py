@@ -37,7 +37,7 @@ def command(depths: tuple[str, ...], teams: tuple[str, ...], **typed: Any) -> No
     inputs, shown, how = options.split(typed)
     if how["holes"] and not how["new"]:
         raise click.UsageError("--holes goes with --new RUN")
-    answer = reuse(inputs, depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"), **how)
+    answer, written = reuse(inputs, depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"), **how)
     show(answer, **shown)
     if how["holes"]:
-        note(f"{answer.second.holes} documents to judge in {how['holes']}")
+        note(f"{written} documents to judge in {how['holes']}")

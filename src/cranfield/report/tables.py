@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Table
 from cranfield.compare.efficiency import shown
-from cranfield.compare.sentences import p_value
+from cranfield.compare.pair import p_value
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY
 
 if TYPE_CHECKING:
-    from cranfield.compare.comparison import Pair
     from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.pair import Pair
     from cranfield.report.report import Report
 
 

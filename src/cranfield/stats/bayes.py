@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from cranfield.parameters import Real
-from cranfield.stats.bootstrap import in_batches
 from cranfield.stats.paired import t_limits
-from cranfield.stats.test import Figures, Floats, Question, Test
-from cranfield.stats.ties import differences
+from cranfield.stats.test import Figures, Question, Test
+from cranfield.stats.ties import Floats, differences
 
 NO_P = "a Bayesian analysis gives probabilities, not a p-value"
 BLOCK = 1024
@@ -30,7 +29,7 @@ def posterior_means(d: Floats, draws: int, rng: np.random.Generator) -> Floats:
 
 class _Bayesian(Test):
     p_from = "none"
-    spread = True
+    needs_spread = True
     bayesian = True
     rope = Real(0.0, "the largest difference that does not matter", low=0)
 
@@ -51,7 +50,7 @@ class BayesianBootstrap(_Bayesian):
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         d = differences(a, b)
-        low, high, worse, better = in_batches(self._probabilities, d, question)
+        low, high, worse, better = question.in_batches(self._probabilities, d)
         return _figures(d.mean(axis=1), low, high, worse, better, question.resamples)
 
     def _probabilities(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats, Floats]:

@@ -8,7 +8,7 @@ member of the family and stays NaN.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,10 @@ import numpy.typing as npt
 from cranfield.errors import DataError
 from cranfield.stats.method import Method
 
-__all__ = ["CORRECTIONS", "Correction", "correct", "correction"]
+if TYPE_CHECKING:
+    from cranfield.stats.ties import Floats
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+__all__ = ["CORRECTIONS", "Correction", "correct", "correction"]
 
 
 class Correction(Method, ABC):
@@ -28,13 +29,11 @@ class Correction(Method, ABC):
     registry: ClassVar[dict[str, Correction]] = {}
 
     controls: ClassVar[Literal["nothing", "family-wise error", "false discovery rate"]]
+    facts = ("controls",)
 
     @abstractmethod
     def corrected(self, p: Floats) -> Floats:
         """The p-values, which stand in ascending order, after correction."""
-
-    def facts(self) -> dict[str, Any]:
-        return {"controls": self.controls}
 
     @property
     def corrects(self) -> bool:

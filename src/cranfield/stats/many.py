@@ -7,28 +7,27 @@ Where the data leaves nothing to test against, p is NaN and `reason` says why.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import factorial, inf, lgamma, nan
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.errors import DataError
 from cranfield.stats.method import SignificanceTest
 from cranfield.stats.studentised import critical_range, range_survival
-from cranfield.stats.tables import Floats, block_table, no_error, probability
+from cranfield.stats.tables import block_table, no_error, probability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.random import Generator
 
+    from cranfield.stats.ties import Bools, Floats
+
 __all__ = ["Anova", "Friedman", "Pairwise", "friedman", "nemenyi", "randomised_tukey_hsd", "tukey_hsd", "two_way_anova"]
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
 
 CELLS = 1 << 21  # of permuted tables held at once: 16 MB
 SAME = 1e-10  # statistics that differ by less, relative to the larger, are equal
@@ -250,7 +249,7 @@ def randomised_tukey_hsd(
     np.fill_diagonal(p, 1.0)
     margin = float(np.quantile(ranges, level, method="higher"))
     found = _pairwise("randomised-tukey", means, differences, p, margin, level)
-    return found if exact else _sampled(found, resamples)
+    return found if exact else replace(found, exact=False, resamples=resamples)
 
 
 def friedman(table: Any) -> Friedman:
@@ -304,7 +303,7 @@ def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
     return _pairwise("nemenyi", means, q, p, critical_range(1 - level, groups, inf) * error, level)
 
 
-class TestOfMany(SignificanceTest, ABC):
+class TestOfMany(SignificanceTest):
     """A test of many groups at once; whether it tests their pairs, and which tests are made with it."""
 
     __test__: ClassVar[bool] = False  # pytest: this is not one of yours
@@ -312,8 +311,13 @@ class TestOfMany(SignificanceTest, ABC):
     kind = "test of many"
     registry: ClassVar[dict[str, TestOfMany]] = {}
 
+    samples: ClassVar[str] = "all groups at once"
     pairs: ClassVar[bool] = True
     with_it: ClassVar[tuple[str, ...]] = ()  # tests made together: itself, unless told otherwise
+    facts = (*SignificanceTest.facts, "pairs", "with_it")
+
+    compute: ClassVar[Callable[..., Any]]  # of the table and what it takes
+    takes: ClassVar[tuple[str, ...]] = ("level",)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -324,7 +328,6 @@ class TestOfMany(SignificanceTest, ABC):
         """Itself, or the one of those made with it that tests pairs."""
         return next(self.registry[name] for name in self.with_it if self.registry[name].pairs)
 
-    @abstractmethod
     def __call__(
         self,
         table: Any,
@@ -334,20 +337,14 @@ class TestOfMany(SignificanceTest, ABC):
         rng: Generator | None = None,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> Any:
-        """Test blocks × groups."""
+        """Test blocks × groups, with those of the options that it takes."""
+        options = {"level": level, "resamples": resamples, "rng": rng, "progress": progress}
+        return self.compute(table, **{name: options[name] for name in self.takes})
 
     def all_pairs(self, table: Floats, resamples: int, rng: Generator) -> tuple[Floats, str]:
         """The p-values of all pairs of columns, as a square, and the reason why there are none."""
         found = self(table, resamples=resamples, rng=rng)
         return found.p, found.reason
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            **super().facts(),
-            "samples": "all groups at once",
-            "tests_pairs": self.pairs,
-            "made_with": list(self.with_it),
-        }
 
 
 class TukeyHSD(TestOfMany):
@@ -357,9 +354,7 @@ class TukeyHSD(TestOfMany):
     title = "Tukey HSD"
     reference = "Tukey (1949)"
     p_from = "formula"
-
-    def __call__(self, table: Any, *, level: float = 0.95, **options: Any) -> Pairwise:
-        return tukey_hsd(table, level)
+    compute = staticmethod(tukey_hsd)
 
 
 class RandomisedTukeyHSD(TestOfMany):
@@ -369,17 +364,8 @@ class RandomisedTukeyHSD(TestOfMany):
     title = "randomised Tukey HSD"
     reference = "Carterette (2012)"
     p_from = "exact or drawn"
-
-    def __call__(
-        self,
-        table: Any,
-        *,
-        level: float = 0.95,
-        resamples: int = 10_000,
-        rng: Generator | None = None,
-        progress: Callable[[int, int | None], None] | None = None,
-    ) -> Pairwise:
-        return randomised_tukey_hsd(table, resamples, rng, level, progress)
+    compute = staticmethod(randomised_tukey_hsd)
+    takes = ("level", "resamples", "rng", "progress")
 
 
 class TwoWayAnova(TestOfMany):
@@ -391,9 +377,8 @@ class TwoWayAnova(TestOfMany):
     p_from = "formula"
     pairs = False
     with_it = ("anova", "tukey")
-
-    def __call__(self, table: Any, **options: Any) -> Anova:
-        return two_way_anova(table)
+    compute = staticmethod(two_way_anova)
+    takes = ()
 
 
 class FriedmanTest(TestOfMany):
@@ -406,9 +391,8 @@ class FriedmanTest(TestOfMany):
     p_from = "formula"
     pairs = False
     with_it = ("friedman", "nemenyi")
-
-    def __call__(self, table: Any, **options: Any) -> Friedman:
-        return friedman(table)
+    compute = staticmethod(friedman)
+    takes = ()
 
 
 class Nemenyi(TestOfMany):
@@ -420,9 +404,7 @@ class Nemenyi(TestOfMany):
     compares = "ranks"
     p_from = "formula"
     with_it = ("friedman", "nemenyi")
-
-    def __call__(self, table: Any, *, level: float = 0.95, **options: Any) -> Pairwise:
-        return nemenyi(table, level)
+    compute = staticmethod(nemenyi)
 
 
 def _share(part: float, whole: float) -> float:
@@ -452,12 +434,6 @@ def _pairwise(test: str, means: Floats, statistic: Floats, p: Floats, margin: fl
 def _untested(test: str, means: Floats, level: float, reason: str) -> Pairwise:
     holes = np.full((len(means), len(means)), nan)
     return Pairwise(test, means, _differences(means), holes, holes, holes, holes, nan, level, reason=reason)
-
-
-def _sampled(found: Pairwise, resamples: int) -> Pairwise:
-    from dataclasses import replace
-
-    return replace(found, exact=False, resamples=resamples)
 
 
 def _ranks(values: Floats) -> Floats:

@@ -30,6 +30,7 @@ class Method(Parametrised):
     short: ClassVar[str]  # in a sentence: the title, unless told otherwise
     reference: ClassVar[str] = ""
     aliases: ClassVar[tuple[str, ...]] = ()
+    facts: ClassVar[tuple[str, ...]] = ()  # what else its kind says of itself, as attributes
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -78,25 +79,17 @@ class Method(Parametrised):
         """The same with other parameters."""
         return type(self)(**{**self.values, **parameters}) if parameters else self
 
-    def facts(self) -> dict[str, Any]:
-        """What only its kind says of itself."""
-        return {}
-
     def page(self) -> dict[str, Any]:
         """All that is said of it, as plain values."""
+        parameters = [
+            {"name": name, "meaning": each.meaning, "range": each.range, "default": each.default}
+            for name, each in self.parameters.items()
+        ]
+        said = ("name", "title", "short", "about", *self.facts, "aliases", "reference")
+        values = {name: getattr(self, name) for name in said}
         return {
-            "name": self.name,
-            "kind": self.kind,
-            "title": self.title,
-            "in_a_sentence": self.short,
-            "about": self.about,
-            "aliases": list(self.aliases),
-            **self.facts(),
-            "parameters": [
-                {"name": name, "meaning": each.meaning, "range": each.range, "default": each.default}
-                for name, each in self.parameters.items()
-            ],
-            "reference": self.reference,
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},
+            "parameters": parameters,
         }
 
 
@@ -107,6 +100,7 @@ class SignificanceTest(Method):
 
     compares: ClassVar[Literal["means", "ranks", "wins"]] = "means"  # "means": by how much; else only who is ahead
     p_from: ClassVar[Source] = "exact"
+    facts: ClassVar[tuple[str, ...]] = ("samples", "compares", "p_from")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -117,9 +111,6 @@ class SignificanceTest(Method):
     def by_order(self) -> bool:
         """Whether it looks at who is ahead, not at by how much."""
         return self.compares != "means"
-
-    def facts(self) -> dict[str, Any]:
-        return {"compares": self.compares, "p_from": self.p_from}
 
 
 def _plain(name: str) -> str:

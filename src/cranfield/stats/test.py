@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,16 +20,16 @@ import numpy.typing as npt
 
 from cranfield.errors import DataError
 from cranfield.stats.method import SignificanceTest
-from cranfield.stats.ties import differences, rounding
+from cranfield.stats.ties import Bools, Floats, differences, rounding, two_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "less", "greater")
+KEPT = 2**22  # resampled numbers kept at once: 32 MB
+NO_SPREAD = "there is no spread to measure"
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,7 @@ class Question:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        if self.alternative not in ALTERNATIVES:
-            raise DataError(f"alternative must be one of {', '.join(ALTERNATIVES)}, got {self.alternative!r}")
+        check_alternative(self.alternative)
         if not 0 < self.level < 1:
             raise DataError(f"level must be between 0 and 1, got {self.level}")
         if self.resamples < 1:
@@ -76,6 +76,24 @@ class Question:
         outside = 1 - self.level
         both = {"two-sided": (outside / 2, outside / 2), "greater": (outside, 0.0), "less": (0.0, outside)}
         return both[self.alternative]
+
+    def in_batches(self, method: Callable[[Floats, Question], tuple[Floats, ...]], d: Floats) -> tuple[Floats, ...]:
+        """A method applied to some rows at a time, so that memory stays bounded; every batch sees the same resamples."""
+        step = max(1, KEPT // self.resamples)
+        parts = []
+        for start in range(0, len(d), step):
+            rng = deepcopy(self.rng) if start + step < len(d) else self.rng
+            parts.append(method(d[start : start + step], replace(self, rng=rng)))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What differences will be like: their mean in standard deviations, and the chances of one above 0 and of one at 0."""
+
+    effect: float
+    up: float  # of one that is not 0
+    tied: float
 
 
 @dataclass(frozen=True)
@@ -103,7 +121,7 @@ class Test(SignificanceTest, ABC):
     paired: ClassVar[bool] = True
     discrete: ClassVar[bool] = False  # few possible p-values: it rejects less often than it may
     sampled: ClassVar[bool] = False  # it draws resamples, and another rng gives a slightly different p
-    spread: ClassVar[bool] = False  # undefined where all differences are the same
+    needs_spread: ClassVar[bool] = False  # undefined where all differences are the same
     binary: ClassVar[bool] = False  # only for values 0 and 1
     bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
     interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
@@ -112,47 +130,38 @@ class Test(SignificanceTest, ABC):
     )
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
+    facts = (
+        *SignificanceTest.facts,
+        *("interval", "binary", "discrete", "sampled", "needs_spread", "bayesian", "too_sure", "shares_draws", "power"),
+    )
 
     @property
     def order(self) -> tuple[bool, ...]:
         """Tests of any pairs first, then those of successes and failures, then those of unpaired samples."""
         return not self.paired, self.binary
 
-    def facts(self) -> dict[str, Any]:
-        return {
-            **super().facts(),
-            "samples": "paired" if self.paired else "unpaired",
-            "values": "0 and 1" if self.binary else "any numbers",
-            "interval": self.interval,
-            "discrete": self.discrete,
-            "sampled": self.sampled,
-            "needs_spread": self.spread,
-            "bayesian": self.bayesian,
-            "too_sure_with": self.too_sure,
-            "power": self.power,
-        }
+    @property
+    def samples(self) -> str:
+        """What it tests."""
+        return "paired" if self.paired else "unpaired"
+
+    def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
+        """The chance that n pairs show a difference, of a test that has a formula for it."""
+        raise DataError(f"{self.name} has no formula for its power")
+
+    def simulated_p(self, d: Floats, question: Question) -> Floats:
+        """The p-value of each row of differences, for simulation: quick rather than exact."""
+        p = [outcome.p for outcome in self.without_interval(np.zeros_like(d), d, question)]
+        return np.asarray(np.nan_to_num(p, nan=1.0), np.float64)
 
     @abstractmethod
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         """The arithmetic, on rows that were checked."""
 
-    def __call__(
-        self,
-        a: npt.ArrayLike,
-        b: npt.ArrayLike,
-        *,
-        alternative: Alternative = "two-sided",
-        level: float = 0.95,
-        resamples: int = 10_000,
-        rng: np.random.Generator,
-        **parameters: Any,
-    ) -> Outcome:
-        """Test b against a: two sequences of numbers, of one length and order if the test is paired."""
-        one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        if one.ndim != 1 or other.ndim != 1:
-            raise DataError(f"{self.name}: expected two sequences of numbers, found {one.shape} and {other.shape}")
-        question = Question(alternative, level, resamples, rng)
-        return self.given(**parameters).outcomes(one[None], other[None], question)[0]
+    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike, **options: Any) -> Outcome:
+        """Test b against a: two sequences of numbers, of one length and order if the test is paired; options of `many`."""
+        one, other = two_samples(a, b, paired=False)
+        return self.many(one[None], other[None], **options)[0]
 
     def many(
         self,
@@ -173,8 +182,8 @@ class Test(SignificanceTest, ABC):
         """What it says of each row."""
         self._check_shapes(a, b)
         reasons, fit = self._look(a, b)
-        figures = self.compute(a[fit], b[fit], question) if fit.any() else None
-        return self._outcomes(figures, reasons, fit)
+        figures = self.compute(a[fit], b[fit], question) if fit.any() else Figures(np.empty(0), np.empty(0))
+        return list(self._outcomes(figures, reasons, fit))
 
     def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
         """The same where nobody looks at the interval, which may cost far more than the p-value."""
@@ -202,56 +211,46 @@ class Test(SignificanceTest, ABC):
 
     def _look(self, a: Floats, b: Floats) -> tuple[list[str], Bools]:
         """What must be said of each row, and which rows can be tested."""
-        few = _too_few(a.shape[1], b.shape[1], self.paired)
+        few = _too_few(min(a.shape[1], b.shape[1]), self.paired)
         if few:
             return [few] * len(a), np.zeros(len(a), np.bool_)
         wild = (~np.isfinite(a)).sum(axis=1) + (~np.isfinite(b)).sum(axis=1)
         fit: Bools = wild == 0
         a, b = np.where(fit[:, None], a, 0.0), np.where(fit[:, None], b, 0.0)
-        same, zero = _all_same(a, b) if self.paired else _all_same_unpaired(a, b)
-        reasons = [""] * len(a)
-        for row in np.flatnonzero(zero):
-            reasons[row] = "all differences are 0" if self.paired else "all values are equal"
-        if self.spread:
-            for row in np.flatnonzero(same):
-                reasons[row] = _no_spread(a[row], b[row], self.paired)
+        same, zero = _equal_differences(a, b) if self.paired else _equal_values(a, b)
+        reasons = np.where(zero, "all differences are 0" if self.paired else "all values are equal", "").astype(object)
+        if self.needs_spread and self.paired:
+            for row in np.flatnonzero(same & ~zero):
+                reasons[row] = f"all differences are equal ({(b[row] - a[row]).mean():g}), so {NO_SPREAD} them against"
+        elif self.needs_spread:
+            reasons[same] = f"the values within each sample are equal, so {NO_SPREAD} a difference against"
+        if self.needs_spread:
             fit &= ~same
         if self.binary:
-            other = (((a != 0) & (a != 1)) | ((b != 0) & (b != 1))).any(axis=1)
-            for row in np.flatnonzero(other):
-                reasons[row] = f"{self.title} compares successes (1) and failures (0), and there are other values"
+            other = ~(np.isin(a, (0, 1)) & np.isin(b, (0, 1))).all(axis=1)
+            reasons[other] = f"{self.title} compares successes (1) and failures (0), and there are other values"
             fit &= ~other
-        for row in np.flatnonzero(wild):
-            what = "1 value is" if wild[row] == 1 else f"{wild[row]} values are"
-            reasons[row] = f"{what} not a finite number"
-        return reasons, fit
+        for number in np.unique(wild[wild > 0]):
+            reasons[wild == number] = f"{'1 value is' if number == 1 else f'{number} values are'} not a finite number"
+        return reasons.tolist(), fit
 
-    def _outcomes(self, figures: Figures | None, reasons: list[str], fit: Bools) -> list[Outcome]:
-        if figures is None:
-            return [Outcome(self.name, math.nan, math.nan, reason=reason) for reason in reasons]
-        n = int(fit.sum())
-        p, statistic, low, high = (
-            np.broadcast_to(part, n).tolist() for part in (figures.p, figures.statistic, figures.low, figures.high)
-        )
-        exact = np.broadcast_to(figures.exact, n).tolist()
-        extra = {key: np.broadcast_to(values, n).tolist() for key, values in figures.extra.items()}
-        place = (np.cumsum(fit) - 1).tolist()
-        return [
-            Outcome(
-                self.name,
-                p[k],
-                statistic[k],
-                low[k],
-                high[k],
-                exact[k],
-                figures.resamples,
-                reason or figures.reason,
-                {key: values[k] for key, values in extra.items()},
-            )
-            if testable
-            else Outcome(self.name, math.nan, math.nan, reason=reason)
-            for k, testable, reason in zip(place, fit.tolist(), reasons, strict=True)
-        ]
+    def _outcomes(self, figures: Figures, reasons: list[str], fit: Bools) -> Iterator[Outcome]:
+        columns = (figures.p, figures.statistic, figures.low, figures.high, figures.exact, *figures.extra.values())
+        rows = zip(*(np.broadcast_to(column, int(fit.sum())).tolist() for column in columns), strict=True)
+        for testable, reason in zip(fit.tolist(), reasons, strict=True):
+            if testable:
+                p, statistic, low, high, exact, *rest = next(rows)
+                extra = dict(zip(figures.extra, rest, strict=True))
+                said = reason or figures.reason
+                yield Outcome(self.name, p, statistic, low, high, exact, figures.resamples, said, extra)
+            else:
+                yield Outcome(self.name, math.nan, math.nan, reason=reason)
+
+
+def check_alternative(alternative: str) -> None:
+    """Refuse what is no alternative."""
+    if alternative not in ALTERNATIVES:
+        raise DataError(f"alternative must be one of {', '.join(ALTERNATIVES)}, got {alternative!r}")
 
 
 def p_from_tails(lower: Any, upper: Any, alternative: Alternative) -> Floats:
@@ -268,32 +267,32 @@ def p_from_tails(lower: Any, upper: Any, alternative: Alternative) -> Floats:
     return np.asarray(np.where(p > 1 - 1e-12, 1.0, p), np.float64)  # the middle itself is 1 but for rounding
 
 
-def _too_few(a: int, b: int, paired: bool) -> str:
-    least = min(a, b)
-    if least >= 2:
+def normal_tails(statistic: Floats, mean: Floats | float, deviation: Floats) -> tuple[Floats, Floats]:
+    """Both tails by the normal distribution, with half a rank for continuity; where nothing varies both are 1."""
+    from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
+
+    flat = deviation == 0
+    scale = np.where(flat, 1.0, deviation)
+    lower, upper = ndtr((statistic - mean + 0.5) / scale), ndtr(-(statistic - mean - 0.5) / scale)
+    return np.where(flat, 1.0, lower), np.where(flat, 1.0, upper)
+
+
+def _too_few(n: int, paired: bool) -> str:
+    if n >= 2:
         return ""
     if paired:
-        return "one pair only" if least else "no pairs"
-    return "one value only in one of the samples" if least else "no values in one of the samples"
+        return "one pair only" if n else "no pairs"
+    return "one value only in one of the samples" if n else "no values in one of the samples"
 
 
-def _all_same(a: Floats, b: Floats) -> tuple[Bools, Bools]:
+def _equal_differences(a: Floats, b: Floats) -> tuple[Bools, Bools]:
     """Rows whose differences are all the same, and those whose differences are all 0."""
     d = differences(a, b)
-    same = np.ptp(d, axis=1) <= rounding(a, b)
-    return same, (d == 0).all(axis=1)
+    return np.ptp(d, axis=1) <= rounding(a, b), (d == 0).all(axis=1)
 
 
-def _all_same_unpaired(a: Floats, b: Floats) -> tuple[Bools, Bools]:
+def _equal_values(a: Floats, b: Floats) -> tuple[Bools, Bools]:
+    """Rows whose samples hold one value each, and those where it is the same."""
     near = rounding(a, b)
     within = (np.ptp(a, axis=1) <= near) & (np.ptp(b, axis=1) <= near)
     return within, within & (np.abs(a[:, 0] - b[:, 0]) <= near)
-
-
-def _no_spread(a: Floats, b: Floats, paired: bool) -> str:
-    difference = float(f"{(b - a).mean() if paired else b.mean() - a.mean():.6g}")
-    if not paired:
-        return "the values within each sample are equal, so there is no spread to measure a difference against"
-    if not differences(a[None], b[None]).any():
-        return "all differences are 0"
-    return f"all differences are equal ({difference:g}), so there is no spread to measure them against"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.stats.paired import t_limits
-from cranfield.stats.test import Figures, Floats, Question, Test, p_from_tails
-from cranfield.stats.ties import NEAR, mid_ranks, rounding
+from cranfield.stats.test import Figures, Question, Test, normal_tails, p_from_tails
+from cranfield.stats.ties import NEAR, Floats, mid_ranks, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ class Welch(Test):
     aliases = ("unpaired-t", "welch-t")
     p_from = "formula"
     paired = False
-    spread = True
+    needs_spread = True
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
@@ -83,7 +83,8 @@ class MannWhitney(Test):
             ]
             lower, upper = np.array(tails, np.float64).T
         else:
-            lower, upper = _normal_tails(rank_sum, ranks, n, m)
+            deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))  # the ranks' own variance allows for ties
+            lower, upper = normal_tails(rank_sum, m * (n + m + 1) / 2, deviation)
         return Figures(p_from_tails(lower, upper, question.alternative), rank_sum - m * (m + 1) / 2, exact=exact)
 
 
@@ -121,18 +122,6 @@ class Permutation(Test):
         )  # never 0: Phipson and Smyth (2010)
         resamples = comb(n + m, n) if exact else question.resamples
         return Figures(p, b.mean(axis=1) - a.mean(axis=1), exact=exact, resamples=resamples)
-
-
-def _normal_tails(rank_sum: Floats, ranks: Floats, n: int, m: int) -> tuple[Floats, Floats]:
-    """Both tails by the normal distribution, with half a rank for continuity and the ranks' own variance for ties."""
-    from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
-
-    mean = m * (n + m + 1) / 2
-    deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))
-    flat = deviation == 0  # all values are equal: every arrangement is as extreme
-    scale = np.where(flat, 1.0, deviation)
-    lower, upper = ndtr((rank_sum - mean + 0.5) / scale), ndtr(-(rank_sum - mean - 0.5) / scale)
-    return np.where(flat, 1.0, lower), np.where(flat, 1.0, upper)
 
 
 @lru_cache(maxsize=4096)

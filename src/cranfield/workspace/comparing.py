@@ -12,33 +12,69 @@ from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, labelled, once,
 from cranfield.workspace.scoring import apart, correlate, scored, scored_twice, table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cranfield.answer import Answer
     from cranfield.compare import Comparison
-    from cranfield.compare.design import Plans
     from cranfield.compare.leaderboard import Leaderboard
-    from cranfield.compare.stability import Stability
-    from cranfield.compare.verdict import Gate
+    from cranfield.design import Plans
     from cranfield.evaluate import Progress
+    from cranfield.gate import Gate
     from cranfield.report.report import Report
+    from cranfield.stability import Stability
 
 
 def compare(
-    inputs: Inputs, *, run_groups: Iterable[str] = (), progress: Progress | None = None, **question: Any
+    inputs: Inputs, *, run_groups: Sequence[str] = (), progress: Progress | None = None, **question: Any
 ) -> Comparison:
-    """Compare run files, or the runs of a table of scores. `question` is what `cranfield.compare` takes beside them."""
-    from cranfield.compare.files import baseline_file, compared, files_of
+    """Compare run files, or the runs of a table of scores. `question` is what `cranfield.compare` takes beside them.
 
-    question["groups"] = list(run_groups) or None
+    `run_groups` are patterns of runs, or of files that are not among the runs, which belong to one system.
+    """
+    question["groups"] = run_groups or None
     if inputs.table is not None:
-        return compared(scored(inputs), {"table": inputs.table}, question)
-    inputs = replace(inputs, runs=files_of(inputs.runs, question["groups"]))
+        return replace(cranfield.compare(scored(inputs), **question), inputs={"table": inputs.table})
+    from cranfield.compare.efficiency import beside
+
+    inputs = replace(inputs, runs=_with_groups(inputs.runs, run_groups))
     files = inputs.files()
-    baseline = baseline_file(files, question.get("baselines"), list(inputs.measures))
-    options = {**inputs.options(), "baseline": baseline, "progress": progress}
-    read = {"qrels": inputs.judgments, "runs": files}
-    return compared(inputs.judgments, read, question, files, inputs.measures or DEFAULT_MEASURES, **options)
+    baseline = _baseline_file(files, question.get("baselines"), inputs.measures)
+    options = replace(inputs, baseline=baseline).options()
+    measures = inputs.measures or DEFAULT_MEASURES
+    comparison = cranfield.compare(inputs.judgments, files, measures, progress=progress, **options, **question)
+    runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
+    read = {"qrels": inputs.judgments, "runs": runs}
+    return replace(comparison, inputs=read, efficiency=beside(comparison.scores, runs))
+
+
+def _with_groups(runs: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """The run files, and those of a group's pattern that are not among them: the pattern then is one of files."""
+    from fnmatch import fnmatchcase
+
+    from cranfield.compare.systems import parsed
+    from cranfield.formats import expand, run_name
+
+    files = expand(runs)
+    for text in groups:
+        pattern = text.partition("=")[2] or text
+        [wanted] = parsed([text]).values()
+        if not any(fnmatchcase(run_name(file), str(wanted)) for file in files):
+            files += expand([pattern])
+    return files
+
+
+def _baseline_file(
+    files: list[str] | dict[str, str], baselines: Sequence[str] | None, measures: Sequence[str]
+) -> str | None:
+    """The file of the first baseline, where a measure of risk wants to know it."""
+    from cranfield.formats import run_name
+
+    if not baselines or not measures:
+        return None
+    if not any("baseline" in measure.needs for measure in cranfield.measures(list(measures)).values()):
+        return None
+    named = files if isinstance(files, dict) else {run_name(file): file for file in files}
+    return named.get(baselines[0], named.get(run_name(baselines[0]), baselines[0]))
 
 
 def leaderboard(inputs: Inputs, **question: Any) -> Leaderboard:

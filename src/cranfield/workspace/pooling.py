@@ -141,19 +141,20 @@ def reuse(
     new: Sequence[str] = (),
     holes: str | None = None,
     holes_depth: int = 10,
-) -> Answer:
+) -> tuple[Answer, int]:
     """Leave each run, or each team, out of the judgments that it contributed to.
 
-    With it come readings of `new` runs, which did not contribute, by the bias that leaving out the others showed.
+    With it come readings of `new` runs, which did not contribute, by the bias that leaving out the others showed; see
+    `thin` for their `holes`.
     """
     from cranfield.pool.reuse import Strangers
 
     qrels, runs = inputs.open_qrels(), inputs.open_runs(*new)
-    found = cranfield.reuse(qrels, runs, list(inputs.measures), teams=teams, **depths.of(inputs), **inputs.options())
+    reused = cranfield.reuse(qrels, runs, list(inputs.measures), teams=teams, **depths.of(inputs), **inputs.options())
     if not new:
-        return found
+        return reused, 0
     readings, written = _thin(replace(inputs, runs=new, rel=None), qrels, holes, holes_depth)
-    return Both(found, Strangers(readings, found, written), "new")
+    return Both(reused, Strangers(readings, reused, written), "new"), written
 
 
 def thin(inputs: Inputs, holes: str | None = None, holes_depth: int = 10) -> tuple[Readings, int]:

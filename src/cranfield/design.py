@@ -9,27 +9,30 @@ observed difference only repeats its p-value.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.columns import aligned
-from cranfield.compare.leaderboard import comparable, upward_table
+from cranfield.answer import Answer, Layout, Lines, Table, plain
+from cranfield.compare.scored import comparable, upward_table
+from cranfield.compare.settings import refuse_below, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from cranfield.answer import Part
     from cranfield.measures import Measure
     from cranfield.stats.power import Design
 
     Progress = Callable[[int, int | None], None]
 
 
-USUAL = ("t", "sign", "randomisation")
+DEFAULT_TESTS = ("t", "sign", "randomisation")
+BAR_WIDTH = 20
 SIMULATED_MOST = 2_000  # beyond so many topics a simulation would take minutes, and t says the same
 
 
@@ -75,9 +78,31 @@ class Plan:
                 said += f", and {first.detectable:.4g} or more with {self.power:g}"
         return said
 
+    def content(self, how: Layout) -> Iterator[Part]:
+        """What is needed, what is there, and the power curve."""
+        seen = ", observed" if self.observed else ""
+        sided = "" if self.alternative == "two-sided" else ", one-sided"
+        facts = f"difference {self.difference:.4g}{seen}, power {self.power:g}, alpha {self.alpha:g}{sided}"
+        yield Lines([f"{self.measure}: {self.about}" if self.measure else self.about, facts])
+        coarse = replace(how, digits=3)
+        head, rows = ["test", "topics needed"], [[each.test, str(each.needed or "-")] for each in self.tests]
+        if self.n is not None:
+            head += [f"power with {self.n}", f"smallest difference with {self.n}"]
+            for row, each in zip(rows, self.tests, strict=True):
+                row += [coarse.number(each.power), how.number(each.detectable)]
+        yield Table(head, rows)
+        curve = []
+        for i, size in enumerate(self.sizes):
+            powers = [each.curve[i] for each in self.tests]
+            bar = "" if math.isnan(powers[0]) else "█" * round(BAR_WIDTH * powers[0])
+            curve.append([str(size), *map(coarse.number, powers), bar])
+        yield Table(
+            ["topics", *(each.test for each in self.tests), ""], curve, caption="power by number of topics", tail=True
+        )
 
-@dataclass
-class Plans:
+
+@dataclass(frozen=True)
+class Plans(Answer):
     """What `design` returns: a plan a measure.
 
     >>> [plan] = design(sd=0.2, difference=0.05, tests="t").plans
@@ -85,14 +110,15 @@ class Plans:
     128
     """
 
+    ascii_json: ClassVar[bool] = True
+
     plans: list[Plan]
     trials: int
     resamples: int
     seed: int
     remarks: list[str] = field(default_factory=list)
 
-    def notes(self) -> list[str]:
-        """What to keep in mind, a sentence each."""
+    def notes(self, shell: bool = False) -> list[str]:
         said = list(self.remarks)
         seen = [plan.measure or "the difference" for plan in self.plans if plan.observed]
         if seen:
@@ -105,72 +131,30 @@ class Plans:
             said += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
         return list(dict.fromkeys(said))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; an undefined one is None."""
+    def content(self, how: Layout) -> Iterator[Part]:
+        for plan in self.plans:
+            yield from plan.content(how)
+
+    def plain(self, how: Layout) -> dict[str, Any]:
         plans = []
         for plan in self.plans:
-            row = {key: _plain(value) for key, value in vars(plan).items() if key not in ("tests", "sizes")}
-            tests = [{key: _plain(value) for key, value in vars(each).items() if key != "curve"} for each in plan.tests]
+            row = {key: value for key, value in vars(plan).items() if key not in ("tests", "sizes")}
+            tests = [{key: value for key, value in vars(each).items() if key != "curve"} for each in plan.tests]
             curve = [
-                {"topics": size, **{each.test: _plain(each.curve[i]) for each in plan.tests}}
+                {"topics": size, **{each.test: each.curve[i] for each in plan.tests}}
                 for i, size in enumerate(plan.sizes)
             ]
-            plans.append({**row, "tests": tests, "curve": curve})
+            plans.append(plain({**row, "tests": tests, "curve": curve}, how.digits))
         settings = {"trials": self.trials, "resamples": self.resamples, "seed": self.seed}
         return {"plans": plans, **settings, "notes": self.notes()}
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=2)
-
-    def to_csv(self, delimiter: str = ",") -> str:
+    def records(self, how: Layout) -> Iterator[list[Any]]:
         """The power curves: a row a measure, test and number of topics."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(["measure", "test", "difference", "topics", "power"])
+        yield ["measure", "test", "difference", "topics", "power"]
         for plan in self.plans:
             for each in plan.tests:
                 for size, power in zip(plan.sizes, each.curve, strict=True):
-                    shown = "" if math.isnan(power) else repr(power)
-                    writer.writerow([plan.measure, each.test, repr(plan.difference), size, shown])
-        return file.getvalue()
-
-    def to_tsv(self) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv("\t")
-
-    def to_text(self, limit: int | None = None) -> str:
-        """For people: what is needed, what is there, and the power curve."""
-        blocks = []
-        for plan in self.plans:
-            seen = ", observed" if plan.observed else ""
-            sided = "" if plan.alternative == "two-sided" else ", one-sided"
-            title = f"{plan.measure}: {plan.about}" if plan.measure else plan.about
-            facts = f"difference {plan.difference:.4g}{seen}, power {plan.power:g}, alpha {plan.alpha:g}{sided}"
-            now = "" if plan.n is None else f" with {plan.n}"
-            head = ["test", "topics needed", f"power{now}", f"smallest difference{now}"]
-            table = [head if plan.n is not None else head[:2]]
-            for each in plan.tests:
-                needed = "-" if each.needed is None else str(each.needed)
-                cells = [each.test, needed, _shown(each.power, ".3f"), _shown(each.detectable, ".4f")]
-                table.append(cells if plan.n is not None else cells[:2])
-            curve = [["topics", *(each.test for each in plan.tests), ""]]
-            for i, size in enumerate(plan.sizes):
-                powers = [each.curve[i] for each in plan.tests]
-                bar = "█" * round(20 * powers[0]) if not math.isnan(powers[0]) else ""
-                curve.append([str(size), *(_shown(value, ".3f") for value in powers), bar])
-            rows = aligned(table, limit=limit)
-            lines = [row.rstrip() for row in _bars(curve)]
-            blocks.append("\n".join([title, facts, "", *rows, "", "power by number of topics", *lines]))
-        return "\n\n".join(blocks)
-
-    def __repr__(self) -> str:
-        return self.to_text()
+                    yield [plan.measure, each.test, plan.difference, size, power]
 
 
 def design(
@@ -184,7 +168,7 @@ def design(
     alpha: float = 0.05,
     n: int | None = None,
     systems: int | None = None,
-    tests: str | Iterable[str] = USUAL,
+    tests: str | Iterable[str] = DEFAULT_TESTS,
     alternative: str = "two-sided",
     sizes: Iterable[int] | None = None,
     trials: int = 2_000,
@@ -203,26 +187,27 @@ def design(
     >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
     't: to find a difference of 0.05 with power 0.8 takes 128 topics'
     """
-    names = tests.replace(",", " ").split() if isinstance(tests, str) else list(tests)
+    from cranfield.stats.power import Design
+
+    names = words(tests)
     _refuse(names, power, alpha, difference, n, systems, alternative, sd, scores)
-    common: dict[str, Any] = {"alpha": alpha, "alternative": alternative}
-    common |= {"trials": trials, "resamples": resamples, "seed": seed}
     remarks: list[str] = []
     if sd is not None:
         assert difference is not None
-        given = [
-            _Variance("", f"sd of the differences {sd:.4g}, given", {"sd": sd}, n, difference, False, systems or 0)
-        ]
+        about = f"sd of the differences {sd:.4g}, given"
+        variances = [_Variance("", about, {"sd": sd}, n, difference, False, systems or 0)]
     else:
-        found = (
+        known = (
             scores if isinstance(scores, Scores) else Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
         )
-        given = [_variance(found, name, difference, n, systems, remarks) for name in found.measures]
-    steps = len(given) * len(names)
+        variances = [_variance(known, name, difference, n, systems, remarks) for name in known.measures]
+    chance: dict[str, Any] = {"trials": trials, "resamples": resamples, "seed": seed}
+    steps = len(variances) * len(names)
     plans = []
-    for i, variance in enumerate(given):
+    for i, variance in enumerate(variances):
         tell = None if progress is None else lambda j, i=i: progress(i * len(names) + j, steps)
-        plans.append(_plan(variance, names, power, common, sizes, tell))
+        by_t = Design("t", **variance.spread, alpha=alpha, alternative=alternative, **chance)  # type: ignore[arg-type]
+        plans.append(_plan(variance, by_t, names, power, sizes, tell))
     return Plans(plans, trials, resamples, seed, remarks)
 
 
@@ -243,21 +228,15 @@ def _refuse(
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
-    for what, value in (("power", power), ("alpha", alpha)):
-        if not 0 < value < 1:
-            raise ConventionError(f"{what} must lie between 0 and 1, got {value:g}")
-    if difference is not None and not (difference > 0 and math.isfinite(difference)):
-        raise ConventionError(f"difference must be above 0, got {difference:g}")
-    if n is not None and n < 2:
-        raise ConventionError(f"the number of topics must be 2 or more, got {n}")
-    if systems is not None and systems < 2:
-        raise ConventionError(f"systems must be 2 or more, got {systems}")
+    refuse_shares(power=power, alpha=alpha)
+    refuse_below(2, **{"the number of topics": n, "systems": systems})
+    for what, value in (("difference", difference), ("sd", sd)):
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ConventionError(f"{what} must be above 0, got {value:g}")
     if alternative not in ("two-sided", "greater"):
         raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
     if (sd is None) == (scores is None):
         raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
-    if sd is not None and not (sd > 0 and math.isfinite(sd)):
-        raise ConventionError(f"sd must be above 0, got {sd:g}")
     if sd is not None and difference is None:
         raise ConventionError("with sd alone, say which difference should be found")
 
@@ -306,52 +285,52 @@ def _variance(
         return _Variance(name, about, {"sample": sample}, topics, wanted, difference is None, systems or 0)
     from cranfield.stats.many import two_way_anova
 
-    found = two_way_anova(table)
-    if found.reason:
-        raise DataError(f"{name}: {found.reason}")
-    sd = math.sqrt(2 * found.mse)
-    about = f"{len(scores.runs)} runs on {len(table)} topics, sd of the difference of two {sd:.4g} (residual {found.mse:.4g})"
+    anova = two_way_anova(table)
+    if anova.reason:
+        raise DataError(f"{name}: {anova.reason}")
+    sd = math.sqrt(2 * anova.mse)
+    about = f"{len(scores.runs)} runs on {len(table)} topics, sd of the difference of two {sd:.4g} (residual {anova.mse:.4g})"
     return _Variance(name, about, {"sd": sd}, topics, wanted, difference is None, systems or len(scores.runs))
 
 
 def _plan(
-    given: _Variance,
+    variance: _Variance,
+    by_t: Design,
     names: list[str],
     power: float,
-    common: dict[str, Any],
     sizes: Iterable[int] | None,
     tell: Callable[[int], None] | None,
 ) -> Plan:
-    from cranfield.stats.power import Design, sample_size
+    """The plan by each test, all of them designed as the t-test is."""
+    from cranfield.stats.power import sample_size
 
-    by_t = Design("t", **given.spread, **common)
     try:
-        guess = sample_size(by_t, given.difference, power)
+        guess = sample_size(by_t, variance.difference, power)
     except DataError:
         guess = 10 * SIMULATED_MOST
-    grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, given.n)
+    grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, variance.n)
     if grid and grid[0] < 2:
         raise ConventionError(f"numbers of topics must be 2 or more, got {grid[0]}")
     rows = []
     for j, name in enumerate(names):
-        rows.append(_by_test(Design(name, **given.spread, **common), given, power, grid, guess))
+        rows.append(_by_test(replace(by_t, test=name), variance, power, grid, guess))
         if tell is not None:
             tell(j + 1)
-    if given.systems:
-        rows.append(_by_anova(given, by_t.spread / math.sqrt(2), power, common["alpha"], grid))
+    if variance.systems:
+        rows.append(_by_anova(variance, by_t.spread / math.sqrt(2), power, by_t.alpha, grid))
     return Plan(
-        given.measure,
-        given.about,
-        given.n,
+        variance.measure,
+        variance.about,
+        variance.n,
         by_t.spread,
-        given.difference,
-        given.observed,
+        variance.difference,
+        variance.observed,
         power,
-        common["alpha"],
-        common["alternative"],
+        by_t.alpha,
+        by_t.alternative,
         grid,
         tuple(rows),
-        given.systems or 2,
+        variance.systems or 2,
     )
 
 
@@ -365,68 +344,44 @@ def _grid(needed: int, n: int | None) -> tuple[int, ...]:
     return tuple(sorted(size for size in rounds | ({n} if n else set()) if size >= 2))
 
 
-def _by_test(design: Design, given: _Variance, wanted: float, grid: tuple[int, ...], guess: int) -> ByTest:
+def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int, ...], guess: int) -> ByTest:
     from cranfield.stats.power import detectable_difference, power, sample_size
 
-    n, difference = given.n, given.difference
-    too_many = design.simulated and guess > SIMULATED_MOST
+    def simulable(size: int | None) -> bool:
+        return size is not None and not (design.simulated and size > SIMULATED_MOST)
+
+    n, difference = variance.n, variance.difference
     reason, needed, least = "", None, math.nan
-    if too_many:
+    if not simulable(guess):
         reason = f"not simulated beyond {SIMULATED_MOST:,} topics; t needs {guess:,}"
     else:
         try:
             needed = sample_size(design, difference, wanted)
         except DataError as error:
             reason = _of_topics(error)
-    if n is not None and not (design.simulated and n > SIMULATED_MOST):
+    if n is not None and simulable(n):
         try:
             least = detectable_difference(design, n, wanted)
         except DataError as error:
             reason = reason or _of_topics(error)
-    able = [not (design.simulated and size > SIMULATED_MOST) for size in grid]
-    curve = tuple(power(design, size, difference) if can else math.nan for size, can in zip(grid, able, strict=True))
-    now = power(design, n, difference) if n is not None and not (design.simulated and n > SIMULATED_MOST) else math.nan
-    return ByTest(design.test, needed, now, least, curve, design.simulated, reason)
+    now, *curve = (
+        power(design, size, difference) if size is not None and simulable(size) else math.nan for size in (n, *grid)
+    )
+    return ByTest(design.test, needed, now, least, tuple(curve), design.simulated, reason)
 
 
-def _by_anova(given: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
+def _by_anova(variance: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
     """The ANOVA of many systems, the best and the worst of which lie the difference apart."""
-    from cranfield.stats.power import anova_power, anova_sample_size
+    from cranfield.stats.power import anova_detectable, anova_power, anova_sample_size
 
-    k, difference = given.systems, given.difference
+    k, difference = variance.systems, variance.difference
     needed = anova_sample_size(k, difference, sd, wanted, alpha)
     curve = tuple(anova_power(size, k, difference, sd, alpha) for size in grid)
-    now = math.nan if given.n is None else anova_power(given.n, k, difference, sd, alpha)
-    least = math.nan if given.n is None else _anova_detectable(given.n, k, sd, wanted, alpha)
+    now = math.nan if variance.n is None else anova_power(variance.n, k, difference, sd, alpha)
+    least = math.nan if variance.n is None else anova_detectable(variance.n, k, sd, wanted, alpha)
     return ByTest(f"ANOVA of {k}", needed, now, least, curve)
-
-
-def _anova_detectable(n: int, k: int, sd: float, wanted: float, alpha: float) -> float:
-    from cranfield.stats.power import anova_power
-
-    low, high = 0.0, sd
-    while anova_power(n, k, high, sd, alpha) < wanted:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if anova_power(n, k, middle, sd, alpha) >= wanted else (middle, high)
-    return high
 
 
 def _of_topics(error: DataError) -> str:
     """What statistics say of blocks, said of topics."""
     return str(error).removeprefix("sample size: ").replace("blocks", "topics")
-
-
-def _bars(rows: list[list[str]]) -> list[str]:
-    """The curve, its bars to the left of their column."""
-    bodies = aligned([row[:-1] for row in rows])
-    return [f"{body}  {row[-1]}" for body, row in zip(bodies, rows, strict=True)]
-
-
-def _shown(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,13 +1,13 @@
-"""Groups of runs: several runs of one system that differ by chance alone, such as by the seed of its training.
+"""The systems that are compared: runs, and groups of runs that differ by chance alone, such as by the seed of a training.
 
-A pattern names the runs; the group then stands in their place. Two groups are compared over topics and over seeds at
+A pattern names the runs of a group, which then stands in their place. Groups are compared over topics and over seeds at
 once: the average of five lucky seeds is not the system, so the spread over seeds belongs into the error of the mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,8 +19,6 @@ from cranfield.formats.streams import run_name
 from cranfield.stats.method import SignificanceTest
 
 if TYPE_CHECKING:
-    from cranfield.compare.comparison import Comparison, Pair
-    from cranfield.compare.outcomes import Asked
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
@@ -45,6 +43,58 @@ class Group:
 
     name: str
     runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Systems:
+    """Scores, and which of their runs are runs of one system."""
+
+    scores: Scores
+    groups: list[Group]
+
+    def contenders(self) -> list[str]:
+        """What is compared: each run that is in no group, and each group in the place of its first run."""
+        owner = {run: group.name for group in self.groups for run in group.runs}
+        return list(dict.fromkeys(owner.get(run, run) for run in self.scores.runs))
+
+    def lower_is_better(self, measure: str) -> bool:
+        """Whether a lower value of this measure is better."""
+        return self.scores.measures[measure].lower_is_better
+
+    def runs_of(self, name: str) -> tuple[str, ...]:
+        """The runs of a group, or the run of that name."""
+        return next((group.runs for group in self.groups if group.name == name), (name,))
+
+    def seeded(self, *names: str) -> bool:
+        """Whether one of these is a group of several runs."""
+        return any(len(self.runs_of(name)) > 1 for name in names)
+
+    def mean(self, name: str, measure: str) -> float:
+        """The number of a run by a measure, or the mean over the runs of a group."""
+        return float(np.mean([self.scores.mean(measure, run) for run in self.runs_of(name)]))
+
+    def spread(self, group: Group, measure: str) -> tuple[Floats, float, float]:
+        """The mean of each of a group's runs, their mean, and their standard deviation (NaN for a single run)."""
+        column = self.scores.summary[:, list(self.scores.measures).index(measure)]
+        means = column[[self.scores.runs.index(run) for run in group.runs]]
+        return means, float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
+
+    def table(self, name: str, measure: str) -> Floats:
+        """Topics × runs: the values of a run, or of all runs of a group; NaN where there is none."""
+        index = list(self.scores.measures).index(measure)
+        rows = [self.scores.runs.index(run) for run in self.runs_of(name)]
+        return self.scores.values[rows, index].T
+
+    def common_tables(self, one: str, other: str, measure: str) -> tuple[Floats, Floats]:
+        """The tables of two systems, on the topics for which all their runs have a value."""
+        a, b = self.table(one, measure), self.table(other, measure)
+        there = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
+        return a[there], b[there]
+
+    def values(self, name: str, measure: str) -> Floats:
+        """The value of each topic of a run, or the mean over the runs of a group; NaN where one of them has none."""
+        answer: Floats = self.table(name, measure).mean(axis=1)
+        return answer
 
 
 def parsed(given: Any) -> dict[str, str | tuple[str, ...]]:
@@ -88,40 +138,3 @@ def grouped(runs: list[str], given: Any) -> list[Group]:
             raise DataError(f"group {name}: a run has this name too; give the group another: NAME=PATTERN")
         answer.append(Group(name, members))
     return answer
-
-
-def contenders(runs: list[str], groups: list[Group]) -> list[str]:
-    """What is compared: each run that is in no group, and each group in the place of its first run."""
-    owner = {run: group.name for group in groups for run in group.runs}
-    return list(dict.fromkeys(owner.get(run, run) for run in runs))
-
-
-def spread(scores: Scores, group: Group, measure: str) -> tuple[Floats, float, float]:
-    """The mean of each of its runs, their mean, and their standard deviation (NaN for a single run)."""
-    column = scores.summary[:, list(scores.measures).index(measure)]
-    means = column[[scores.runs.index(run) for run in group.runs]]
-    return means, float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
-
-
-def over_seeds(found: Comparison, pair: Pair, given: Asked) -> Pair:
-    """A pair of which one side or both are groups, with the test that knows topic and seed variance.
-
-    Its interval takes the place of the one over topics. A topic that one of the runs lacks is left out.
-    """
-    from cranfield.compare.outcomes import direction
-    from cranfield.stats.replicates import crossed_difference
-    from cranfield.stats.test import Outcome
-
-    pair = replace(pair, test=SEEDS, p=float("nan"), low=float("nan"), high=float("nan"))
-    if pair.n < 2:
-        reason = "one topic only; a test needs two or more" if pair.n else "no topic has a value for both"
-        return replace(pair, reason=reason)
-    a, b = (found.table(name, pair.measure) for name in (pair.one, pair.other))
-    there = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
-    turn = direction(given.alternative, found.lower_is_better(pair.measure))
-    tested = crossed_difference(a[there], b[there], given.level, turn)
-    both = crossed_difference(a[there], b[there], given.level)
-    reason = tested.reason if tested.p != tested.p else ""
-    extra = {"df": tested.df, "p over topics only": tested.p_blocks}
-    outcome = Outcome(SEEDS, tested.p, tested.statistic, tested.low, tested.high, reason=tested.reason, extra=extra)
-    return replace(pair, p=tested.p, low=both.low, high=both.high, reason=reason, outcomes={SEEDS: outcome})

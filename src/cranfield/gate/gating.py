@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.columns import listed
-from cranfield.compare.causes import Suspects, forgiven
-from cranfield.compare.one_sided import Settings, decided
-from cranfield.compare.turnover import turnover
-from cranfield.compare.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
 from cranfield.formats import as_runs
+from cranfield.gate.causes import Suspects, forgiven, turnover
+from cranfield.gate.decision import Settings, decided
+from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
 from cranfield.measures import measure as _measure
 from cranfield.measures.measure import takes_topics_alone
@@ -35,13 +34,16 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 
+USUAL_DROP = 0.01
+
+
 def gate(
     qrels: Any,
     baseline: Any,
     candidate: Any,
     measures: str | Measure | Iterable[str | Measure] = "nDCG@10",
     *,
-    max_drop: float | str | Iterable[str] | Mapping[str, float] = 0.01,
+    max_drop: float | str | Iterable[str] | Mapping[str, float] = USUAL_DROP,
     alpha: float = 0.05,
     test: str = "t",
     documents: Iterable[str] | None = None,
@@ -82,9 +84,9 @@ def gate(
         hits = evaluator.hits(one), evaluator.hits(other)
     scores = evaluator.evaluate([one, other])
     tell(2, 3)
-    suspects = Suspects(evaluator, one, other, moved, options, scores)
     settings = Settings(alpha, test, resamples, seed)
-    verdicts = tuple(_verdict(scores, m, drops[name], settings, hits, suspects, worst) for m, name in enumerate(drops))
+    suspects = Suspects(evaluator, one, other, moved, options, scores, settings)
+    verdicts = tuple(_verdict(suspects, m, drops[name], hits, worst) for m, name in enumerate(drops))
     remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
     if forgive_turnover:
         remarks.append(f"{len(moved.gone)} documents that are gone were taken out of the judgments and the baseline")
@@ -94,7 +96,7 @@ def gate(
 
 
 def allowed_drops(
-    given: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure], usual: float = 0.01
+    given: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """What each measure may lose: from a number, `{measure: number}`, or texts such as "0.02" and "AP=0.03".
 
@@ -102,7 +104,7 @@ def allowed_drops(
     >>> allowed_drops(["0.02", "map=0.03"], measures("nDCG@10 AP"))
     {'nDCG@10': 0.02, 'AP': 0.03}
     """
-    drops = dict.fromkeys(measures, usual)
+    drops = dict.fromkeys(measures, USUAL_DROP)
     items: list[tuple[str, Any]] = []
     if isinstance(given, (int, float)):
         items = [("", given)]
@@ -133,10 +135,10 @@ def _known(name: str, measures: Mapping[str, Measure]) -> str:
     if name in measures:
         return name
     meant = _measure(name)
-    found = [known for known, each in measures.items() if each == meant]
-    if not found:
-        raise ConventionError(f"max-drop of {name}: the gate does not look at it; it looks at {', '.join(measures)}")
-    return found[0]
+    for known, each in measures.items():
+        if each == meant:
+            return known
+    raise ConventionError(f"max-drop of {name}: the gate does not look at it; it looks at {', '.join(measures)}")
 
 
 # what is refused
@@ -171,12 +173,12 @@ def _refuse_measures(measures: Mapping[str, Measure]) -> None:
 
 def _two_runs(evaluator: Evaluator, baseline: Any, candidate: Any) -> tuple[Run, Run]:
     runs = []
-    for what, given in (("baseline", baseline), ("candidate", candidate)):
-        found = as_runs(given, evaluator.run_format, evaluator.lenient)
-        if len(found) != 1:
-            raise DataError(f"expected one run as the {what}, found {len(found)}")
-        bare = not isinstance(given, (str,)) and not hasattr(given, "name") and not hasattr(given, "__fspath__")
-        runs.append(found[0].renamed(what) if bare and found[0].name == "run" else found[0])
+    for role, source in (("baseline", baseline), ("candidate", candidate)):
+        read = as_runs(source, evaluator.run_format, evaluator.lenient)
+        if len(read) != 1:
+            raise DataError(f"expected one run as the {role}, found {len(read)}")
+        nameless = not isinstance(source, str) and not hasattr(source, "name") and not hasattr(source, "__fspath__")
+        runs.append(read[0].renamed(role) if nameless and read[0].name == "run" else read[0])
     names = distinct([run.name for run in runs])
     return runs[0].renamed(names[0]), runs[1].renamed(names[1])
 
@@ -196,39 +198,37 @@ def _refuse_strangers(evaluator: Evaluator, run: Run, hits: Hits) -> None:
 # the verdict
 
 
-def _verdict(
-    scores: Scores, m: int, max_drop: float, settings: Settings, hits: tuple[Hits, Hits], suspects: Suspects, worst: int
-) -> Verdict:
+def _verdict(suspects: Suspects, m: int, max_drop: float, hits: tuple[Hits, Hits], worst: int) -> Verdict:
+    scores = suspects.scores
     name, measure = list(scores.measures.items())[m]
     up = -1.0 if measure.lower_is_better else 1.0
     before, after = scores.values[0, m], scores.values[1, m]
     both = ~(np.isnan(before) | np.isnan(after))
     n = int(both.sum())
-    mean = [float(values[both].mean()) if n else math.nan for values in (before, after)]
+    means = [float(values[both].mean()) if n else math.nan for values in (before, after)]
     gain = up * (after - before)[both]
-    state, reason, bound, p, visible = decided(gain, max_drop, settings)
-    causes = suspects.causes(m, max_drop, settings) if state == "failed" else ()
+    decision = decided(gain, max_drop, suspects.settings)
     topics = np.flatnonzero(both)[np.argsort(gain, kind="stable")]
     topics = topics[up * (after - before)[topics] < 0]
     rel = float(measure.values.get("rel", 1) or 1)
     fallen = tuple(_fallen(scores, m, int(t), hits, rel, suspects.gone) for t in topics[:worst])
     return Verdict(
         name,
-        state,
-        reason,
+        decision.state,
+        decision.reason,
         n,
-        mean[0],
-        mean[1],
-        mean[1] - mean[0],
-        -float(gain.mean()) if n else math.nan,
-        max_drop,
-        up * bound,
-        p,
-        visible,
-        fallen,
-        len(topics) - len(fallen),
-        int((gain > 0).sum()),
-        causes,
+        before=means[0],
+        after=means[1],
+        difference=means[1] - means[0],
+        drop=-float(gain.mean()) if n else math.nan,
+        max_drop=max_drop,
+        at_best=up * decision.bound,
+        p=decision.p,
+        visible=decision.visible,
+        fallen=fallen,
+        more=len(topics) - len(fallen),
+        risen=int((gain > 0).sum()),
+        causes=suspects.causes(m, max_drop) if decision.state == "failed" else (),
     )
 
 
@@ -246,7 +246,7 @@ def _fallen(scores: Scores, m: int, t: int, hits: tuple[Hits, Hits], rel: float,
             lost.append(Lost(document, grade, rank, now, document in gone))
     lost.sort(key=lambda each: each.before)
     missing = not int(hits[1].retrieved[place])
-    return Fallen(topic, before, after, after - before, tuple(lost[:3]), missing)
+    return Fallen(topic, before, after, after - before, missing, tuple(lost[:3]))
 
 
 def _ranks(hits: Hits, place: int, rel: float) -> dict[int, tuple[int, float]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,27 +29,41 @@ class Settings:
     seed: int
 
 
-def decided(gain: Floats, max_drop: float, settings: Settings) -> tuple[State, str, float, float, float]:
-    """State, reason, the good end of the interval, p, and the smallest drop that is visible."""
+class Decision(NamedTuple):
+    """What became of a mean, and why."""
+
+    state: State
+    reason: str
+    bound: float = math.nan  # the good end of the one-sided interval of the mean gain
+    p: float = math.nan
+    visible: float = math.nan  # the smallest drop that would have been told from chance
+
+
+def decided(gain: Floats, max_drop: float, settings: Settings) -> Decision:
+    """Whether the gains of topics, negative where they lost, are a drop that is too large and no chance."""
     n = len(gain)
     if n == 0:
-        return "undecided", "no topic has a value in both runs", math.nan, math.nan, math.nan
+        return Decision("undecided", "no topic has a value in both runs")
     drop = -float(gain.mean())
     bound, p = _one_sided(gain, settings)
-    visible = bound + drop
-    said = "it did not fall" if drop <= 0 else f"it fell by {drop:.4f}"
+
+    def decision(state: State, reason: str) -> Decision:
+        return Decision(state, reason, bound, p, bound + drop)
+
+    if drop <= 0:
+        return decision("passed", "it did not fall")
     if drop <= max_drop:
-        return "passed", said if drop <= 0 else f"{said}, within the {max_drop:g} allowed", bound, p, visible
-    said = f"{said}, more than the {max_drop:g} allowed"
+        return decision("passed", f"it fell by {drop:.4f}, within the {max_drop:g} allowed")
+    fell = f"it fell by {drop:.4f}, more than the {max_drop:g} allowed"
     if n == 1:
-        return "undecided", f"{said}, but on one topic, from which chance cannot be told", bound, p, visible
+        return decision("undecided", f"{fell}, but on one topic, from which chance cannot be told")
     if math.isnan(bound):
-        said = f"{said}; all {n} differences are equal, and by signs alone p = {shown_p(p)}"
-        return ("failed" if p <= settings.alpha else "undecided"), said, bound, p, visible
-    level = f"{100 * (1 - settings.alpha):g} %"
+        signs = f"all {n} differences are equal, and by signs alone p = {shown_p(p)}"
+        return decision("failed" if p <= settings.alpha else "undecided", f"{fell}; {signs}")
     if bound < 0:
-        return "failed", f"{said}, and by at least {-bound:.4f} with {level} confidence ({n} topics)", bound, p, visible
-    return "passed", f"{said}, but on {n} topics that may be chance (p = {shown_p(p)})", bound, p, visible
+        level = f"{100 * (1 - settings.alpha):g} %"
+        return decision("failed", f"{fell}, and by at least {-bound:.4f} with {level} confidence ({n} topics)")
+    return decision("passed", f"{fell}, but on {n} topics that may be chance (p = {shown_p(p)})")
 
 
 def _one_sided(gain: Floats, settings: Settings) -> tuple[float, float]:
