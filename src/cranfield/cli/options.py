@@ -217,11 +217,11 @@ def split(typed: dict[str, Any], **more: Any) -> tuple[Inputs, dict[str, Any], d
     from cranfield.workspace.inputs import Inputs
 
     rest = {**typed, **more}
-    changes = {name: rest.pop(name, None) for name in (*CONVENTIONS, "drop_self")}
+    answers = {name: rest.pop(name, None) for name in (*CONVENTIONS, "drop_self")}
+    changes = {name: value for name, value in answers.items() if value is not None}
     files = {name: rest.pop(name) for name in Inputs.__dataclass_fields__ if name in rest}
     shown = {name: rest.pop(name) for name in SHOWN if name in rest}
-    said = {name: value for name, value in changes.items() if value is not None}
-    return Inputs(changes=said, **files), shown, rest
+    return Inputs(changes=changes, **files), shown, rest
 
 
 def words(typed: Iterable[str]) -> list[str]:

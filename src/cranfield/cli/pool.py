@@ -143,13 +143,13 @@ def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
     with uncollected():
         with progress("runs read") as tell:
-            made = pool(assessors=names, progress=tell, **chosen(typed))
-        write_bytes(output or "-", made.lines())
-    session = made.session
-    drawn = sum(item.priority > 0 for item in made) if session.strategy.samples else len(made)
-    of = f" drawn of {len(made)}" if drawn < len(made) else ""
+            pooled = pool(assessors=names, progress=tell, **chosen(typed))
+        write_bytes(output or "-", pooled.lines())
+    session = pooled.session
+    drawn = sum(item.priority > 0 for item in pooled) if session.strategy.samples else len(pooled)
+    of = f" drawn of {len(pooled)}" if drawn < len(pooled) else ""
     note(
-        f"{drawn} documents{of} for {len(made.topics)} of {len(session.rankings.topics)} topics from "
+        f"{drawn} documents{of} for {len(pooled.topics)} of {len(session.rankings.topics)} topics from "
         f"{len(session.rankings.runs)} runs by {session.strategy}; seed {typed['seed']}"
     )
     if session.judged:
@@ -338,6 +338,6 @@ def _qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
     """
     from cranfield.workspace.pooling import collect
 
-    found = collect(pool, judgments, output, format)
-    missing = f"; {found.missing} documents of the pool have no label" if found.missing else ""
-    note(f"{found.labels} judgments in {output}{missing}")
+    collected = collect(pool, judgments, output, format)
+    missing = f"; {collected.missing} documents of the pool have no label" if collected.missing else ""
+    note(f"{collected.labels} judgments in {output}{missing}")

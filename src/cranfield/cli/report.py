@@ -64,11 +64,11 @@ def command(
     ending = shape or _ending(output)
     _fitting(ending, chart)
     with progress("runs scored") as tell:
-        made = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
-    write_bytes("-" if output is None else output, [written(made, ending, chart, pair or None)])
-    for sentence in made.comparison.notes():
+        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
+    write_bytes("-" if output is None else output, [written(page, ending, chart, pair or None)])
+    for sentence in page.comparison.notes():
         note(sentence)
-    notes(made.comparison.scores.notes(shell=True))
+    notes(page.comparison.scores.notes(shell=True))
 
 
 def _ending(path: str | None) -> str:

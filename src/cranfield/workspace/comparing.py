@@ -144,8 +144,7 @@ def report(inputs: Inputs, *, title: str | None = None, command: str = "", digit
     if "-" in (inputs.qrels, *inputs.runs, inputs.table, *inputs.others):
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     comparison = compare(inputs, **question)
-    topics = inputs.chosen_topics()
-    return report_of(comparison, vars(inputs), topics, inputs.others, title=title, command=command, digits=digits)
+    return report_of(comparison, inputs.options(), inputs.others, title=title, command=command, digits=digits)
 
 
 def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:

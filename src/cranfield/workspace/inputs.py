@@ -91,7 +91,7 @@ class Inputs:
 
     def options(self) -> dict[str, Any]:
         """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
-        said = {
+        known = {
             "rel": self.rel,
             "topics": self.chosen_topics(),
             "conventions": self.preset,
@@ -102,7 +102,7 @@ class Inputs:
             "extras": self._extras(),
             "baseline": self.baseline,
         }
-        return {name: value for name, value in said.items() if value is not None} | dict(self.changes)
+        return {name: value for name, value in known.items() if value is not None} | dict(self.changes)
 
     def _extras(self) -> Extras | None:
         """What is known of the collection, read from its files."""

@@ -42,7 +42,7 @@ def presets() -> Listing:
     answers = {name: conventions.to_dict() for name, conventions in PRESETS.items()}
     words = {True: "yes", False: "no", "": "-"}
     head = ["preset", *next(iter(answers.values()))]
-    rows = [[name, *(words.get(value, str(value)) for value in given.values())] for name, given in answers.items()]
+    rows = [[name, *(words.get(value, str(value)) for value in rules.values())] for name, rules in answers.items()]
     return Listing(answers, [Table(head, rows, left=len(head))])
 
 
@@ -145,8 +145,8 @@ def _method(find: Callable[[str], Method], name: str) -> Listing:
     facts = {key: value for key, value in page.items() if key not in ("name", "title", "about", "parameters")}
     entries = [(key.replace("_", " "), _fact(value)) for key, value in facts.items()]
     for each in page["parameters"]:
-        said = f"{each['name']}: {each['meaning']}; {each['range']} (default {each['default']:g})"
-        entries.append(("parameter", said))
+        meaning = f"{each['name']}: {each['meaning']}; {each['range']} (default {each['default']:g})"
+        entries.append(("parameter", meaning))
     head = Entries([], f"{page['name']}  ({page['title']})")
     return Listing(page, [head, page["about"], Entries(entries, indent=0, margin=max(map(len, facts)) + 2)])
 
