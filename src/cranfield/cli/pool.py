@@ -145,15 +145,8 @@ def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
         with progress("runs read") as tell:
             pooled = pool(assessors=names, progress=tell, **chosen(typed))
         write_bytes(output or "-", pooled.lines())
-    session = pooled.session
-    drawn = sum(item.priority > 0 for item in pooled) if session.strategy.samples else len(pooled)
-    of = f" drawn of {len(pooled)}" if drawn < len(pooled) else ""
-    note(
-        f"{drawn} documents{of} for {len(pooled.topics)} of {len(session.rankings.topics)} topics from "
-        f"{len(session.rankings.runs)} runs by {session.strategy}; seed {typed['seed']}"
-    )
-    if session.judged:
-        note(f"labels so far: {session.judged}, {session.relevant} of them relevant")
+    for sentence in pooled.notes():
+        note(sentence)
 
 
 @command.command("statistics")

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from cranfield.answer import Answer
     from cranfield.collection import Qrels
     from cranfield.evaluate import Progress
-    from cranfield.pool.estimate import Estimates
     from cranfield.pool.make import Collected, Pool
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.session import Session
-    from cranfield.pool.simulate import Simulation
+    from cranfield.pool.simulate import Estimates, Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stoppings
     from cranfield.pool.strategies.learn import Texts
@@ -125,8 +124,8 @@ def simulate(
 
 def estimates(inputs: Inputs, depths: Depths, rates: Sequence[float], **options: Any) -> Estimates:
     """How well infAP, xinfAP and statAP estimate AP from samples of the judged pool."""
-    from cranfield.pool.estimate import estimates
     from cranfield.pool.rankings import rankings
+    from cranfield.pool.simulate import estimates
 
     runs = inputs.open_runs()
     tops = rankings(runs, **depths.of(inputs), order=inputs.conventions().order)
