@@ -184,10 +184,10 @@ def test_where_no_topic_decides_none_is_named():
 def test_influence_of_one_topic_against_leaving_each_out():
     from scipy import stats
 
-    from cranfield.compare.cautions import _without_each
+    from cranfield.stats.paired import t_without_each
 
     d = np.random.default_rng(1).normal(0.1, 0.3, 12)
-    mean, p = _without_each(d)
+    mean, p = t_without_each(d)
     for t in range(12):
         rest = np.delete(d, t)
         assert mean[t] == pytest.approx(rest.mean())
@@ -240,6 +240,14 @@ def test_judged_is_the_same_from_scores_as_from_runs():
     qrels, runs = pooled(0.5)
     assert compare(evaluate(qrels, runs, "nDCG@10")).judged == compare(qrels, runs, "nDCG@10").judged
     assert compare(evaluate(qrels, runs, "nDCG@10 Judged@10")).judged == compare(qrels, runs, "nDCG@10").judged
+
+
+def test_a_run_of_which_nothing_is_known_is_not_compared_by_its_judgments():
+    tables = {"AP": [[0.1, 0.2]] * 60, "Judged@10": [[1.0, np.nan]] * 60}
+    assert compare(Scores.from_table(tables, ["x", "y"])).judged["Judged@10"]["x"] == 1.0
+    assert "low-judged" not in codes(compare(Scores.from_table(tables, ["x", "y"])))
+    nobody = Scores.from_table({"AP": [[0.1, 0.2]] * 60, "Judged@10": [[np.nan, np.nan]] * 60})
+    assert "low-judged" not in codes(compare(nobody))
 
 
 def test_scores_from_a_table_know_nothing_of_judgments():

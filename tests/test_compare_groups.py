@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cranfield import Scores, compare
-from cranfield.compare.groups import contenders, grouped, parsed
+from cranfield.compare.systems import Systems, grouped, parsed
 from cranfield.errors import DataError
 from cranfield.stats.replicates import crossed_difference
 
@@ -33,7 +33,8 @@ def test_a_group_has_its_pattern_or_a_given_name():
 
 
 def test_a_group_stands_in_the_place_of_its_first_run():
-    assert contenders(RUNS, grouped(RUNS, ["dense=dense*", "s=sparse*"])) == ["bm25", "dense", "s"]
+    systems = Systems(scores=scores(), groups=grouped(RUNS, ["dense=dense*", "s=sparse*"]))
+    assert systems.contenders() == ["bm25", "dense", "s"]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,18 @@ def test_equivalence_of_groups_knows_seeds_too():
     assert pair.equivalence.equivalence.decision == "equivalent"
     wild = compare(scores(gain=0.0, seed_spread=0.1), groups=["dense=dense*", "sparse=sparse*"], margin=0.1)
     assert wild.pair("dense", "sparse").equivalence.equivalence.decision != "equivalent"
+
+
+def test_groups_on_one_topic_have_no_p_value():
+    given = scores(topics=1)
+    pair = compare(given, groups=["dense=dense*"], baselines="bm25").pair("bm25", "dense")
+    assert (pair.test, pair.reason) == ("seeds", "one topic only; a test needs two or more")
+    assert pair.p != pair.p
+
+
+def test_what_the_test_over_topics_alone_would_say_stands_beside():
+    text = compare(scores(), groups=["dense=dense*"], baselines="bm25", tests=["t", "tukey"]).to_text()
+    assert "over topics only, as if the seeds were fixed: p " in text
 
 
 def test_a_topic_that_one_seed_lacks_is_left_out():

@@ -1,40 +1,57 @@
 """A member of a registry is one class in one place: whoever defines one finds it everywhere else by its own words.
 
-Each test defines a throw-away member, looks for it in all places that show such members, and takes it back.
+Each test defines a throw-away member, looks for it in all places that show such members, and takes it back. Members that
+are found by lying in a folder lie in that of a copy of the package.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
-from cranfield import Scores, compare
+from cranfield import Measure, Scores, compare, evaluate, fuse, pool, read_run
+from cranfield import __file__ as package_file
+from cranfield.fuse.method import METHODS, OfScores
+from cranfield.measures import REGISTRY, Real
+from cranfield.parameters import Whole
+from cranfield.pool.strategies.fixed import ByPriority
+from cranfield.pool.strategy import STRATEGIES
+from cranfield.registry import Registry
 from cranfield.stats.correction import CORRECTIONS, Correction
 from cranfield.stats.many import Pairwise, TestOfMany
 from cranfield.stats.method import SignificanceTest
 from cranfield.stats.test import Figures
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test
-from shell import cranfield, generator
+from cranfield.systems import SYSTEMS, System
+from shell import EXAMPLES, cranfield, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 VALUES = np.random.default_rng(3).normal([0.3, 0.5, 0.8], 0.2, (12, 3))
 
 
 @contextmanager
-def restored(*registries: dict) -> Iterator[None]:
+def restored(*registries: dict | Registry) -> Iterator[None]:
     """Registries as they were, whatever happens inside."""
-    before = [dict(registry) for registry in registries]
+    before = [dict(registry) for registry in registries]  # which also loads all their members
     try:
         yield
     finally:
         for registry, members in zip(registries, before, strict=True):
-            registry.clear()
-            registry.update(members)
+            inside = registry._members if isinstance(registry, Registry) else registry
+            inside.clear()
+            inside.update(members)
 
 
 def scores() -> Scores:
@@ -133,3 +150,225 @@ def test_a_correction_is_one_class():
         assert "Twice every p-value" in cranfield("corrections").out
         assert "Doubling" in cranfield("corrections", "twice").out
         assert "\n### doubled\n\nDoubling. Twice" in generator("generate_tests").page()
+
+
+def test_a_pooling_strategy_is_one_class():
+    with restored(STRATEGIES):
+
+        class Alphabet(ByPriority):
+            """Documents by the alphabet, whatever the runs say. A name for an example."""
+
+            name = "alphabet"
+            reference = "nobody (2026)"
+            start_at = Whole(0, "how many letters are passed over", low=0)
+
+            def priority(self, candidates, rng):
+                return -np.argsort(np.argsort(candidates.documents)).astype(float)
+
+        first, *_ = pool({"a": {"1": {"y": 3.0, "x": 2.0, "z": 1.0}}}, strategy="Alphabet", next=1)
+        assert first.document == "x"
+        assert "Documents by the alphabet" in cranfield("pool", "strategies").out
+        assert "letters are passed over" in cranfield("pool", "strategies").out
+        listed = json.loads(cranfield("pool", "strategies", "--format", "json").out)
+        assert "alphabet" in [each["name"] for each in listed]
+    assert "alphabet" not in STRATEGIES
+
+
+def test_a_fusion_method_is_one_class():
+    with restored(METHODS):
+
+        class Loudest(OfScores):
+            """The sum of all scores, squared. A name for an example."""
+
+            name = "loudest"
+            formula = "(Σ s)²"
+            reference = "nobody (2026)"
+
+            def combine(self, votes):
+                return votes.total() ** 2
+
+        fused = fuse([{"1": {"x": 3.0, "y": 1.0}}, {"1": {"x": 3.0, "y": 2.0}}], "Loudest", norm="none")
+        assert fused.to_dict() == {"1": {"x": 36.0, "y": 9.0}}
+        assert "loudest" in cranfield("fuse", "--help").out
+        assert "The sum of all scores, squared" in cranfield("fuse", "--list").out
+        listed = json.loads(cranfield("fuse", "--list", "--format", "json").out)
+        assert "loudest" in [each["usage"] for each in listed["methods"]]
+        assert "loudest" in generator("generate_cli").page()
+
+
+def test_a_system_is_one_class(tmp_path):
+    with restored(SYSTEMS):
+
+        class Echo(System):
+            """Answers with the first documents it was given. A name for an example."""
+
+            name = "echo"
+            times = Whole(1, "how often it says so", low=1)
+
+            def index(self, documents, folder):
+                self.ids = [document.id for document in documents]
+
+            def search(self, query, k):
+                return [(name, -float(i)) for i, name in enumerate(self.ids[:k])]
+
+        answer = cranfield("run", "allotment", "--system", "echo:times=2", "-k", 3, "-o", tmp_path / "echo.run")
+        assert answer.code == 0, answer.err
+        assert {len(ranking) for ranking in read_run(tmp_path / "echo.run").to_dict().values()} == {3}
+        assert "echo" in cranfield("run", "--help").out
+        assert "Answers with the first documents" in cranfield("run", "--list").out
+        assert "how often it says so" in cranfield("run", "--list").out
+        assert "echo" in json.dumps(json.loads(cranfield("run", "--list", "--format", "json").out))
+        assert "echo" in generator("generate_cli").page()
+
+
+def test_a_measure_is_one_class():
+    with restored(REGISTRY):
+
+        class Firstness(Measure):
+            """Whether the first document is relevant, in percent. A name for an example.
+
+            >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "Firstness").mean()
+            100.0
+            """
+
+            family = "precision and recall"
+            formula = "100 if the document at rank 1 is relevant, else 0"
+            reference = "nobody (2026)"
+            peers = {"sometool": ("first_one",)}
+            at = None
+            high = 100
+            rel = Real(1, "the lowest relevant grade")
+
+            def score(self, hits):
+                return 100.0 * hits.top(1).relevant(self.rel).count()
+
+        by_peer = cranfield("eval", "qrels.txt", "bm25.run", "-m", "first_one")
+        assert by_peer.code == 0, by_peer.err
+        assert "Firstness" in cranfield("eval", "qrels.txt", "bm25.run", "-m", "Firstness").out.splitlines()[0]
+        scores = evaluate(EXAMPLES / "qrels.txt", [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"], "Firstness")
+        found = compare(scores, resamples=30)
+        assert "Firstness" in found.sentences()[0]
+        assert "Firstness" in found.to_text()
+        assert found.to_dict()["pairs"][0]["measure"] == "Firstness"
+        assert "Whether the first document is relevant" in cranfield("measures").out
+        assert "100 if the document at rank 1" in cranfield("measures", "Firstness").out
+        assert "Firstness" in [each["name"] for each in json.loads(cranfield("measures", "--format", "json").out)]
+        assert "Whether the first document is relevant" in generator("generate_measures").page()
+
+
+# one file in the folder of its kind
+
+FORMAT = """
+from cranfield.formats.format import RUN_ONLY, Evidence, Format, Strength, rows_of
+
+
+class Shouted(Format):
+    'A run in capital letters, for the hard of hearing.'
+
+    name = "shouted"
+    about = "a first line that says SHOUT, then topic document score"
+    kinds = ("run",)
+    endings = (".shout",)
+
+    def sniff(self, head):
+        return Evidence(Strength.SIGNATURE, RUN_ONLY) if head.raw.startswith(b"SHOUT") else None
+
+    def read(self, buffer, kind, where, lenient=False):
+        rows = [line.split() for line in bytes(buffer).decode().splitlines()[1:]]
+        return {topic: {d: float(s) for t, d, s in rows if t == topic} for topic, _, _ in rows}
+
+    def write(self, table, kind, tag):
+        yield b"SHOUT\\n"
+        for topic, document, _, score, _ in rows_of(table, "run", tag):
+            yield b"%b %b %r\\n" % (topic, document.upper(), score)
+"""
+
+LAYOUT = """
+from cranfield.collection import Document, Topic
+from cranfield.importers.source import Source
+
+
+class Shopping(Source):
+    'A document a line; the last line is a topic.'
+
+    name = "shopping"
+    about = "a shopping list: a document a line, the last line is what was forgotten"
+
+    def documents_in(self, path):
+        return (Document(str(number), text, text) for number, text in list(self.lines(path))[:-1])
+
+    def topics(self):
+        [path] = self.files.documents
+        yield Topic("1", list(self.lines(path))[-1][1])
+"""
+
+ASK = """
+import json, sys
+from shell import cranfield, generator
+answers = [cranfield(*line, folder=sys.argv[1]) for line in json.load(sys.stdin)]
+json.dump({"answers": [answer.both for answer in answers], "page": generator("generate_cli").page()}, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def with_files(made_once: Callable[..., Path]) -> Path:
+    """The package with one more file in each folder of members."""
+
+    def make(folder: Path) -> None:
+        ignored = shutil.ignore_patterns("__pycache__")
+        package = Path(shutil.copytree(Path(package_file).parent, folder / "cranfield", ignore=ignored))
+        (package / "formats" / "known" / "shouted.py").write_text(FORMAT)
+        (package / "importers" / "layouts" / "shopping.py").write_text(LAYOUT)
+        shutil.copytree(EXAMPLES, folder / "examples")
+
+    return made_once("with-files", make)
+
+
+def asked(folder: Path, *lines: str) -> tuple[list[str], str]:
+    """What commands answer there, and the page of the command line."""
+    path = os.pathsep.join([str(folder), str(EXAMPLES.parent / "tests")])
+    answer = subprocess.run(
+        [sys.executable, "-c", ASK, str(folder / "examples")],
+        input=json.dumps([shlex.split(line) for line in lines]),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    return told["answers"], told["page"]
+
+
+def test_a_format_is_one_file(with_files):
+    (written, again, scored, listing, plain, refused), _ = asked(
+        with_files,
+        "convert bm25.run loud.shout",
+        "convert loud.shout loud.tsv",
+        "eval qrels.txt loud.shout -m NumRet",
+        "formats",
+        "formats --format json",
+        "convert bm25.run x.run --to nothing",
+    )
+    assert (with_files / "examples" / "loud.shout").read_text().startswith("SHOUT\nq1 DOC-"), written
+    assert "DOC-" in (with_files / "examples" / "loud.tsv").read_text(), again
+    assert "loud" in scored
+    assert "a first line that says SHOUT" in " ".join(listing.split())
+    assert "shouted" in [each["name"] for each in json.loads(plain)]
+    assert "shouted" in refused
+
+
+def test_a_layout_of_collections_is_one_file(with_files):
+    (with_files / "examples" / "list.txt").write_text("milk\nbread\nbutter\n")
+    (made, shown, words, refused), page = asked(
+        with_files,
+        "import list.txt shop --from shopping",
+        "collection show shop",
+        "import --help",
+        "import list.txt other --from nothing",
+    )
+    assert (with_files / "examples" / "shop" / "topics.jsonl").read_text().count("butter") == 1, made
+    assert "shopping" in shown
+    assert "|shopping" in "".join(words.split())
+    assert "shopping" in refused
+    assert "|shopping" in page

@@ -1,47 +1,50 @@
-"""`cranfield collection`: look at a collection, check it, count it, compare two; list those that are known."""
+"""Look at a collection of documents, topics and judgments.
+
+COLLECTION is a folder that cranfield import has made, or the name of a bundled collection.
+
+\b
+$ cranfield collection list
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import BAD_DATA, options
-from cranfield.cli.output import note, put, screen_width
+from cranfield.cli.options import option
+from cranfield.cli.output import drawn, note, put, show, written
+
+PLACE = 20
 
 
-@click.group("collection")
+@click.group(help=__doc__)
 def command() -> None:
-    """Look at a collection of documents, topics and judgments.
-
-    COLLECTION is a folder that cranfield import has made, or the name of a bundled collection.
-
-    \b
-    $ cranfield collection list
-    """
+    pass
 
 
 @command.command("show")
 @click.argument("collection", metavar="COLLECTION")
-@click.option("--topic", metavar="ID", help="Show this topic in full, with its judgments.")
-@click.option("--document", metavar="ID", help="Show this document in full.")
+@option("--topic", "Show this topic in full, with its judgments.", metavar="ID")
+@option("--document", "Show this document in full.", metavar="ID")
 @options.output("table", "json")
-def show(collection: str, topic: str | None, document: str | None, shape: str, output: str | None) -> None:
+def _show(collection: str, topic: str | None, document: str | None, **shown: Any) -> None:
     """Show what a collection is: its counts, its grades and what they mean, where it came from.
 
     \b
     $ cranfield collection show allotment
     """
-    from cranfield.workspace import collection_show
+    from cranfield.workspace import collecting
 
-    shown = collection_show(collection, topic, document)
-    put(as_json(shown) if shape == "json" else _page(shown), output)
+    show(collecting.show(collection, topic, document), **shown)
 
 
 @command.command("check")
 @click.argument("collection", metavar="COLLECTION")
 @options.output("table", "json")
 @click.pass_context
-def check(ctx: click.Context, collection: str, shape: str, output: str | None) -> None:
+def _check(ctx: click.Context, /, collection: str, **shown: Any) -> None:
     """Say what would ruin experiments with a collection.
 
     Judgments of other topics or unknown documents, reversed grades, empty and repeated documents, too few topics, uneven
@@ -50,21 +53,20 @@ def check(ctx: click.Context, collection: str, shape: str, output: str | None) -
     \b
     $ cranfield collection check allotment
     """
-    from cranfield.check import render, to_dict
+    from cranfield.check.collection import check_collection
     from cranfield.cli.progress import progress
-    from cranfield.workspace import collection_check
 
     with progress("documents") as tell:
-        findings = collection_check(collection, tell)
-    put(as_json(to_dict(findings)) if shape == "json" else render(findings), output)
-    if any(finding.severity == "error" for finding in findings):
+        findings = check_collection(collection, tell)
+    show(findings, **shown)
+    if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
 
 @command.command("stats")
 @click.argument("collection", metavar="COLLECTION")
 @options.output("table", "json", "csv", "tsv")
-def stats(collection: str, shape: str, output: str | None) -> None:
+def _stats(collection: str, **shown: Any) -> None:
     """Count what a collection holds, and show how it is distributed.
 
     With -o FILE.svg (.png, .pdf, .html) the distributions are drawn, one chart above the other.
@@ -73,106 +75,53 @@ def stats(collection: str, shape: str, output: str | None) -> None:
     $ cranfield collection stats allotment
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace import collection_stats, draw_stats
+    from cranfield.describe import stats
 
     with progress("documents") as tell:
-        found = collection_stats(collection, tell)
-    if output is not None and draw_stats(found, output):
-        note(f"{output}: {len(found.distributions)} charts")
-    elif shape == "json":
-        put(as_json(found.to_dict()), output)
-    elif shape == "table":
-        put(found.to_text(), output)
+        counted = stats(collection, tell)
+    if drawn(counted, shown["output"]):
+        note(f"{shown['output']}: {len(counted.distributions)} charts")
     else:
-        mark = "," if shape == "csv" else "\t"
-        put("\n".join(mark.join(map(str, row)) for row in [("figure", "value"), *found.rows()]), output)
+        show(counted, **shown)
 
 
 @command.command("diff")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @options.output("table", "json", "csv", "tsv")
-def diff(a: str, b: str, shape: str, output: str | None) -> None:
+def _diff(a: str, b: str, **shown: Any) -> None:
     """Say how two collections differ: what was added, removed or changed, and which grades became which.
 
     \b
     $ cranfield collection diff allotment allotment
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace import collection_diff
+    from cranfield.describe import diff
 
     with progress("documents") as tell:
-        found = collection_diff(a, b, tell)
-    if shape == "json":
-        put(as_json(found.to_dict()), output)
-    elif shape == "table":
-        put(found.to_text(), output)
-    else:
-        mark = "," if shape == "csv" else "\t"
-        put("\n".join(mark.join(row) for row in [("what", "change", "id"), *found.rows()]), output)
+        differences = diff(a, b, tell)
+    show(differences, **shown)
 
 
 @command.command("list")
 @options.output("table", "json", "csv", "tsv")
-def list_(shape: str, output: str | None) -> None:
+def _list(**shown: Any) -> None:
     """List the collections that lectures name, what they should hold, and where each can be had.
 
     \b
     $ cranfield collection list
     """
-    from cranfield.columns import aligned
-    from cranfield.workspace import collection_list
+    from cranfield.catalogue import CATALOGUE
 
-    head, entries = collection_list()
-    if shape == "json":
-        put(as_json([entry.to_dict() for entry in entries]), output)
-        return
-    if shape != "table":
-        mark = "," if shape == "csv" else "\t"
-        plain = [list(entries[0].row()), *(list(entry.row().values()) for entry in entries)]
-        put(
-            "\n".join(mark.join(_quoted("" if value is None else str(value), mark) for value in row) for row in plain),
-            output,
-        )
-        return
-    rows = [head, *(entry.cells() for entry in entries)]
-    wide = max(len(row[-1]) for row in rows)
-    padded = [[*row[:-1], row[-1].ljust(wide)] for row in rows]
-    put("\n".join(aligned(padded, limit=screen_width(output))), output)
-    note("counts: as taught / as published where the two differ")
-    for entry in entries:
-        if entry.remark:
-            note(f"note: {entry.title}: {entry.remark}")
+    put(written(CATALOGUE, **shown), shown["output"])
+    for sentence in CATALOGUE.notes() if shown["shape"] == "table" else []:
+        note(sentence)
 
 
 @command.command("stamp")
 @click.argument("collection", metavar="COLLECTION")
-def stamp(collection: str) -> None:
+def _stamp(collection: str) -> None:
     """Write the counts and hashes of a collection's files into its collection.toml, after a change that is meant."""
-    from cranfield.workspace import collection_stamp
+    from cranfield.workspace.collecting import stamp
 
-    note(f"{collection_stamp(collection)}: counts and hashes written")
-
-
-def _quoted(cell: str, mark: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if mark in cell or '"' in cell else cell
-
-
-def _page(shown: dict[str, object]) -> str:
-    lines: list[str] = []
-    for key, value in shown.items():
-        if isinstance(value, dict) and value:
-            lines += ["", key, *(f"  {name}: {_line(each)}" for name, each in value.items())]
-        elif value not in (None, "", [], {}):
-            lines.append(f"{key}: {_line(value)}")
-    return "\n".join(lines)
-
-
-def _line(value: object) -> str:
-    if isinstance(value, dict):
-        return "; ".join(
-            f"{key}: {_line(each)}" if key not in ("label",) else str(each) for key, each in value.items() if each
-        )
-    if isinstance(value, list):
-        return ", ".join(map(_line, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    note(f"{stamp(collection)}: counts and hashes written")

@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError
-from cranfield.formats.streams import opened
+from cranfield.formats.format import is_number
+from cranfield.formats.streams import data_lines, opened
 from cranfield.kernels import decode
 
 __all__ = ["read_groups"]
@@ -24,9 +25,7 @@ def read_groups(source: Any) -> dict[str, dict[str, float]]:
     """
     content = opened(source)
     groups: dict[str, dict[str, float]] = {}
-    for number, line in enumerate(bytes(content.buffer).splitlines(), start=1):
-        if not line.strip() or line.startswith(b"#"):
-            continue
+    for number, line in data_lines(content.buffer):
         document, group, share = _cells(line, content.where, number)
         if group in groups.setdefault(document, {}):
             raise DuplicateError(content.where, number, f"document {document!r} is put into group {group!r} twice")
@@ -45,10 +44,7 @@ def _cells(line: bytes, where: str, number: int) -> tuple[str, str, float]:
     document, group, *rest = map(decode, cells)
     if not rest:
         return document, group, 1.0
-    try:
-        share = float(rest[0])
-    except ValueError:
-        share = math.nan
-    if not (0 <= share < math.inf):
+    share = float(rest[0]) if is_number(cells[2]) else math.nan
+    if not 0 <= share < math.inf:
         raise BadLineError(where, number, f"expected a share of 0 or more in column 3, found {rest[0]!r}")
     return document, group, share

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.reading import read_qrels
+from cranfield.formats.streams import open_buffer, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,15 +31,13 @@ class Judgment:
 
     def line(self) -> str:
         """The label as one line of JSON; what is empty is left out, whole grades are whole numbers."""
-        given = {name: value for name, value in asdict(self).items() if value != ""}
-        given["grade"] = int(self.grade) if self.grade == int(self.grade) else self.grade
-        return json.dumps(given, ensure_ascii=False)
+        filled = {name: value for name, value in asdict(self).items() if value != ""}
+        filled["grade"] = int(self.grade) if self.grade == int(self.grade) else self.grade
+        return json.dumps(filled, ensure_ascii=False)
 
 
 def read_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
     """Every label in a file, in the order given. Qrels of any format are read too; they name no assessor."""
-    from cranfield.formats import open_buffer, read_qrels
-
     where = os.fspath(path)
     raw = bytes(open_buffer(where)).removeprefix(b"\xef\xbb\xbf")
     if not raw.strip() or _torn_alone(raw):
@@ -113,7 +113,7 @@ def append_judgments(path: str | os.PathLike[str], judgments: Iterable[Judgment]
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise DataError(f"{where}: cannot be written: {error.strerror or error}") from error
+        raise DataError(f"{where}: cannot be written: {reason(error)}") from error
 
 
 def _mend(file: Any, where: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs → pool: the documents that go before assessors, in which order, and before whom.
+"""Runs → pool: the documents that go before assessors, in which order, and before whom; pool and labels → qrels.
 
 A pool is a session cut off: without labels it takes what the strategy names first, with a file of labels the next
 batch. The order in the file is shuffled unless asked otherwise, so that rank tells an assessor nothing.
@@ -9,19 +9,24 @@ from __future__ import annotations
 import fnmatch
 import gc
 import zlib
+from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.collection import Extras, Qrels
 from cranfield.errors import ConventionError, DataError
-from cranfield.formats import as_runs
+from cranfield.formats import as_runs, write_qrels
+from cranfield.formats.judgments import latest
 from cranfield.formats.pools import Item, pool_lines
 from cranfield.kernels import Order, encode
 from cranfield.pool.rankings import Rankings, rankings
 from cranfield.pool.session import Session
-from cranfield.pool.strategy import strategy as named
+from cranfield.pool.strategy import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,13 +38,13 @@ if TYPE_CHECKING:
 ORDERS = ("shuffled", "priority", "document")
 
 
+@dataclass(repr=False, eq=False)
 class Pool:
     """Documents to judge. `items` come in the order in which assessors are to see them, topic by topic."""
 
-    def __init__(self, items: list[Item], session: Session, seed: int) -> None:
-        self.items = items
-        self.session = session
-        self.seed = seed
+    items: list[Item]
+    session: Session
+    seed: int
 
     @property
     def rankings(self) -> Rankings:
@@ -60,6 +65,15 @@ class Pool:
     def __getitem__(self, topic: str) -> list[str]:
         """The documents to judge for a topic, in order."""
         return [item.document for item in self.items if item.topic == topic]
+
+    def notes(self) -> list[str]:
+        """How it came about, a sentence each."""
+        session, tops = self.session, self.rankings
+        drawn = sum(item.priority > 0 for item in self.items) if session.strategy.samples else len(self)
+        of = f" drawn of {len(self)}" if drawn < len(self) else ""
+        size = f"{drawn} documents{of} for {len(self.topics)} of {len(tops.topics)} topics from {len(tops.runs)} runs"
+        labels = f"labels so far: {session.judged}, {session.relevant} of them relevant"
+        return [f"{size} by {session.strategy}; seed {self.seed}", *([labels] if session.judged else [])]
 
     def lines(self) -> Iterator[bytes]:
         """The pool as JSON lines."""
@@ -100,23 +114,23 @@ def session(
     >>> going.judged, going.left
     (1, 2)
     """
-    chosen = named(strategy)
+    chosen = STRATEGIES.named(strategy)
     if budget is not None and budget < 1:
         raise ConventionError(f"budget must be 1 or more, got {budget}")
     if chosen.reads and texts is None:
         raise ConventionError(f"{chosen.name} reads documents: say where they are (texts, --collection FOLDER)")
-    found = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
+    tops = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
     if topics is not None:
-        found = Rankings(found.runs, found.depths, {topic: found[topic] for topic in topics})
+        tops = replace(tops, candidates={topic: tops[topic] for topic in topics})
     return Session(
-        found,
+        tops,
         chosen,
         seed=seed,
         rel=rel,
         judged=None if keep_judged else qrels,
         labels=labels,
         budget=budget,
-        tiers=tiers_of(found.runs, priorities or {}, teams or {}),
+        tiers=tiers_of(tops.runs, priorities or {}, teams or {}),
         texts=texts,
     )
 
@@ -141,13 +155,10 @@ def pool(
     >>> made["q"]
     ['a', 'c']
     """
-    chosen = named(strategy)
-    _check(chosen, cap, next, options.get("budget"), order)
-    if chosen.samples and ((options.get("qrels") and not options.get("keep_judged")) or options.get("priorities")):
-        raise ConventionError(
-            f"{chosen.name} draws from the whole pool: leaving out judged documents (qrels without keep_judged) or putting "
-            "runs first (priorities) would spoil the sample"
-        )
+    chosen = STRATEGIES.named(strategy)
+    if order is not None and order not in ORDERS:
+        raise ConventionError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    _refuse(chosen, {"cap": cap, "next": next, "budget": options.get("budget")}, options)
     going = session(runs, strategy=chosen, seed=seed, **options)
     most = min(n for n in (cap, next, len(going.rankings) + 1) if n is not None)
     order = order or ("priority" if chosen.adaptive else "shuffled")
@@ -169,20 +180,26 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _check(chosen: Strategy, cap: int | None, batch: int | None, budget: int | None, order: str | None) -> None:
-    for name, value in (("cap", cap), ("next", batch), ("budget", budget)):
+def _refuse(chosen: Strategy, limits: Mapping[str, int | None], options: Mapping[str, Any]) -> None:
+    """Refuse limits that are none, and whatever would spoil what a strategy promises."""
+    for name, value in limits.items():
         if value is not None and value < 1:
             raise ConventionError(f"{name} must be 1 or more, got {value}")
-    if order is not None and order not in ORDERS:
-        raise ConventionError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    if chosen.samples and any(limit is not None for limit in (cap, batch, budget)):
-        raise ConventionError(
-            f"{chosen.name} says itself how many it draws; cap, next and budget would spoil the sample"
-        )
-    if chosen.adaptive and batch is None:
+    if chosen.adaptive and limits["next"] is None:
         raise ConventionError(
             f"{chosen.name} adapts to labels: say how many documents of a topic to hand out now (next, --next N), have "
             "them judged, and come back with the labels"
+        )
+    if not chosen.samples:
+        return
+    if any(value is not None for value in limits.values()):
+        raise ConventionError(
+            f"{chosen.name} says itself how many it draws; cap, next and budget would spoil the sample"
+        )
+    if (options.get("qrels") and not options.get("keep_judged")) or options.get("priorities"):
+        raise ConventionError(
+            f"{chosen.name} draws from the whole pool: leaving out judged documents (qrels without keep_judged) or putting "
+            "runs first (priorities) would spoil the sample"
         )
 
 
@@ -194,25 +211,17 @@ def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[
     """
     if not priorities:
         return None
+
+    def fits(pattern: str, run: str) -> bool:
+        own = (team for wanted, team in teams.items() if fnmatch.fnmatchcase(run, wanted))
+        return any(fnmatch.fnmatchcase(name, pattern) for name in (run, *own))
+
+    fitting = {run: [pattern for pattern in priorities if fits(pattern, run)] for run in runs}
+    for pattern in priorities:
+        if not any(pattern in patterns for patterns in fitting.values()):
+            raise DataError(f"priority for {pattern!r}: no run or team is called that; runs are {', '.join(runs)}")
     last = max(priorities.values()) + 1
-    answer = []
-    used: set[str] = set()
-    for run in runs:
-        fitting = [
-            pattern
-            for pattern in priorities
-            if any(fnmatch.fnmatchcase(name, pattern) for name in (run, *_teams_of(run, teams)))
-        ]
-        used.update(fitting)
-        answer.append(min((priorities[pattern] for pattern in fitting), default=last))
-    idle = [pattern for pattern in priorities if pattern not in used]
-    if idle:
-        raise DataError(f"priority for {idle[0]!r}: no run or team is called that; runs are {', '.join(runs)}")
-    return answer
-
-
-def _teams_of(run: str, teams: Mapping[str, str]) -> list[str]:
-    return [team for pattern, team in teams.items() if fnmatch.fnmatchcase(run, pattern)]
+    return [min((priorities[pattern] for pattern in fitting[run]), default=last) for run in runs]
 
 
 def _taken(session: Session, most: int) -> dict[str, list[Item]]:
@@ -236,7 +245,7 @@ def _taken(session: Session, most: int) -> dict[str, list[Item]]:
 def _with_chances(session: Session, topic: str, items: list[Item]) -> list[Item]:
     candidates = session.rankings[topic]
     chances = session.strategy.chances(candidates, len(items))
-    strata = session.strategy.strata(candidates)
+    strata = session.strategy.strata_of(candidates)
     if (chances == 1).all() and strata is None:
         return items
     names = [""] * len(candidates) if strata is None else strata
@@ -245,13 +254,12 @@ def _with_chances(session: Session, topic: str, items: list[Item]) -> list[Item]
         number = candidates.number[item.document]
         return item._replace(probability=float(chances[number]), stratum=names[number])
 
-    answer = [known(item) for item in items]
+    rest: list[Item] = []
     if session.strategy.samples:  # what could have been drawn and was not, so that estimates know the whole pool
         drawn = {item.document for item in items}
-        rest = [i for i in np.flatnonzero(chances > 0).tolist() if candidates.documents[i] not in drawn]
-        ranks, runs = candidates.best_ranks, candidates.contributors
-        answer += [known(Item(topic, candidates.documents[i], ranks[i], runs[i], 0)) for i in rest]
-    return answer
+        others = [i for i in np.flatnonzero(chances > 0).tolist() if candidates.documents[i] not in drawn]
+        rest = candidates.items(others, repeat(0))
+    return [known(item) for item in (*items, *rest)]
 
 
 def _ordered(items: list[Item], order: str, topic: str, seed: int) -> list[Item]:
@@ -269,13 +277,64 @@ def _assigned(items: list[Item], assessors: Sequence[str]) -> list[Item]:
         return items
     if len(set(assessors)) < len(assessors):
         raise ConventionError(f"assessors must have different names, got {', '.join(assessors)}")
-    sizes: dict[str, int] = {}
-    for item in items:
-        sizes[item.topic] = sizes.get(item.topic, 0) + 1
     load = dict.fromkeys(assessors, 0)
-    given: dict[str, str] = {}
-    for topic in sorted(sizes, key=lambda topic: -sizes[topic]):
-        name = min(load, key=load.__getitem__)
-        given[topic] = name
-        load[name] += sizes[topic]
-    return [item._replace(assessor=given[item.topic]) for item in items]
+    assessor: dict[str, str] = {}
+    for topic, size in Counter(item.topic for item in items).most_common():
+        assessor[topic] = min(load, key=load.__getitem__)
+        load[assessor[topic]] += size
+    return [item._replace(assessor=assessor[item.topic]) for item in items]
+
+
+# labels come back: qrels
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Qrels made of labels; `missing` documents were to be judged and are not."""
+
+    qrels: Qrels
+    labels: int
+    missing: int
+    sampled: bool
+
+
+def collect(pool: Sequence[Item], labels: Iterable[Judgment]) -> Collected:
+    """The labels as qrels. Of a sampled pool, what was not drawn stands with grade -1, as infAP and xinfAP want it."""
+    standing = latest(labels)
+    if not any(standing.values()):
+        raise DataError("no label yet, so there are no qrels to write")
+    grades = {topic: dict(judged) for topic, judged in standing.items()}
+    known: dict[tuple[str, str], tuple[float, str]] = {}
+    sampled = any(item.priority == 0 for item in pool)
+    missing = 0
+    for item in pool:
+        judged = grades.setdefault(item.topic, {})
+        known[item.topic, item.document] = item.probability, item.stratum
+        if item.document not in judged:
+            missing += item.priority > 0
+            if sampled:
+                judged[item.document] = -1.0
+    qrels = Qrels({topic: judged for topic, judged in grades.items() if judged})
+    if sampled:
+        qrels.extras = Extras(probabilities=known)
+    return Collected(qrels, sum(map(len, standing.values())), missing, sampled)
+
+
+def write_collected(collected: Collected, path: str, format: str | None = None) -> None:
+    """Write the qrels. `prels`, for statAP, hold what was drawn alone; `strata`, for xinfAP, the whole pool."""
+    qrels = collected.qrels
+    if format == "prels":
+        if collected.missing:
+            raise DataError(
+                f"{collected.missing} documents of the sample have no label: statAP needs all of them, as the "
+                "probabilities are those of the whole sample (strata, for xinfAP, count what was judged)"
+            )
+        drawn = {
+            topic: {document: grade for document, grade in grades.items() if grade >= 0}
+            for topic, grades in qrels.to_dict().items()
+        }
+        known = qrels.extras.probabilities or {}
+        methods = {key: (chance, "1" if chance < 1 else "0") for key, (chance, _) in known.items()}  # drawn, or certain
+        qrels = Qrels({topic: grades for topic, grades in drawn.items() if grades})
+        qrels.extras = Extras(probabilities=methods)
+    write_qrels(qrels, path, format)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from cranfield.collection import Qrels
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -29,10 +30,10 @@ class Partial:
         self.evaluator = Evaluator(qrels, measures, **options)
         self.qrels = self.evaluator.qrels
         self.runs: list[str] = []
-        self.found: list[Found] = []
+        self.joined: list[Found] = []
         for run in runs:
             self.runs.append(run.name)
-            self.found.append(run.hits(self.qrels.index, self.evaluator.conventions.order, self.evaluator.threads))
+            self.joined.append(run.hits(self.qrels.index, self.evaluator.conventions.order, self.evaluator.threads))
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -48,11 +49,10 @@ class Partial:
         """Runs × measures × topics, under the judgments that `kept` marks (one a row of the qrels), or all."""
         judgments = self.evaluator.judgments if kept is None else _part(self.evaluator.judgments, kept)
         answer = np.empty((len(self.runs), len(self.measures), judgments.size))
-        for r, found in enumerate(self.found):
+        for r, found in enumerate(self.joined):
             hits = join(found, judgments, self.evaluator.conventions)
             for m, measure in enumerate(self.measures.values()):
                 answer[r, m] = self.evaluator.values_of(measure, hits)
-            hits.let_go()
         return answer
 
     def means(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:
@@ -73,3 +73,12 @@ def _part(judgments: Judgments, kept: npt.NDArray[np.bool_]) -> Judgments:
     part = judgments.only(judgments.row[mine], judgments.topic[mine], judgments.grade[mine])
     part.of_row = np.where(kept, judgments.of_row, -1.0)
     return part
+
+
+def rows_of(qrels: Qrels) -> dict[str, dict[str, int]]:
+    """The row of each judged document, topic by topic; the first of those that were judged under several labels."""
+    topics = qrels.topics
+    rows: dict[str, dict[str, int]] = {topic: {} for topic in topics}
+    for row, (topic, document) in enumerate(zip(qrels.topic.tolist(), qrels.documents.text(), strict=True)):
+        rows[topics[topic]].setdefault(document, row)
+    return rows

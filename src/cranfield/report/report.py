@@ -17,7 +17,6 @@ import numpy as np
 from cranfield.columns import joined, listed
 from cranfield.compare.comparison import versions
 from cranfield.compare.leaderboard import leaderboard
-from cranfield.compare.margins import in_words
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
 from cranfield.formats import qrels_in, run_name
@@ -25,7 +24,7 @@ from cranfield.formats import qrels_in, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cranfield.compare.comparison import Comparison, Pair
+    from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.curves import Curves
     from cranfield.kernels.table import Floats
@@ -145,7 +144,7 @@ class Report:
         """A pair in words, with what was found about the margin where there is one."""
         sides = {pair.one, pair.other}
         given = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
-        return ". ".join(text for text in (self.comparison.sentence(given), in_words(given)) if text)
+        return ". ".join(text for text in (self.comparison.sentence(given), given.margin_sentence()) if text)
 
 
 def _turned(pair: Pair) -> Pair:
@@ -174,27 +173,24 @@ def _last(value: float) -> float:
 
 # from a comparison
 
-READING = ("lenient", "qrels_format", "run_format")
-
 
 def report_of(
     comparison: Comparison,
     options: Mapping[str, Any] | None = None,
-    topics: list[str] | None = None,
     others: Iterable[str | None] = (),
     *,
     title: str | None = None,
     command: str = "",
     digits: int = 4,
 ) -> Report:
-    """A report of a comparison. Of files, `options` say how they were read; `others` are further files that were."""
+    """A report of a comparison. Of files, `options` are those of `evaluate`, and `others` are further files that were read."""
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     compared = {pair.measure for pair in comparison.pairs}
     measures = [name for name in comparison.scores.measures if name in compared]
     beside: Curves | None = None
     if "qrels" in comparison.inputs:
         try:
-            beside = _curves(comparison, topics, options or {})
+            beside = curves(comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
@@ -206,22 +202,6 @@ def report_of(
         command=command,
         versions=versions(),
         digits=digits,
-    )
-
-
-def _curves(comparison: Comparison, topics: list[str] | None, options: Mapping[str, Any]) -> Curves:
-    """Precision at eleven recall levels of the runs compared."""
-    reading = {name: options[name] for name in READING if options.get(name) is not None}
-    rel = options.get("rel")
-    return curves(
-        comparison.inputs["qrels"],
-        comparison.inputs["runs"],
-        "pr11",
-        rel=1 if rel is None else rel,
-        topics=topics,
-        conventions=options.get("preset"),
-        **reading,
-        **(options.get("changes") or {}),
     )
 
 

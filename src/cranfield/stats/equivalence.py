@@ -84,9 +84,9 @@ def _tested(kind: str, a: npt.ArrayLike, b: npt.ArrayLike, margin: float, alpha:
     p_above = float(stdtr(freedom, -(mean + margin) / error))
     p_below = float(stdtr(freedom, (mean - margin) / error))
     p = max(p_above, p_below) if kind == "equivalence" else p_above
-    decision = _decision(kind, p <= alpha, float(low), float(high), margin)
+    verdict = decision(kind, p <= alpha, float(low), float(high), margin)
     return Equivalence(
-        kind, margin, alpha, n, float(mean), float(low), float(high), p_above, p_below, p, p <= alpha, decision
+        kind, margin, alpha, n, float(mean), float(low), float(high), p_above, p_below, p, p <= alpha, verdict
     )
 
 
@@ -97,7 +97,8 @@ def _measured(a: Floats, b: Floats, paired: bool) -> tuple[Floats, Floats, Float
     return np.asarray(d.mean()), np.asarray(d.std(ddof=1) / math.sqrt(len(d))), np.asarray(len(d) - 1.0)
 
 
-def _decision(kind: str, shown: bool, low: float, high: float, margin: float) -> str:
+def decision(kind: str, shown: bool, low: float, high: float, margin: float) -> str:
+    """What an interval of level 1 − 2 alpha says, and whether the test has shown what it is for."""
     if kind == "equivalence":
         if shown:
             return "equivalent"

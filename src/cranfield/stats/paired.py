@@ -195,3 +195,20 @@ def signed_rank_tails(doubled_ranks: bytes, rank_sum: int) -> tuple[float, float
         ways[rank:] += ways[:-rank]  # NumPy reads before it writes where the two overlap
     whole = 0.5 ** len(ranks)
     return float(ways.sum() * whole), 1.0 - float(ways[:rank_sum].sum() * whole)
+
+
+def t_without_each(d: Floats) -> tuple[Floats, Floats]:
+    """The mean of the others and the p-value of their t-test, without each difference in turn.
+
+    >>> mean, p = t_without_each(np.array([1.0, 2.0, 6.0]))
+    >>> mean.tolist(), p.round(3).tolist()
+    ([4.0, 3.5, 1.5], [0.295, 0.395, 0.205])
+    """
+    from scipy.special import stdtr
+
+    n = len(d)
+    mean = (d.sum() - d) / (n - 1)
+    square = np.maximum((np.square(d).sum() - np.square(d)) - (n - 1) * np.square(mean), 0.0) / (n - 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = mean / np.sqrt(square / (n - 1))
+    return mean, np.where(np.isnan(t), 1.0, 2 * stdtr(n - 2, -np.abs(t)))

@@ -163,15 +163,13 @@ def detectable_difference(design: Design, n: int, power: float = 0.8) -> float:
     """
     probability("power", power)
     sign = -1.0 if design.alternative == "less" else 1.0
-    low, high = 0.0, design.spread / sqrt(n)
-    while _power(design, n, sign * high) < power:
-        low, high = high, 2 * high
-        if high > 1e6 * design.spread:
+
+    def enough(difference: float) -> bool:
+        if difference > 1e6 * design.spread:
             raise DataError(f"{design.test} cannot reach p < {design.alpha:g} with {n} blocks, whatever the difference")
-    for _ in range(14 if design.simulated else 60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _power(design, n, sign * middle) >= power else (middle, high)
-    return sign * high
+        return _power(design, n, sign * difference) >= power
+
+    return sign * _least(enough, design.spread / sqrt(n), 14 if design.simulated else 60)
 
 
 def power_curve(design: Design, sizes: Iterable[int], difference: float) -> Floats:
@@ -222,6 +220,15 @@ def anova_sample_size(
     return _smallest(enough, MOST, f"a spread of {spread:g}")
 
 
+def anova_detectable(n: int, groups: int, sd: float, power: float = 0.8, alpha: float = 0.05) -> float:
+    """The smallest spread between best and worst that ANOVA finds on n blocks with this power.
+
+    >>> round(anova_detectable(55, 5, sd=0.15), 3)
+    0.1
+    """
+    return _least(lambda spread: anova_power(n, groups, spread, sd, alpha) >= power, sd, 50)
+
+
 def interval_width(n: int, sd: float, level: float = 0.95) -> float:
     """The expected full width of the t interval of a mean difference.
 
@@ -265,6 +272,17 @@ def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
             raise DataError(f"sample size: {what} needs more than {most:,} blocks")
     while high - low > 1:
         middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
+    """The smallest number that is enough, by halving: from a guess that is doubled until it is."""
+    low, high = 0.0, guess
+    while not enough(high):
+        low, high = high, 2 * high
+    for _ in range(steps):
+        middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.stats.equivalence import Equivalence, decision
 from cranfield.stats.tables import block_table, no_error, probability
 from cranfield.stats.test import Alternative, check_alternative, p_from_tails
 
@@ -120,3 +121,19 @@ def _once(first: Floats, second: Floats) -> str:
     if len(single) == 2:
         return "both groups have one replicate and are taken to be deterministic"
     return f"the {single[0]} group has one replicate and is taken to be deterministic"
+
+
+def crossed_equivalence(kind: str, a: Floats, b: Floats, margin: float, alpha: float) -> Equivalence:
+    """Equivalence or non-inferiority of b with respect to blocks and replicates: the difference moved by the margin.
+
+    >>> a = np.array([[0.1, 0.2], [0.3, 0.4], [0.2, 0.2], [0.5, 0.6]])
+    >>> crossed_equivalence("equivalence", a, a[:, ::-1] + 0.01, 0.2, 0.05).decision
+    'equivalent'
+    """
+    within = crossed_difference(a, b, 1 - 2 * alpha)
+    p_above = crossed_difference(a, b + margin, alternative="greater").p
+    p_below = crossed_difference(a, b - margin, alternative="less").p
+    p = max(p_above, p_below) if kind == "equivalence" else p_above
+    verdict = decision(kind, p <= alpha, within.low, within.high, margin)
+    numbers = (margin, alpha, len(a), within.difference, within.low, within.high, p_above, p_below, p)
+    return Equivalence(kind, *numbers, p <= alpha, verdict, within.reason if p != p else "")
