@@ -198,16 +198,20 @@ class Gate(Answer):
             ]
             rows.append([each.measure, *numbers, each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
-        return Table(COLUMNS, rows, title=title, tail=True)
+        return Table(COLUMNS, rows, title=title)
 
     def content(self, how: Layout) -> Iterator[Part]:
         if how.medium == "text":
             yield f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
         yield self.table(how)
+        lines: list[str] = []
         for verdict in self.verdicts:
-            yield Lines([verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)])
-            yield from verdict.fallen_tables(how)
-        yield self.how()
+            lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
+            tables = verdict.fallen_tables(how)
+            if tables:
+                yield from (Lines(lines), *tables)
+                lines = []
+        yield from (Lines(lines), self.how())
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")
