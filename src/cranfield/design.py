@@ -72,13 +72,13 @@ class Plan:
         """The plan in one line, by its first test."""
         first = self.tests[0]
         what = f"a difference of {self.difference:.4g}{' (the observed one)' if self.observed else ''}"
-        said = f"{first.test}: to find {what} with power {self.power:g} takes "
-        said += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
+        text = f"{first.test}: to find {what} with power {self.power:g} takes "
+        text += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
         if self.n is not None and not math.isnan(first.power):
-            said += f"; the {self.n} at hand find it with power {first.power:.2f}"
+            text += f"; the {self.n} at hand find it with power {first.power:.2f}"
             if not math.isnan(first.detectable):
-                said += f", and {first.detectable:.4g} or more with {self.power:g}"
-        return said
+                text += f", and {first.detectable:.4g} or more with {self.power:g}"
+        return text
 
     def content(self, how: Layout) -> Iterator[Part]:
         """What is needed, what is there, and the power curve."""
@@ -121,17 +121,17 @@ class Plans(Answer):
     remarks: list[str] = field(default_factory=list)
 
     def notes(self, shell: bool = False) -> list[str]:
-        said = list(self.remarks)
+        notes = list(self.remarks)
         seen = [plan.measure or "the difference" for plan in self.plans if plan.observed]
         if seen:
-            said.append(
+            notes.append(
                 f"{', '.join(seen)}: the observed difference was planned for, whose power only repeats the p-value; give "
                 "the difference that matters to you"
             )
         for plan in self.plans:
             reasons = [(each.test, each.reason) for each in plan.tests if each.reason]
-            said += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
-        return list(dict.fromkeys(said))
+            notes += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
+        return list(dict.fromkeys(notes))
 
     def content(self, how: Layout) -> Iterator[Part]:
         for plan in self.plans:

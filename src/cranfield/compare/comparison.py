@@ -218,12 +218,12 @@ def _list(measures: Any) -> list[Any]:
     return [part for item in items for part in (split(item) if isinstance(item, str) else [item])]
 
 
-def _baselines(given: str | Iterable[str] | None, systems: Systems) -> list[str]:
+def _baselines(names_typed: str | Iterable[str] | None, systems: Systems) -> list[str]:
     """The baselines by their names; a file's name, or a run of a group, is understood."""
     names = systems.contenders()
     system = {run: group.name for group in systems.groups for run in group.runs} | {name: name for name in names}
     answer = []
-    for typed in [given] if isinstance(given, str) else given or ():
+    for typed in [names_typed] if isinstance(names_typed, str) else names_typed or ():
         chosen = system.get(typed) or system.get(run_name(typed))
         if chosen is None:
             raise DataError(f"no run {typed!r} to be the baseline; there are {listed(names, most=10)}")

@@ -101,15 +101,15 @@ class Leaderboard(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         """What was left out, what is doubtful, and where mean and geometric mean disagree."""
-        said = list(self.remarks)
+        notes = list(self.remarks)
         shares = {row.run: row.judged for row in self.rows if row.judged == row.judged}
         if shares and max(shares.values()) - min(shares.values()) >= 0.1:
             least = min(shares, key=lambda run: shares[run])
-            said.append(
+            notes.append(
                 f"judged@{self.k} differs: {least} has {shares[least]:.2f}, others up to {max(shares.values()):.2f}; "
                 "unjudged documents count as not relevant, so its scores may be too low"
             )
-        return [*said, *self.scores.notes(shell)]
+        return [*notes, *self.scores.notes(shell)]
 
     def table(self, how: Layout) -> Table:
         """A row a run: how sure its rank is, its means, micro averages and geometric means, how much of it is judged."""
@@ -214,15 +214,17 @@ def leaderboard(
     return Leaderboard(rows, list(ordered.measures), name, k, *settings, ordered, remarks)
 
 
-def _scored(given: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None) -> Scored:
+def _scored(
+    source: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None
+) -> Scored:
     """The scores, with judged@k and micro averages where they are computed now."""
-    if isinstance(given, Scores):
+    if isinstance(source, Scores):
         if runs is not None or measures is not None or options:
             raise ConventionError("Scores hold their runs, measures and conventions; give no others beside them")
-        return Scored(given, {}, {})
+        return Scored(source, {}, {})
     if runs is None or measures is None:
         raise ConventionError("expected Scores, or judgments with runs and measures")
-    return evaluated(Evaluator(given, measures, **options), runs, [k], progress)
+    return evaluated(Evaluator(source, measures, **options), runs, [k], progress)
 
 
 def telling_test(name: str) -> Test | TestOfMany:

@@ -100,7 +100,7 @@ def gate(
 
 
 def allowed_drops(
-    given: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
+    max_drop: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """What each measure may lose: from a number, `{measure: number}`, or texts such as "0.02" and "AP=0.03".
 
@@ -110,12 +110,12 @@ def allowed_drops(
     """
     drops = dict.fromkeys(measures, USUAL_DROP)
     items: list[tuple[str, Any]] = []
-    if isinstance(given, (int, float)):
-        items = [("", given)]
-    elif hasattr(given, "items"):
-        items = list(given.items())
+    if isinstance(max_drop, (int, float)):
+        items = [("", max_drop)]
+    elif hasattr(max_drop, "items"):
+        items = list(max_drop.items())
     else:
-        parts = [text.rpartition("=") for text in ([given] if isinstance(given, str) else given)]
+        parts = [text.rpartition("=") for text in ([max_drop] if isinstance(max_drop, str) else max_drop)]
         items = [(name.strip(), number) for name, _, number in parts]
     for name, number in sorted(items, key=lambda item: bool(item[0])):  # the one for all first
         allowed = _drop(name, number)

@@ -172,17 +172,17 @@ class Gate(Answer):
         )
 
     def notes(self, shell: bool = False) -> list[str]:
-        said = [
+        notes = [
             text.replace("with documents", "with --documents") if shell else text for text in self.turnover.sentences()
         ]
         for verdict in self.verdicts:
             if verdict.state == "passed" and verdict.visible > verdict.max_drop > 0:
                 least = "no drop can" if math.isinf(verdict.visible) else f"no drop below {verdict.visible:.4f} can"
-                said.append(
+                notes.append(
                     f"{verdict.measure}: on these {verdict.n} topics {least} be told from chance, and {verdict.max_drop:g} is "
                     "allowed (cranfield design says how many topics it takes)"
                 )
-        return [*said, *self.remarks, *self.scores.notes(shell)]
+        return [*notes, *self.remarks, *self.scores.notes(shell)]
 
     def table(self, how: Layout) -> Table:
         """A row a measure."""
@@ -209,9 +209,11 @@ class Gate(Answer):
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
             tables = verdict.fallen_tables(how)
             if tables:
-                yield from (Lines(lines), *tables)
+                yield Lines(lines)
+                yield from tables
                 lines = []
-        yield from (Lines(lines), self.how())
+        yield Lines(lines)
+        yield self.how()
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")
