@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Layout, Lines, Table, plain
-from cranfield.compare.scored import comparable, upward_table
+from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
+from cranfield.compare.scored import Progress, comparable, upward_table
 from cranfield.compare.settings import refuse_below, refuse_nothing, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
@@ -27,10 +27,7 @@ from cranfield.stats.power import Design, anova_power, power_tests, sample_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cranfield.answer import Part
     from cranfield.measures import Measure
-
-    Progress = Callable[[int, int | None], None]
 
 
 DEFAULT_TESTS = ("t", "sign", "randomisation")
@@ -296,20 +293,9 @@ def _plan(
             tell(j + 1)
     if variance.systems:
         rows.append(_by_anova(variance, by_t.spread / math.sqrt(2), power, by_t.alpha, grid))
-    return Plan(
-        variance.measure,
-        variance.about,
-        variance.n,
-        by_t.spread,
-        variance.difference,
-        variance.observed,
-        power,
-        by_t.alpha,
-        by_t.alternative,
-        grid,
-        tuple(rows),
-        variance.systems or 2,
-    )
+    facts = {**vars(variance), "sd": by_t.spread, "systems": variance.systems or 2}
+    del facts["spread"]
+    return Plan(**facts, power=power, alpha=by_t.alpha, alternative=by_t.alternative, sizes=grid, tests=tuple(rows))
 
 
 def _grid(needed: int, n: int | None) -> tuple[int, ...]:

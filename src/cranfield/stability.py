@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Layout, Lines, Table, plain
+from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.leaderboard import telling_test
-from cranfield.compare.scored import comparable, upward_table
+from cranfield.compare.scored import Progress, comparable, upward_table
 from cranfield.compare.settings import refuse_below, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
@@ -31,10 +31,8 @@ from cranfield.stats.overlap import rbo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cranfield.answer import Part
     from cranfield.kernels.table import Floats
 
-    Progress = Callable[[int, int | None], None]
     Means = dict[str, list[tuple[str, float, float]]]  # measure → run, under one, under the other
     ByTopics = Callable[[str, Floats, Mapping[str, Any]], list[Any]]  # measure, topics × runs, settings → rows
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.compare.pair import amount, bare_p, p_value
+from cranfield.compare.pair import Pair, amount, bare_p, p_value
 from cranfield.compare.settings import round_up
 from cranfield.compare.systems import SEEDS
 from cranfield.stats.correction import CORRECTIONS
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cranfield.compare.evidence import Evidence
-    from cranfield.compare.pair import Pair
     from cranfield.scores import Scores
 
     Rule = Callable[[Evidence], Iterator["Caution"]]

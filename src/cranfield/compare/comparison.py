@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Layout, plain
+from cranfield.answer import Answer, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions
 from cranfield.compare.content import content, pair_table, shown_pairs
-from cranfield.compare.evidence import Evidence, compared
+from cranfield.compare.evidence import Evidence, Names, compared
 from cranfield.compare.pair import Pair
-from cranfield.compare.scored import Scored, depths, evaluated, judged_shares
+from cranfield.compare.scored import Scored, Shares, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings
 from cranfield.compare.systems import Systems, grouped
 from cranfield.errors import ConventionError, DataError
@@ -30,10 +30,7 @@ from cranfield.scores import Scores
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cranfield.answer import Part, Table
     from cranfield.compare.efficiency import Efficiency
-    from cranfield.compare.evidence import Names
-    from cranfield.compare.scored import Shares
 
 
 DEFAULT_MEASURES = "nDCG@10 AP RR@10"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Cell, Layout, Lines, Table
+from cranfield.answer import Cell, Layout, Lines, Part, Table
 from cranfield.compare.bars import drawn
-from cranfield.compare.pair import bare_p, disagreement, p_value
+from cranfield.compare.pair import Pair, bare_p, disagreement, p_value
 from cranfield.compare.systems import SEEDS
 from cranfield.scores import conventions_in_words
 from cranfield.stats.testing import TESTS_OF_MANY, any_test
@@ -19,10 +19,8 @@ from cranfield.stats.testing import TESTS_OF_MANY, any_test
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.answer import Part
     from cranfield.compare.efficiency import Efficiency
     from cranfield.compare.evidence import Evidence
-    from cranfield.compare.pair import Pair
 
 
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Answer, Cell, Layout, Table, plain
+from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.errors import DataError
 from cranfield.formats.run_stats import RunStats, read_run_stats
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cranfield.answer import Part
     from cranfield.scores import Scores
 
 

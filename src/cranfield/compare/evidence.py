@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from cranfield.compare.pair import Margins, Pair
-from cranfield.compare.scored import no_mean
+from cranfield.compare.scored import Shares, no_mean
 from cranfield.compare.settings import Settings
 from cranfield.compare.systems import SEEDS, Systems
 from cranfield.errors import DataError
@@ -29,12 +29,10 @@ from cranfield.stats.ties import differences
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cranfield.compare.scored import Shares
     from cranfield.kernels.table import Floats
 
-    Names = list[tuple[str, str]]
 
-
+Names: TypeAlias = "list[tuple[str, str]]"
 NAN = float("nan")
 ONE_TOPIC, NO_TOPIC = "one topic only; a test needs two or more", "no topic has a value for both"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from cranfield.compare.comparison import compare
+from cranfield.compare.comparison import Comparison, compare
 from cranfield.compare.efficiency import beside
 from cranfield.compare.systems import parsed
 from cranfield.formats import expand, run_name
@@ -14,8 +14,6 @@ from cranfield.measures import measures as measures_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from cranfield.compare.comparison import Comparison
 
 
 def files_of(runs: Sequence[str], groups: Iterable[str] | None) -> list[str]:

@@ -14,29 +14,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Cell, Layout, Table, plain
+from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.comparison import compare
-from cranfield.compare.scored import Scored, comparable, evaluated, upward_table
+from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
 from cranfield.compare.settings import refuse_below, refuse_shares
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
 from cranfield.stats.letters import letters
-from cranfield.stats.ranks import rank_intervals
+from cranfield.stats.ranks import RankIntervals, rank_intervals
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
-    from cranfield.answer import Part
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
-    from cranfield.stats.ranks import RankIntervals
-
-    Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.columns import listed
-from cranfield.compare.scored import comparable
+from cranfield.compare.scored import Progress, comparable
 from cranfield.compare.settings import refuse_below
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
@@ -22,17 +22,15 @@ from cranfield.gate.causes import Suspects, forgiven, turnover
 from cranfield.gate.decision import Settings, decided
 from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
+from cranfield.measures import Measure
 from cranfield.measures import measure as _measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from cranfield.hits import Hits
-    from cranfield.measures import Measure
     from cranfield.run import Run
     from cranfield.scores import Scores
-
-    Progress = Callable[[int, int | None], None]
 
 
 USUAL_DROP = 0.01

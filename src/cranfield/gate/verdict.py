@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree as Tree
 
-from cranfield.answer import Answer, Cell, Layout, Lines, Table, markdown_table, markdown_text, plain
-from cranfield.gate.decision import shown_p
+from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, markdown_table, markdown_text, plain
+from cranfield.gate.decision import State, shown_p
 from cranfield.stats.testing import test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.answer import Part
     from cranfield.gate.causes import Cause, Turnover
-    from cranfield.gate.decision import State
     from cranfield.scores import Scores
 
 
