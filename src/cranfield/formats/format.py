@@ -22,11 +22,12 @@ from cranfield.errors import DataError, FormatError
 from cranfield.formats.streams import Opened, packing_of
 from cranfield.kernels import Layout, Strings, Table, decode, encode
 from cranfield.run import Text
+from cranfield.tops import ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cranfield.kernels.table import Buffer, Ints
+    from cranfield.kernels.table import Buffer
 
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
@@ -187,23 +188,6 @@ def whole(value: float) -> int | float:
     (2, 0.1)
     """
     return int(value) if value.is_integer() and abs(value) < 1e15 and str(value) != "-0.0" else value
-
-
-def ranked(table: Table) -> tuple[Any, Ints]:
-    """The rows of a run by topic and rank, and those ranks: score descending, then document id descending."""
-    order = np.lexsort((-table.value, table.topic))
-    topic, value = table.topic[order], table.value[order]
-    new_topic = np.r_[True, topic[1:] != topic[:-1]][: len(topic)]
-    new_value = new_topic | np.r_[True, value[1:] != value[:-1]][: len(topic)]
-    starts = np.flatnonzero(new_value)
-    ends = np.r_[starts[1:], len(topic)]
-    documents = table.documents
-    for start, end in zip(starts[ends - starts > 1], ends[ends - starts > 1], strict=True):
-        order[start:end] = sorted(order[start:end].tolist(), key=documents.__getitem__, reverse=True)
-    first = np.flatnonzero(new_topic)
-    sizes = np.diff(np.r_[first, len(topic)])
-    rank = np.arange(len(topic)) - np.repeat(first, sizes) + 1
-    return order, rank.astype(np.int32)
 
 
 def rows_of(table: Table, kind: Kind, tag: str = "", text: bool = False) -> Iterator[tuple[Any, ...]]:

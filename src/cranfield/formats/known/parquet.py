@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError, FormatError, MissingExtraError
-from cranfield.formats.format import Evidence, Format, Head, Kind, Strength, ranked
+from cranfield.formats.format import Evidence, Format, Head, Kind, Strength
 from cranfield.formats.named import find
 from cranfield.kernels import encode
+from cranfield.tops import ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
