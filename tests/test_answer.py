@@ -145,7 +145,9 @@ def test_entries_are_words_beside_their_meanings_which_go_on_below_their_beginni
     entries = Entries([("AP", "average precision"), ("nDCG", "discounted gain")], "by rank")
     assert text([entries]) == "by rank\n  AP    average precision\n  nDCG  discounted gain"
     long = Entries([("AP", "precision at each relevant document, averaged over all of them")])
-    assert text([long], limit=40) == "  AP  precision at each relevant\n      document, averaged over all of\n      them"
+    assert (
+        text([long], limit=40) == "  AP  precision at each relevant\n      document, averaged over all of\n      them"
+    )
     assert markdown([entries]) == "by rank\n\n- AP: average precision\n- nDCG: discounted gain"
     assert html([entries]).startswith("<p>by rank</p><dl><dt>AP</dt><dd>average precision</dd>")
     assert text([Entries([("a", "b")], indent=0)], style=lambda kind, words: f"<{kind}:{words}>") == "a  b"
