@@ -58,7 +58,7 @@ def public_things(module: Any) -> Iterator[Thing]:
     for name, value in vars(module).items():
         if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
             continue
-        if inspect.isfunction(value):
+        if inspect.isfunction(value) and "<locals>" not in value.__qualname__:  # not made by another function
             yield Thing(name, value.__doc__, module.__name__)
         elif inspect.isclass(value):
             yield Thing(name, vars(value).get("__doc__"), module.__name__)
