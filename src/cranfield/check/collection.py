@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,16 +52,10 @@ def _readable(collection: Collection) -> Collection:
     try:
         _ = collection.qrels
     except DataError:
-        return Collection(
-            collection.name,
-            documents=collection.documents,
-            topics=lambda: collection.topics,
-            qrels=lambda: Qrels({}),
-            grades=collection.grades,
-            relevant_from=collection.relevant_from,
-            meta={key: value for key, value in collection.meta.items() if key not in ("counts", "catalogue")},
-            path=collection.path,
-        )
+        readable = copy(collection)
+        readable.qrels = Qrels({})
+        readable.meta = {key: each for key, each in collection.meta.items() if key not in ("counts", "catalogue")}
+        return readable
     return collection
 
 
