@@ -169,4 +169,4 @@ def _matrix(a: Mapping[str, float], b: Mapping[str, float]) -> dict[tuple[str, s
 
 
 def _labels(collection: Collection) -> dict[str, str]:
-    return {f"{grade:g}": said.label for grade, said in collection.grades.items()}
+    return {f"{grade:g}": each.label for grade, each in collection.grades.items()}
