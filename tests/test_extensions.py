@@ -364,11 +364,12 @@ def asked(folder: Path, *lines: str) -> tuple[list[str], str]:
 
 
 def test_a_format_is_one_file(with_files):
-    (written, again, scored, listing, plain, refused), _ = asked(
+    (written, again, scored, checked, listing, plain, refused), _ = asked(
         with_files,
         "convert bm25.run loud.shout",
         "convert loud.shout loud.tsv",
         "eval qrels.txt loud.shout -m NumRet",
+        "check loud.shout",
         "formats",
         "formats --format json",
         "convert bm25.run x.run --to nothing",
@@ -376,6 +377,7 @@ def test_a_format_is_one_file(with_files):
     assert (with_files / "examples" / "loud.shout").read_text().startswith("SHOUT\nq1 DOC-"), written
     assert "DOC-" in (with_files / "examples" / "loud.tsv").read_text(), again
     assert "loud" in scored
+    assert "loud.shout: note [shallow-run]" in checked
     assert "a first line that says SHOUT" in " ".join(listing.split())
     assert "shouted" in [each["name"] for each in json.loads(plain)]
     assert "shouted" in refused

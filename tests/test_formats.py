@@ -7,7 +7,6 @@ import errno
 import gzip
 import importlib
 import io
-import json
 import lzma
 import os
 import subprocess
@@ -167,72 +166,6 @@ def test_a_tie_is_an_error_that_names_both_and_the_way_out():
         read_qrels(mixed)
     with pytest.raises(BadLineError, match="expected 3 columns"):
         len(read_run(mixed))  # of the two, only msmarco holds runs
-
-
-PIPES = '''
-from cranfield.formats.format import Format, Strength, rows_of
-from cranfield.formats.named import table_of_rows
-
-class Pipes(Format):
-    """Columns between pipes."""
-
-    name = "pipes"
-    about = "columns between pipes"
-    kinds = ("run",)
-    endings = (".pipes",)
-    examples = {"run": b"|q1|d1|2.5|\\n|q1|d2|1.5|\\n"}
-
-    def sniff(self, head):
-        return Strength.VALUES.of("run") if all(line.startswith(b"|") for line in head.lines) else None
-
-    def read(self, buffer, kind, where, lenient=False):
-        rows = [line.decode().split("|")[1:-1] for line in bytes(buffer).splitlines()]
-        named = (dict(zip(("qid", "docno", "score"), row)) | {"score": float(row[2])} for row in rows)
-        return table_of_rows(enumerate(named, 1), kind, where, lenient)
-
-    def write(self, table, kind, tag):
-        for topic, document, _, score, _ in rows_of(table, kind, tag):
-            yield b"|%b|%b|%r|\\n" % (topic, document, score)
-'''
-USE = """
-import os, sys
-from cranfield.formats import known
-os.chdir(sys.argv[1])
-known.__path__.append("put")
-from cranfield.cli import main
-for line in sys.stdin:
-    try:
-        main(line.split())
-    except SystemExit as stop:
-        assert not stop.code, (line, stop.code)
-"""
-
-
-def test_a_new_format_is_one_file(tmp_path):
-    (tmp_path / "put").mkdir()
-    (tmp_path / "put" / "pipes.py").write_text(PIPES)
-    (tmp_path / "a.txt").write_bytes(b"|q1|d1|2.5|\n|q1|d2|1.5|\n")
-    (tmp_path / "qrels").write_text("q1 0 d1 0\nq1 0 d2 1\n")
-    commands = [
-        "formats",
-        "check a.txt",
-        "eval qrels a.txt -m RR",
-        "convert a.txt b.run",
-        "convert b.run c.pipes",
-        "convert c.pipes d.json --from pipes --to json",
-        "eval qrels c.pipes -m RR --run-format pipes",
-    ]
-    answer = subprocess.run(
-        [sys.executable, "-c", USE, str(tmp_path)], input="\n".join(commands), capture_output=True, text=True
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert "pipes" in answer.stdout
-    assert "columns between pipes (.pipes)" in answer.stdout
-    assert "[shallow-run]" in answer.stdout
-    assert answer.stdout.count("0.5000") == 2
-    assert (tmp_path / "b.run").read_text() == "q1 Q0 d1 1 2.5 a\nq1 Q0 d2 2 1.5 a\n"
-    assert (tmp_path / "c.pipes").read_bytes() == (tmp_path / "a.txt").read_bytes()
-    assert json.loads((tmp_path / "d.json").read_text()) == {"q1": {"d1": 2.5, "d2": 1.5}}
 
 
 @pytest.mark.parametrize(
