@@ -46,12 +46,20 @@ BOM = b"\xef\xbb\xbf"
 class Strength(IntEnum):
     """How much speaks for a format, from little to much."""
 
-    POSSIBLE = 1  # it may begin like this; reading will say where it is wrong
-    COUNT = 2  # most lines have as many columns
-    COLUMNS = 3  # a line has its columns, with a number where one belongs
-    VALUES = 4  # every line has its columns, and several of them hold what only they may
-    NAMES = 5  # the first line names the columns
-    SIGNATURE = 6  # it begins with what no other format begins with
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str) -> Strength:
+        """A strength, and what it means."""
+        member = int.__new__(cls, value)
+        member._value_, member.meaning = value, meaning
+        return member
+
+    POSSIBLE = 1, "it may begin like this; reading says where it is wrong"
+    COUNT = 2, "most lines have as many columns"
+    COLUMNS = 3, "a line has its columns, with a number where one belongs"
+    VALUES = 4, "every line has its columns, and several of them hold what only they may"
+    NAMES = 5, "the first line names the columns"
+    SIGNATURE = 6, "the file begins with what no other format begins with"
 
     def of(self, *kinds: Kind) -> Evidence:
         """Evidence of this strength for a file that may hold these."""
