@@ -22,7 +22,6 @@ from cranfield.errors import DataError, FormatError
 from cranfield.formats.streams import Opened, packing_of
 from cranfield.kernels import Layout, Strings, Table, decode, encode
 from cranfield.run import Text
-from cranfield.tops import ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -200,6 +199,8 @@ def rows_of(table: Table, kind: Kind, tag: str = "", text: bool = False) -> Iter
     labels = ids(table.labels) or [otherwise if text else encode(otherwise)]
     label = table.label if len(table.labels) else np.zeros(len(table.value), np.int32)
     if kind == "run":
+        from cranfield.tops import ranked  # not needed to read
+
         order, rank = ranked(table)
         columns = (table.topic[order], order, rank, table.value[order], label[order])
         for t, i, r, score, which in zip(*(column.tolist() for column in columns), strict=True):
