@@ -59,6 +59,9 @@ class Comparison(Evidence, Answer):
     def notes(self, shell: bool = False) -> list[str]:
         return [*self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
 
+    def basis(self) -> list[str]:
+        return self.notes()
+
     def pair_table(self, how: Layout) -> Table:
         """A row a pair, as many as are shown."""
         return pair_table(self, shown_pairs(self, how.every), how)
