@@ -205,8 +205,7 @@ class Gate(Answer):
         lines: list[str] = []
         for verdict in self.verdicts:
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
-            tables = verdict.fallen_tables(how)
-            if tables:
+            if tables := verdict.fallen_tables(how):
                 yield Lines(lines)
                 yield from tables
                 lines = []
