@@ -26,7 +26,7 @@ from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
 from cranfield.describe.show import show
 from cranfield.errors import BadLineError, DataError, TopicError
-from cranfield.formats.folder import bundled_names, hash_of, stamp, toml_text, write_collection
+from cranfield.formats.folder import bundled_names, hash_of, read_documents, stamp, toml_text, write_collection
 from cranfield.importers import import_collection
 from cranfield.importers.source import Files
 from shell import cranfield
@@ -80,6 +80,40 @@ def test_a_collection_without_judgments_has_none(tmp_path):
     collection = toy(tmp_path / "toy", qrels=None)
     assert len(collection.qrels) == 0
     assert collection.subtopics is None
+
+
+def test_a_folder_with_documents_alone_is_a_collection(tmp_path):
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "documents.jsonl").write_text('{"id": 7, "text": "a number is an id"}\n')
+    collection = read_collection(tmp_path / "bare")
+    assert [document.id for document in collection.documents()] == ["7"]
+    assert (collection.topics, collection.title, len(collection.qrels)) == ([], "bare", 0)
+
+
+def test_a_folder_that_exists_is_not_written_over(tmp_path):
+    toy(tmp_path / "toy")
+    with pytest.raises(DataError, match="exists already; nothing is overwritten"):
+        toy(tmp_path / "toy", topics=[])
+    assert read_collection(tmp_path / "toy").topics == TOPICS
+
+
+def test_lone_surrogates_and_lists_of_facts_survive(tmp_path):
+    odd = Document("d1", "half \ud83d of a sign")
+    toy(tmp_path / "toy", documents=[odd], meta={"title": "A toy", "authors": ["a", "b"]}, qrels=None)
+    read = read_collection(tmp_path / "toy")
+    assert list(read.documents()) == [odd]
+    assert read.meta["authors"] == ["a", "b"]
+
+
+def test_who_waits_is_told_how_far_it_is(tmp_path):
+    told: list[tuple[int, int | None]] = []
+    many = (Document(str(i), "x") for i in range(5000))
+    collection = toy(tmp_path / "toy", documents=many, qrels=None, progress=lambda done, of: told.append((done, of)))
+    assert (4096, None) in told
+    assert (5000, 5000) in told
+    told.clear()
+    assert sum(1 for _ in read_documents(collection, lambda done, of: told.append((done, of)))) == 5000
+    assert told == [(n, 5000) for n in (1024, 2048, 3072, 4096)]
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text().filter(lambda k: k not in ("id", "title", "text")), st.text()))

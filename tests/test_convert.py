@@ -213,3 +213,16 @@ def test_public_subtopic_qrels_are_converted_without_loss(shared, tmp_path):
         assert before.value.tolist() == after.value.tolist()
     with pytest.raises(FormatError, match="stands twice"):
         convert(source, tmp_path / "other", to_format="json")
+
+
+@pytest.mark.parametrize("name", ["trec", "json"])
+def test_a_named_format_still_says_what_a_file_holds(name, tmp_path):
+    write_qrels(QRELS, tmp_path / "a", format=name)
+    done = convert(tmp_path / "a", tmp_path / "b.qrels", from_format=name)
+    assert (done.kind, done.rows) == ("qrels", 3)
+
+
+def test_what_is_no_file_says_itself_what_it_holds(tmp_path):
+    assert convert(Run(RUN, "mine"), tmp_path / "a").kind == "run"
+    assert convert(Qrels(QRELS), tmp_path / "b").kind == "qrels"
+    assert convert(RUN, tmp_path / "c.run").kind == "run"

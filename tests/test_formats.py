@@ -9,6 +9,7 @@ import importlib
 import io
 import lzma
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,8 @@ from cranfield.formats import (
     write_run,
 )
 from cranfield.formats.format import Head, Strength
+from cranfield.formats.pools import read_pool
+from cranfield.formats.score_table import read_score_table
 from cranfield.kernels import Strings, Table, decode, encode
 from cranfield.run import Run, Text
 from hypotheses import examples
@@ -921,3 +924,67 @@ def test_any_bytes_are_read_or_refused_in_words(seed, cut, filling, kind, lenien
     content = seed[:cut] + filling + seed[cut:]
     with contextlib.suppress(DataError):  # and no other error
         read(kind, content, format=name, lenient=lenient).to_dict()
+
+
+# what else is refused, and how it is said
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'[{"query_id": "1", "query_id": "2", "doc_id": "a", "score": 1}]', "field 'query_id' stands twice"),
+        (b"17", "expected {topic: {document: number}} or a list of rows, found 17"),
+        (b"[17]", "expected a row with named fields, found 17"),
+    ],
+)
+def test_json_of_another_shape_is_refused(content, problem):
+    with pytest.raises(DataError, match=re.escape(problem)):
+        read_run(content, format="json")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[1]", "expected a JSON object, found '\\[1\\]'"),
+        (b'{"query_id": "1", "doc_id": "b", "score": 1} x', "expected a JSON object"),
+        (b"{" * 5 + b"}", "expected a JSON object"),
+    ],
+)
+def test_a_json_line_of_another_shape_is_named(line, problem):
+    good = b'{"query_id": "1", "doc_id": "a", "score": 1}\n'
+    with pytest.raises(BadLineError, match=problem) as error:
+        read_run(good + line + b"\n", format="jsonl")
+    assert error.value.line == 2
+
+
+def test_a_score_among_many_rows_is_read_as_it_is_alone():
+    head, rows = b"query_id,doc_id,score\n", b"".join(b"q,d%d,%d\n" % (i, i) for i in range(3000))
+    alone = read_run(head + b"q,x,1e999\n", format="csv").to_dict()["q"]["x"]
+    assert read_run(head + rows + b"q,x,1e999\n", format="csv").to_dict()["q"]["x"] == alone
+    with pytest.raises(BadLineError) as error:
+        read_run(head + rows + b"q,x,1-2\n", format="csv")
+    assert error.value.line == 3002
+
+
+def test_preferences_are_read_and_never_written(tmp_path):
+    assert repr(FORMATS["prefs"]) == "<Format prefs>"
+    with pytest.raises(FormatError, match="prefs"):
+        write_run(RUN, tmp_path / "a", format="prefs")
+    with pytest.raises(FormatError, match="can be read, not written"):
+        FORMATS["prefs"].write(Run(RUN).table, "run", "")
+
+
+def test_a_name_for_several_runs_is_refused(tmp_path):
+    for name in ("a", "b"):
+        write_run(RUN, tmp_path / f"{name}.run")
+    with pytest.raises(FormatError, match="'both' stands for 2 runs, expected one"):
+        as_runs({"both": str(tmp_path / "*.run")})
+
+
+def test_a_pool_without_items_and_a_table_that_is_none_are_refused(tmp_path):
+    (tmp_path / "pool.jsonl").write_text("\n")
+    with pytest.raises(DataError, match="no items"):
+        read_pool(tmp_path / "pool.jsonl")
+    (tmp_path / "table.csv").write_text('topic,a\n1,"b"c\n')
+    with pytest.raises(DataError, match="expected a table with columns divided by ','"):
+        read_score_table(str(tmp_path / "table.csv"))

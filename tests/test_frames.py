@@ -3,6 +3,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import decimal
+import fractions
 
 import ir_measures
 import numpy as np
@@ -560,3 +561,40 @@ def test_a_reader_that_fails_is_reported():
     reader = pa.RecordBatchReader.from_batches(as_table().schema, broken())
     with pytest.raises(DataError, match="lost the rest"):
         read_run(reader)
+
+
+def frame(**columns):
+    """Columns of any kind that have a name and nothing else: no Arrow, no pandas."""
+    return type("Frame", (), {"columns": list(columns), "__getitem__": lambda self, name: columns[name]})()
+
+
+def test_columns_without_arrow_are_read_as_arrays():
+    scores = [decimal.Decimal("0.5"), fractions.Fraction(1, 4)]
+    run = as_runs(frame(qid=["q", "q"], docno=[b"a", "b"], score=scores))[0]
+    assert run.to_dict() == {"q": {"a": 0.5, "b": 0.25}}
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        (np.ma.array([1.0, 2.0], mask=[False, True]), "row 2"),
+        (np.zeros((2, 2)), "has 2 dimensions, expected one"),
+        ([object(), object()], "expected text or numbers"),
+    ],
+)
+def test_a_column_that_is_no_column_is_refused(scores, words):
+    with pytest.raises(DataError, match=words):
+        as_runs(frame(qid=["q", "q"], docno=["a", "b"], score=scores))
+
+
+def test_a_column_of_nothing_and_coded_numbers_are_read():
+    nothing = pa.table({"qid": pa.nulls(0), "docno": pa.array([], pa.string()), "score": pa.nulls(0)})
+    assert as_runs(nothing)[0].to_dict() == {}
+    grades = pa.array([1.0, 2.5, 1.0]).dictionary_encode()
+    table = pa.table({"qid": ["q"] * 3, "docno": ["a", "b", "c"], "relevance": grades})
+    assert as_qrels(table).to_dict() == {"q": {"a": 1.0, "b": 2.5, "c": 1.0}}
+
+
+def test_a_class_is_no_frame():
+    with pytest.raises(FormatError):
+        as_runs([pd.DataFrame])
