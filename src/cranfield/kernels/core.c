@@ -808,19 +808,29 @@ static inline int add_hit(Block *hits, int32_t topic, int32_t row, size_t rank, 
     return push(hits, hit, sizeof hit);
 }
 
-/* The hits of documents with one score, at the places start to stop; `order` says which stands where, NULL: as they came. */
-static int group_hits(Topic *t, int32_t topic, const Place *order, size_t start, size_t stop) {
+/* Put the documents in the order of their scores; `order` is NULL where they came so. Returns 0 when memory ran out. */
+static int topic_order(Topic *t, const Place **order) {
+    for (;;) {
+        topic_look(t);
+        *order = NULL;
+        if (!t->sorted && !(*order = topic_sort(t))) return 0;
+        if (!topic_vague(t, *order)) return 1;
+        topic_real(t); /* which is never vague */
+    }
+}
+
+/* Gather the documents at the places start to stop, which have one score, in the order that the rule for ties says; `order` says
+ * which stands where, NULL: as they came. Returns 0 when memory ran out. */
+static int group_sorted(Topic *t, const Place *order, size_t start, size_t stop) {
     t->group.used = 0;
+    if (!reserve(&t->group, (stop - start) * sizeof(Answer))) return 0;
+    Answer *group = (Answer *)t->group.data;
     for (size_t i = start; i < stop; i++) {
         size_t at = order ? order[i].at : i;
-        Answer a = {.document = t->document[at], .size = t->size[at], .row = t->row[at]};
-        if (!push(&t->group, &a, sizeof a)) return 0;
+        group[i - start] = (Answer){.document = t->document[at], .size = t->size[at], .place = at};
     }
-    Answer *group = (Answer *)t->group.data;
-    if (t->order.ties != TIES_INPUT)
+    if (stop - start > 1 && t->order.ties != TIES_INPUT)
         qsort(group, stop - start, sizeof *group, t->order.ties == TIES_ASCENDING ? compare_ascending : compare_descending);
-    for (size_t i = start; i < stop; i++)
-        if (group[i - start].row >= 0 && !add_hit(&t->hits, topic, group[i - start].row, i + 1, start + 1, stop)) return 0;
     return 1;
 }
 
@@ -833,15 +843,8 @@ static int topic_finish(Topic *t, const Index *x, int32_t topic) {
     const Judged *j = (const Judged *)t->judged.data;
     if (!judged) return 1;
     if (!reserve(&t->hits, judged * 5 * sizeof(int32_t))) return 0;
-    topic_look(t);
-    const Place *order = NULL;
-    if (!t->sorted && !(order = topic_sort(t))) return 0;
-    if (topic_vague(t, order)) {
-        topic_real(t);
-        topic_look(t);
-        order = NULL;
-        if (!t->sorted && !(order = topic_sort(t))) return 0;
-    }
+    const Place *order;
+    if (!topic_order(t, &order)) return 0;
     if (t->strict) {
         for (size_t i = 0; i < judged; i++) add_hit(&t->hits, topic, j[i].row, j[i].at + 1, j[i].at + 1, j[i].at + 1);
         return 1;
@@ -857,12 +860,56 @@ static int topic_finish(Topic *t, const Index *x, int32_t topic) {
             any |= t->row[next] >= 0;
         }
         if (!any) continue;
-        if (stop - start == 1)
+        if (stop - start == 1) {
             add_hit(&t->hits, topic, t->row[at], stop, stop, stop);
-        else if (!group_hits(t, topic, order, start, stop))
-            return 0;
+            continue;
+        }
+        if (!group_sorted(t, order, start, stop)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t i = start; i < stop; i++) {
+            int32_t row = t->row[group[i - start].place];
+            if (row >= 0) add_hit(&t->hits, topic, row, i + 1, start + 1, stop);
+        }
     }
     return 1;
+}
+
+/* The best documents of topics, as columns. */
+typedef struct {
+    size_t depth;
+    Block topic, rank, score, text, offsets; /* int32, int32, double; bytes and where they end */
+} Tops;
+
+static int add_top(Tops *tops, const Topic *t, int32_t topic, size_t at, size_t rank) {
+    int32_t place = (int32_t)rank;
+    double score = t->decimals >= 0 ? real_of(t->score[at].whole, t->decimals) : t->score[at].real;
+    if (!push(&tops->topic, &topic, 4) || !push(&tops->rank, &place, 4) || !push(&tops->score, &score, 8) ||
+        !push(&tops->text, t->document[at], t->size[at]))
+        return 0;
+    int64_t end = (int64_t)tops->text.used;
+    return push(&tops->offsets, &end, 8);
+}
+
+/* Append the topic's best documents. Returns 0 when memory ran out. */
+static int topic_top(Topic *t, int32_t topic, Tops *tops) {
+    const Place *order;
+    if (!topic_order(t, &order)) return 0;
+    size_t n = t->count, last = n < tops->depth ? n : tops->depth;
+    for (size_t start = 0, stop; start < last; start = stop) {
+        size_t at = order ? order[start].at : start;
+        stop = start + 1;
+        while (stop < n && t->score[order ? order[stop].at : stop].whole == t->score[at].whole) stop++;
+        if (!group_sorted(t, order, start, stop)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t i = start; i < stop && i < last; i++)
+            if (!add_top(tops, t, topic, group[i - start].place, i + 1)) return 0;
+    }
+    return 1;
+}
+
+static void tops_drop(Tops *tops) {
+    Block *blocks[] = {&tops->topic, &tops->rank, &tops->score, &tops->text, &tops->offsets};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) drop(blocks[i]);
 }
 
 static void topic_drop(Topic *t) {
@@ -1008,6 +1055,8 @@ typedef struct {
     Topic topic;
     const char *base; /* the buffer */
     int64_t size, tail_at; /* its bytes, and where its last line starts if that was copied */
+    Tops *tops;            /* not hits but the best documents are wanted, of every topic */
+    int doubt;             /* a topic in two places, or a document twice: the tops are to be found in another way */
     int lenient, quick;
     Block segments; /* Segment */
     Block skipped;  /* int64 pairs: offset, fault */
@@ -1030,6 +1079,10 @@ static int segment_end(Scan *s, Segment *seg, int64_t stop) {
     seg->stop = stop;
     seg->retrieved = 0;
     seg->hits = 0;
+    if (s->tops) {
+        s->doubt |= !surely_once(&s->topic);
+        return topic_top(&s->topic, seg->topic, s->tops);
+    }
     if (seg->topic >= 0) {
         size_t before = s->topic.hits.used;
         if (!topic_finish(&s->topic, s->index, seg->topic)) return 0;
@@ -1050,6 +1103,17 @@ static int keep_tag(Scan *s, const char *p, size_t n) {
     memcpy(s->tag, p, n);
     s->tag_size = n;
     return 1;
+}
+
+/* The number of a topic; -1 if it is not judged. Returns 0 when memory ran out. */
+static int find_topic(Scan *s, const char *name, size_t size, int32_t *topic) {
+    size_t known = s->others.count;
+    *topic = s->tops ? -1 : names_find((Names *)&s->index->topics, name, size, 0);
+    if (*topic >= 0) return 1;
+    int32_t other = names_find(&s->others, name, size, 1);
+    if (s->tops) *topic = other;
+    if (s->tops && s->others.count == known) s->doubt = 1;
+    return other != -2;
 }
 
 /* Add the document of a line, its score as a whole number where that may come to be quicker. */
@@ -1096,8 +1160,7 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
         if (!name || (only < 0 && !same(t, size, name, name_size))) {
             if (only < 0) {
                 if (name && !segment_end(s, &seg, offset)) return 0;
-                seg.topic = names_find((Names *)&s->index->topics, t, size, 0);
-                if (seg.topic < 0 && names_find(&s->others, t, size, 1) == -2) return 0;
+                if (!find_topic(s, t, size, &seg.topic)) return 0;
                 topic_start(&s->topic);
             }
             seg.start = offset;
@@ -1166,8 +1229,54 @@ static PyObject *names_out(const Names *s) {
     return Py_BuildValue("NN", bytes_of(&s->text), offsets);
 }
 
+/* Rows in columns: topics and labels are numbered as they first appear. */
+typedef struct {
+    Names topics, labels;
+    Block topic, text, offsets, value, label; /* int32, bytes and where they end, double, int32 */
+    const char *name; /* the last row's topic */
+    size_t name_size;
+    int32_t number;
+} Rows;
+
+static int rows_start(Rows *rows) {
+    int64_t zero = 0;
+    return push(&rows->offsets, &zero, 8);
+}
+
+/* Append a row; one without a label has a size below 0. Returns 0 when memory ran out. */
+static inline int rows_add(
+    Rows *rows, const char *topic, size_t topic_size, const char *document, size_t size, double value, const char *label,
+    int64_t label_size) {
+    if (!rows->name || !same(topic, topic_size, rows->name, rows->name_size)) {
+        rows->number = names_find(&rows->topics, topic, topic_size, 1);
+        rows->name = topic;
+        rows->name_size = topic_size;
+    }
+    if (label_size >= 0) {
+        int32_t tag = names_find(&rows->labels, label, (size_t)label_size, 1);
+        if (tag < 0 || !push(&rows->label, &tag, 4)) return 0;
+    }
+    if (rows->number < 0 || !push(&rows->topic, &rows->number, 4) || !push(&rows->text, document, size)) return 0;
+    int64_t end = (int64_t)rows->text.used;
+    return push(&rows->value, &value, 8) && push(&rows->offsets, &end, 8);
+}
+
+/* topics, topic, documents, value, labels, label: a tuple that other results are put behind or before. */
+static PyObject *rows_out(const Rows *rows) {
+    return Py_BuildValue(
+        "NN(NN)NNN", names_out(&rows->topics), bytes_of(&rows->topic), bytes_of(&rows->text), bytes_of(&rows->offsets),
+        bytes_of(&rows->value), names_out(&rows->labels), bytes_of(&rows->label));
+}
+
+static void rows_drop(Rows *rows) {
+    names_drop(&rows->topics);
+    names_drop(&rows->labels);
+    Block *all[] = {&rows->topic, &rows->text, &rows->offsets, &rows->value, &rows->label};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+}
+
 PyDoc_STRVAR(parse_doc,
-    "parse(buffer, layout, lenient) -> (fault, offset, topics, topic, documents, value, labels, label, start, skipped)");
+    "parse(buffer, layout, lenient) -> (fault, offset, (topics, topic, documents, value, labels, label), start, skipped)");
 
 static PyObject *core_parse(PyObject *self, PyObject *args) {
     (void)self;
@@ -1175,17 +1284,14 @@ static PyObject *core_parse(PyObject *self, PyObject *args) {
     Layout layout;
     int lenient;
     if (!PyArg_ParseTuple(args, "y*O&p", &buffer, read_layout, &layout, &lenient)) return NULL;
-    Names topics = {0}, labels = {0};
-    Block topic = {0}, text = {0}, offsets = {0}, value = {0}, label = {0}, starts = {0}, skipped = {0};
+    Rows rows = {0};
+    Block starts = {0}, skipped = {0};
     Reader r = {0};
     Line line = {.count = 0};
-    int64_t offset = 0, zero = 0;
+    int64_t offset = 0;
     int fault = FAULT_NONE, fine;
     PyThreadState *saved = PyEval_SaveThread();
-    fine = push(&offsets, &zero, 8) && reader_open(&r, buffer.buf, 0, buffer.len);
-    const char *name = NULL;
-    size_t name_size = 0;
-    int32_t number_ = -1, tag = 0;
+    fine = rows_start(&rows) && reader_open(&r, buffer.buf, 0, buffer.len);
     while (fine && reader_line(&r, &layout, &line, &offset)) {
         double x = 0;
         fault = read_line(&line, &layout, r.safe, &x, &saved);
@@ -1196,34 +1302,212 @@ static PyObject *core_parse(PyObject *self, PyObject *args) {
             fine = push(&skipped, skip, sizeof skip);
             continue;
         }
-        const char *t = line.at[layout.topic];
-        size_t size = line.size[layout.topic];
-        if (!name || !same(t, size, name, name_size)) {
-            number_ = names_find(&topics, t, size, 1);
-            name = t;
-            name_size = size;
-        }
-        if (layout.label >= 0) tag = names_find(&labels, line.at[layout.label], line.size[layout.label], 1);
-        fine = number_ >= 0 && tag >= 0 && push(&topic, &number_, 4) && push(&label, &tag, 4) &&
-               push(&text, line.at[layout.document], line.size[layout.document]) && push(&value, &x, 8) &&
+        int labelled = layout.label >= 0;
+        int32_t none = 0;
+        fine = (labelled || push(&rows.label, &none, 4)) &&
+               rows_add(
+                   &rows, line.at[layout.topic], line.size[layout.topic], line.at[layout.document],
+                   line.size[layout.document], x, labelled ? line.at[layout.label] : "",
+                   labelled ? (int64_t)line.size[layout.label] : -1) &&
                push(&starts, &offset, 8);
-        int64_t end = (int64_t)text.used;
-        fine = fine && push(&offsets, &end, 8);
     }
     PyEval_RestoreThread(saved);
-    PyObject *answer = NULL;
-    if (!fine)
-        PyErr_NoMemory();
-    else
-        answer = Py_BuildValue(
-            "iLNN(NN)NNNNN", fault, (long long)offset, names_out(&topics), bytes_of(&topic), bytes_of(&text),
-            bytes_of(&offsets), bytes_of(&value), names_out(&labels), bytes_of(&label), bytes_of(&starts),
-            bytes_of(&skipped));
+    PyObject *answer =
+        fine ? Py_BuildValue("iLNNN", fault, (long long)offset, rows_out(&rows), bytes_of(&starts), bytes_of(&skipped))
+             : PyErr_NoMemory();
     free(r.tail);
-    names_drop(&topics);
-    names_drop(&labels);
-    Block *all[] = {&topic, &text, &offsets, &value, &label, &starts, &skipped};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    rows_drop(&rows);
+    drop(&starts);
+    drop(&skipped);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+/* ---- rows with named fields --------------------------------------------------------------- */
+
+/* Which fields of a row hold what; label < 0: none does. */
+typedef struct {
+    int topic, document, value, label, descending;
+} Wanted;
+
+static int read_wanted(PyObject *o, void *out) {
+    Wanted *w = out;
+    return PyArg_ParseTuple(o, "iiiip", &w->topic, &w->document, &w->value, &w->label, &w->descending);
+}
+
+enum { NAMED = 64 }; /* fields that a row may have at most */
+
+typedef struct {
+    const char *at[NAMED];
+    size_t size[NAMED];
+    int count;
+} Fields;
+
+/* Append a row of fields. 1: fine, 0: no memory, -1: unusual. */
+static int named_row(Rows *rows, const Wanted *w, const Fields *fields, PyThreadState **saved) {
+    double value;
+    if (!fields->size[w->topic] || !fields->size[w->document]) return -1;
+    if (!number(fields->at[w->value], fields->size[w->value], &value, saved) || isinf(value)) return -1;
+    return rows_add(
+        rows, fields->at[w->topic], fields->size[w->topic], fields->at[w->document], fields->size[w->document],
+        w->descending ? value : -value, w->label < 0 ? "" : fields->at[w->label],
+        w->label < 0 ? -1 : (int64_t)fields->size[w->label]);
+}
+
+/* Split a line of separated values; `end` is where it ends. 0: quotes, a carriage return or a zero byte, or too many fields. */
+static int split_separated(const char *p, const char *end, char separator, Fields *fields) {
+    if (end > p && end[-1] == '\r') end--;
+    fields->count = 0;
+    for (const char *start = p;; p++) {
+        if (p < end && *p != separator) {
+            if (*p == '"' || *p == '\r' || !*p) return 0;
+            continue;
+        }
+        if (fields->count == NAMED || p - start > 131072) return 0;
+        fields->at[fields->count] = start;
+        fields->size[fields->count++] = (size_t)(p - start);
+        start = p + 1;
+        if (p >= end) return 1;
+    }
+}
+
+static const char *json_blank(const char *p, const char *end) {
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r')) p++;
+    return p;
+}
+
+/* Behind a number as JSON has it, or NULL. */
+static const char *json_number(const char *p, const char *end) {
+    const char *digits;
+    if (p < end && *p == '-') p++;
+    if (p < end && *p == '0') {
+        p++;
+    } else {
+        for (digits = p; p < end && (unsigned)(*p - '0') < 10; p++) {}
+        if (p == digits) return NULL;
+    }
+    if (p < end && *p == '.') {
+        for (digits = ++p; p < end && (unsigned)(*p - '0') < 10; p++) {}
+        if (p == digits) return NULL;
+    }
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        if (p < end && (*p == '+' || *p == '-')) p++;
+        for (digits = p; p < end && (unsigned)(*p - '0') < 10; p++) {}
+        if (p == digits) return NULL;
+    }
+    return p;
+}
+
+/* Behind a text without escapes, at whose first quote `p` stands, or NULL. */
+static const char *json_text(const char *p, const char *end) {
+    for (p++; p < end && *p != '"'; p++)
+        if (*p == '\\' || (unsigned char)*p < ' ') return NULL;
+    return p < end ? p + 1 : NULL;
+}
+
+enum { TEXT = 1, NUMBER = 2, WORD = 3 };
+
+/* Split an object whose fields are called `keys`, in that order. 0 if it is anything else, or a value is no text, number or word. */
+static int split_object(const char *p, const char *end, const Fields *keys, Fields *fields, char *kinds) {
+    fields->count = keys->count;
+    p = json_blank(p, end);
+    if (p == end || *p++ != '{') return 0;
+    for (int i = 0; i < keys->count; i++) {
+        p = json_blank(p, end);
+        size_t size = keys->size[i];
+        if ((size_t)(end - p) < size + 3 || *p != '"' || p[size + 1] != '"' || !same(p + 1, size, keys->at[i], size)) return 0;
+        p = json_blank(p + size + 2, end);
+        if (p == end || *p++ != ':') return 0;
+        const char *start = p = json_blank(p, end);
+        if (p == end) return 0;
+        kinds[i] = *p == '"' ? TEXT : (unsigned)(*p - '0') < 10 || *p == '-' ? NUMBER : WORD;
+        if (kinds[i] == TEXT) {
+            p = json_text(p, end);
+            start++;
+        } else if (kinds[i] == NUMBER) {
+            p = json_number(p, end);
+        } else {
+            size_t left = (size_t)(end - p);
+            int word = left >= 5 && !memcmp(p, "false", 5) ? 5 : left >= 4 && (!memcmp(p, "true", 4) || !memcmp(p, "null", 4)) ? 4 : 0;
+            p = word ? p + word : NULL;
+        }
+        if (!p) return 0;
+        fields->at[i] = start;
+        fields->size[i] = (size_t)(p - start) - (kinds[i] == TEXT);
+        p = json_blank(p, end);
+        if (p == end || *p++ != (i + 1 < keys->count ? ',' : '}')) return 0;
+    }
+    return json_blank(p, end) == end;
+}
+
+/* An id: a text, or a whole number as its digits. */
+static int is_id(const Fields *fields, const char *kinds, int i) {
+    if (kinds[i] == TEXT) return 1;
+    if (kinds[i] != NUMBER) return 0;
+    for (size_t k = 0; k < fields->size[i]; k++)
+        if ((unsigned)(fields->at[i][k] - '0') >= 10) return 0;
+    return 1;
+}
+
+static int only_blanks(const char *p, const char *end) {
+    while (p < end && is_blank(*p)) p++;
+    return p == end;
+}
+
+PyDoc_STRVAR(named_doc,
+    "named(buffer, start, separator, count, keys, wanted)\n"
+    "-> (topics, topic, documents, value, labels, label) of lines with so many separated values, or (separator \"\") of lines that\n"
+    "are objects with these keys; None if anything is unusual, and a slower reader is to say what");
+
+static PyObject *core_named(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer buffer;
+    long long start;
+    const char *separator;
+    Py_ssize_t size;
+    int count;
+    PyObject *names;
+    Wanted wanted;
+    if (!PyArg_ParseTuple(
+            args, "y*Ly#iO!O&", &buffer, &start, &separator, &size, &count, &PyTuple_Type, &names, read_wanted, &wanted))
+        return NULL;
+    Fields keys = {.count = (int)PyTuple_Size(names)}, fields = {.count = 0};
+    char kinds[NAMED];
+    int fine = keys.count <= NAMED && start >= 0 && start <= buffer.len ? 1 : -1;
+    for (int i = 0; fine > 0 && i < keys.count; i++) {
+        PyObject *key = PyTuple_GetItem(names, i);
+        Py_ssize_t n;
+        char *text;
+        if (PyBytes_AsStringAndSize(key, &text, &n) < 0) {
+            PyBuffer_Release(&buffer);
+            return NULL;
+        }
+        keys.at[i] = text;
+        keys.size[i] = (size_t)n;
+    }
+    Rows rows = {0};
+    PyThreadState *saved = PyEval_SaveThread();
+    if (fine > 0) fine = rows_start(&rows);
+    const char *p = (const char *)buffer.buf + (fine > 0 ? start : 0), *stop = (const char *)buffer.buf + buffer.len, *end;
+    for (; fine > 0 && p < stop; p = end + 1) {
+        end = memchr(p, '\n', (size_t)(stop - p));
+        if (!end) end = stop;
+        if (size ? end == p || (end == p + 1 && *p == '\r') : only_blanks(p, end)) continue;
+        if (size) {
+            fine = split_separated(p, end, *separator, &fields) && fields.count == count ? 1 : -1;
+        } else {
+            fine = split_object(p, end, &keys, &fields, kinds) && is_id(&fields, kinds, wanted.topic) &&
+                           is_id(&fields, kinds, wanted.document) && kinds[wanted.value] == NUMBER &&
+                           (wanted.label < 0 || is_id(&fields, kinds, wanted.label))
+                       ? 1
+                       : -1;
+        }
+        if (fine > 0) fine = named_row(&rows, &wanted, &fields, &saved);
+    }
+    PyEval_RestoreThread(saved);
+    PyObject *answer = fine > 0 ? rows_out(&rows) : fine < 0 ? Py_NewRef(Py_None) : PyErr_NoMemory();
+    rows_drop(&rows);
     PyBuffer_Release(&buffer);
     return answer;
 }
@@ -1340,6 +1624,42 @@ static PyObject *core_scan(PyObject *self, PyObject *args) {
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_ValueError, "scan: a stretch outside the buffer");
     }
+    scan_drop(&s);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+PyDoc_STRVAR(tops_doc,
+    "tops(buffer, layout, order, depth, lenient)\n"
+    "-> (fault, offset, topics, topic, rank, score, (documents, offsets), skipped), or None where that takes a closer look");
+
+static PyObject *core_tops(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer buffer;
+    long long depth;
+    int64_t zero = 0;
+    Scan s = {.fault_at = -1, .twice_at = -1};
+    Tops tops = {0};
+    if (!PyArg_ParseTuple(args, "y*O&O&Lp", &buffer, read_layout, &s.layout, read_order, &s.topic.order, &depth, &s.lenient))
+        return NULL;
+    Reader r = {0};
+    tops.depth = depth > 0 ? (size_t)depth : 0;
+    s.tops = &tops;
+    scan_start(&s, &buffer);
+    s.saved = PyEval_SaveThread();
+    int fine = push(&tops.offsets, &zero, 8) && scan_text(&s, buffer.buf, 0, buffer.len, -1, &r);
+    PyEval_RestoreThread(s.saved);
+    free(r.tail);
+    PyObject *answer = NULL;
+    if (!fine)
+        PyErr_NoMemory();
+    else if (s.doubt && !s.fault)
+        answer = Py_NewRef(Py_None);
+    else
+        answer = Py_BuildValue(
+            "iLNNNN(NN)N", s.fault, (long long)s.fault_at, names_out(&s.others), bytes_of(&tops.topic), bytes_of(&tops.rank),
+            bytes_of(&tops.score), bytes_of(&tops.text), bytes_of(&tops.offsets), bytes_of(&s.skipped));
+    tops_drop(&tops);
     scan_drop(&s);
     PyBuffer_Release(&buffer);
     return answer;
@@ -1768,8 +2088,10 @@ static PyObject *core_mapping(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"parse", core_parse, METH_VARARGS, parse_doc},
+    {"named", core_named, METH_VARARGS, named_doc},
     {"index", core_index, METH_VARARGS, index_doc},
     {"scan", core_scan, METH_VARARGS, scan_doc},
+    {"tops", core_tops, METH_VARARGS, tops_doc},
     {"gather", core_gather, METH_VARARGS, gather_doc},
     {"boundary", core_boundary, METH_VARARGS, boundary_doc},
     {"columns", core_columns, METH_VARARGS, columns_doc},

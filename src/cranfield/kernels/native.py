@@ -21,6 +21,7 @@ from cranfield.kernels.table import (
     Found,
     Ints,
     Layout,
+    Offsets,
     Order,
     Strings,
     Table,
@@ -58,11 +59,14 @@ def _faults(raw: bytes) -> list[Fault]:
 
 def parse(buffer: Buffer, layout: Layout, lenient: bool = False) -> Table:
     """Read the rows of a buffer; the first bad line raises FaultError, or is noted and passed over if `lenient`."""
-    fault, offset, topics, topic, documents, value, labels, label, start, skipped = _core.parse(
-        buffer, _layout(layout), lenient
-    )
+    fault, offset, rows, start, skipped = _core.parse(buffer, _layout(layout), lenient)
     if fault:
         raise FaultError(Fault(offset, WHY[fault]))
+    return _table(rows, np.frombuffer(start, np.int64), _faults(skipped))
+
+
+def _table(rows: tuple[Any, ...], start: Offsets, skipped: list[Fault]) -> Table:
+    topics, topic, documents, value, labels, label = rows
     return Table(
         _strings(topics),
         np.frombuffer(topic, np.int32),
@@ -70,8 +74,8 @@ def parse(buffer: Buffer, layout: Layout, lenient: bool = False) -> Table:
         np.frombuffer(value, np.float64),
         _strings(labels),
         np.frombuffer(label, np.int32),
-        np.frombuffer(start, np.int64),
-        _faults(skipped),
+        start,
+        skipped,
     )
 
 
