@@ -2086,6 +2086,58 @@ static PyObject *core_mapping(PyObject *self, PyObject *args) {
     return answer;
 }
 
+/* Append what one topic's dict holds. 1: fine, 0: no memory, -1: unusual. */
+static int dict_rows(PyObject *rows, int finite, PyObject *documents, Block *text, Block *offsets, Block *values) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0, size;
+    while (PyDict_Next(rows, &at, &key, &value)) {
+        const char *id = Py_TYPE(key) == &PyUnicode_Type ? PyUnicode_AsUTF8AndSize(key, &size) : NULL;
+        int usual = id && (Py_TYPE(value) == &PyFloat_Type || Py_TYPE(value) == &PyLong_Type);
+        double number = usual ? PyFloat_AsDouble(value) : 0;
+        if (!usual || number != number || (finite && isinf(number)) || (number == -1.0 && PyErr_Occurred())) {
+            PyErr_Clear();
+            return -1;
+        }
+        if (PyList_Append(documents, key) < 0 || !push(text, id, (size_t)size) || !push(values, &number, 8)) return 0;
+        int64_t end = (int64_t)text->used;
+        if (!push(offsets, &end, 8)) return 0;
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(dicts_doc,
+    "dicts(source, finite) -> (sizes, names, documents, offsets, values): the rows of {topic: {document: number}}; None if\n"
+    "anything in it is no text, no dict or no plain number");
+
+static PyObject *core_dicts(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *source, *topic, *rows;
+    int finite;
+    if (!PyArg_ParseTuple(args, "O!p", &PyDict_Type, &source, &finite)) return NULL;
+    PyObject *documents = PyList_New(0);
+    Block sizes = {0}, text = {0}, offsets = {0}, values = {0};
+    int64_t zero = 0;
+    Py_ssize_t at = 0;
+    int fine = documents && push(&offsets, &zero, 8);
+    while (fine > 0 && PyDict_Next(source, &at, &topic, &rows)) {
+        if (Py_TYPE(topic) != &PyUnicode_Type || Py_TYPE(rows) != &PyDict_Type) fine = -1;
+        int64_t size = fine > 0 ? PyDict_Size(rows) : 0;
+        if (fine > 0) fine = push(&sizes, &size, 8) ? dict_rows(rows, finite, documents, &text, &offsets, &values) : 0;
+    }
+    PyObject *answer = NULL;
+    if (fine > 0)
+        answer = Py_BuildValue(
+            "NONNN", bytes_of(&sizes), documents, bytes_of(&text), bytes_of(&offsets), bytes_of(&values));
+    else if (fine < 0)
+        answer = Py_NewRef(Py_None);
+    else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    Block *all[] = {&sizes, &text, &offsets, &values};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    Py_XDECREF(documents);
+    return answer;
+}
+
 static PyMethodDef methods[] = {
     {"parse", core_parse, METH_VARARGS, parse_doc},
     {"named", core_named, METH_VARARGS, named_doc},
@@ -2096,6 +2148,7 @@ static PyMethodDef methods[] = {
     {"boundary", core_boundary, METH_VARARGS, boundary_doc},
     {"columns", core_columns, METH_VARARGS, columns_doc},
     {"mapping", core_mapping, METH_VARARGS, mapping_doc},
+    {"dicts", core_dicts, METH_VARARGS, dicts_doc},
     {NULL, NULL, 0, NULL},
 };
 
