@@ -1323,6 +1323,64 @@ static PyObject *core_parse(PyObject *self, PyObject *args) {
     return answer;
 }
 
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* A column of texts: bytes, and where each ends. */
+typedef struct {
+    Py_buffer text, offsets;
+} Texts;
+
+static int push_text(Block *out, const Texts *texts, int64_t i) {
+    const int64_t *offsets = texts->offsets.buf;
+    return push(out, (const char *)texts->text.buf + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
+}
+
+static int push_whole(Block *out, int64_t number) {
+    char digits[24], *p = digits + sizeof digits;
+    uint64_t rest = number < 0 ? (uint64_t)0 - (uint64_t)number : (uint64_t)number;
+    do *--p = (char)('0' + rest % 10); while (rest /= 10);
+    if (number < 0) *--p = '-';
+    return push(out, p, (size_t)(digits + sizeof digits - p));
+}
+
+/* The shortest text that reads back to the same double, as Python has it. */
+static int push_double(Block *out, double number) {
+    char *text = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
+    int fine = text && push(out, text, strlen(text));
+    PyMem_Free(text);
+    return fine;
+}
+
+PyDoc_STRVAR(lines_doc,
+    "lines(topics, topic_offsets, documents, document_offsets, labels, label_offsets, topic, document, rank, score, label)\n"
+    "-> the lines `topic Q0 document rank score label`; the last five number the texts, a row each");
+
+static PyObject *core_lines(PyObject *self, PyObject *args) {
+    (void)self;
+    Texts topics, documents, labels;
+    Py_buffer topic, document, rank, score, label;
+    if (!PyArg_ParseTuple(
+            args, "y*y*y*y*y*y*y*y*y*y*y*", &topics.text, &topics.offsets, &documents.text, &documents.offsets, &labels.text,
+            &labels.offsets, &topic, &document, &rank, &score, &label))
+        return NULL;
+    Py_buffer *all[] = {&topics.text, &topics.offsets, &documents.text, &documents.offsets, &labels.text, &labels.offsets,
+                        &topic, &document, &rank, &score, &label};
+    Block out = {0};
+    int64_t n = topic.len / 4;
+    int fine = document.len / 8 == n && rank.len / 4 == n && score.len / 8 == n && label.len / 4 == n;
+    if (!fine) PyErr_SetString(PyExc_ValueError, "lines: columns of different lengths");
+    for (int64_t i = 0; fine && i < n; i++)
+        fine = push_text(&out, &topics, ((const int32_t *)topic.buf)[i]) && push(&out, " Q0 ", 4) &&
+               push_text(&out, &documents, ((const int64_t *)document.buf)[i]) && push(&out, " ", 1) &&
+               push_whole(&out, ((const int32_t *)rank.buf)[i]) && push(&out, " ", 1) &&
+               push_double(&out, ((const double *)score.buf)[i]) && push(&out, " ", 1) &&
+               push_text(&out, &labels, ((const int32_t *)label.buf)[i]) && push(&out, "\n", 1);
+    PyObject *answer = fine ? bytes_of(&out) : PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    drop(&out);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) PyBuffer_Release(all[i]);
+    return answer;
+}
+
 /* ---- rows with named fields --------------------------------------------------------------- */
 
 /* Which fields of a row hold what; label < 0: none does. */
@@ -2141,6 +2199,7 @@ static PyObject *core_dicts(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"parse", core_parse, METH_VARARGS, parse_doc},
     {"named", core_named, METH_VARARGS, named_doc},
+    {"lines", core_lines, METH_VARARGS, lines_doc},
     {"index", core_index, METH_VARARGS, index_doc},
     {"scan", core_scan, METH_VARARGS, scan_doc},
     {"tops", core_tops, METH_VARARGS, tops_doc},
