@@ -1,4 +1,4 @@
-# One word for everything: make demo, make test, make test-all, make bench, make docs, make golden, make clean.
+# One word for everything: make demo, make test, make test-all, make coverage, make bench, make docs, make golden, make lines, make clean.
 #
 # Needs make and Python 3.11 or later with pip; a C compiler makes it fast. Another Python gets an environment of its
 # own: make test PYTHON=python3.12. The environment is made without ensurepip and filled from outside, which works
@@ -25,16 +25,18 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 
 , := ,
 
-.PHONY: help demo test test-all lint sanitize bench docs golden clean
+.PHONY: help demo test test-all coverage lint sanitize bench docs golden lines clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
 	@echo "make test      style, types and tests; make test PYTEST='-k ties' chooses tests"
-	@echo "make test-all  the slow suites too (fuzzing, soak)"
+	@echo "make test-all  the slow suites too (fuzzing, soak), and how much of the code they reach"
+	@echo "make coverage  how much of each room the tests of make test reach"
 	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
 	@echo "make bench     time against other tools"
 	@echo "make docs      write the generated pages again"
 	@echo "make golden    record again what every command prints, in tests/golden/ and in the pages"
+	@echo "make lines     count the lines of code room by room, and list the longest functions"
 	@echo "make clean     remove what make made"
 	@echo "PYTHON=python3.12 chooses another Python"
 
@@ -84,11 +86,20 @@ lint: $(VENV)/.testable
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Each worker takes a stretch of the tests, so that what a file's tests share is made once; whoever is done takes from the
+# others. Compiled modules are kept: making the tests ready takes longer than most of them run.
+pytest = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
+
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup -m "not slow" $(PYTEST)
+	$(pytest) -m "not slow" $(PYTEST)
 
 test-all: lint
-	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist loadgroup --hypothesis-profile other $(PYTEST)
+	$(pytest) --cov --cov-report= --hypothesis-profile thorough $(PYTEST)
+	$(BIN)/python tests/covered.py
+
+coverage: $(VENV)/.testable
+	$(pytest) --cov --cov-report= -m "not slow" $(PYTEST)
+	$(BIN)/python tests/covered.py
 
 # The C core under the address and undefined-behaviour sanitizers, through its own tests and the fuzzer.
 SANITIZED := build/sanitized
@@ -110,6 +121,9 @@ docs: $(VENV)/.testable
 
 golden: $(VENV)/.testable
 	$(BIN)/python -m tests.golden $(SINCE)
+
+lines:
+	@$(PYTHON) tests/lines.py src
 
 clean:
 	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

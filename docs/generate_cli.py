@@ -33,7 +33,8 @@ def page() -> str:
 def section(name: str, command: click.Command) -> str:
     """One command: usage, what it does, an example, options."""
     prose, _, example = inspect.cleandoc(command.help or "").partition("\b\n")
-    context = click.Context(command, info_name=f"cranfield {name}")
+    settings = {**cli.context_settings, **command.context_settings}  # a command keeps the help option it first made
+    context = click.Context(command, info_name=f"cranfield {name}", **settings)
     usage = " ".join(command.collect_usage_pieces(context))
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     conventions = [option for option in options if option.name in (*CONVENTIONS, "preset", "drop_self")]

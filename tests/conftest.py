@@ -1,16 +1,23 @@
-"""What the tests share: where the reference data lies and how it is skipped, and how Hypothesis draws its examples."""
+"""What the tests share: reference data, folders to write to, and how Hypothesis draws its examples."""
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# `make test` draws the same examples every time, `make test-all` others each time. A slow machine fails no test.
-settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("other", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("same")
+import hypotheses  # noqa: F401 (it sets how examples are drawn)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A worker keeps to one core, its processes too: linear algebra on all cores in every worker takes twice the time.
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+if IS_WORKER:
+    os.environ |= dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Public collections with known answers. They lie beside the checkout, never in it."""
@@ -22,3 +29,36 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs ../shared/data")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what one example of Hypothesis writes and the next writes over."""
+    return tmp_path_factory.mktemp("scratch")
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a folder with what is costly to make, once for all workers: the first one makes it, the others wait."""
+    own = tmp_path_factory.getbasetemp()
+    root = own.parent if IS_WORKER else own
+
+    def folder_of(name: str, make: Callable[[Path], object]) -> Path:
+        folder, done = root / name, root / f"{name}.done"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            while not done.exists():
+                time.sleep(0.05)
+            assert done.read_text() == "made", f"another worker could not make {name}"
+            return folder
+        outcome = "failed"
+        try:
+            make(folder)
+            outcome = "made"
+        finally:
+            done.with_suffix(".new").write_text(outcome)
+            done.with_suffix(".new").rename(done)
+        return folder
+
+    return folder_of

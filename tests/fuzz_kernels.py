@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.formats.trec import QRELS, RUN
+from cranfield.formats.known.trec import QRELS, RUN
 from cranfield.kernels import native, twin
 from cranfield.kernels.table import Found, Layout, Order, Strings, Table
 

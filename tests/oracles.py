@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cranfield import Run
-from cranfield.formats.trec import RUN
+from cranfield.formats.known.trec import RUN
 from cranfield.run import Text
 
 if TYPE_CHECKING:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
 from cranfield.cli import cli
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -57,3 +61,13 @@ def cranfield(*arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES) -
     finally:
         os.chdir(here)
     return Answer(code, text(out), text(err), text(shared))
+
+
+def generator(name: str) -> ModuleType:
+    """A program of docs/ that writes a page."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES.parent / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.check import CODES, Finding, check, render, to_dict
-from cranfield.check.file import byte_counts
+from cranfield.check.file import byte_counts, keys
 from cranfield.check.judged import tied
-from cranfield.check.keys import keys
 from cranfield.errors import DataError
 from cranfield.evaluate import Evaluator
 from cranfield.kernels import Strings
+from hypotheses import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -423,7 +423,7 @@ def ndcg_over_all_tie_orders(grades: dict[str, int], run: dict[str, float]) -> s
     st.dictionaries(st.sampled_from("abcdefg"), st.integers(-1, 3), min_size=1),
     st.dictionaries(st.sampled_from("abcdefg"), st.sampled_from([1.0, 2.0, 3.0]), min_size=1, max_size=7),
 )
-@settings(max_examples=60, deadline=None)
+@examples(30)
 def test_best_and_worst_tie_order_against_exhaustive_enumeration(grades: dict[str, int], run: dict[str, float]) -> None:
     evaluator = Evaluator({"q": grades}, "nDCG@10")
     hits = evaluator.hits({"q": run})
@@ -454,9 +454,9 @@ def test_ties_that_cannot_move_ndcg_are_only_a_note(examine: Callable[..., list[
         st.tuples(st.integers(1, 3), st.integers(0, 4), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=12
     )
 )
-@settings(max_examples=60, deadline=None)
-def test_ranks_scores_and_ties_against_a_plain_loop(rows: list[tuple[int, int, float]], tmp_path_factory: Any) -> None:
-    path = tmp_path_factory.mktemp("loop") / "run"
+@examples(30)
+def test_ranks_scores_and_ties_against_a_plain_loop(rows: list[tuple[int, int, float]], scratch: Path) -> None:
+    path = scratch / "run"
     path.write_text("".join(f"{t} Q0 d{i} {r} {s} x\n" for i, (t, r, s) in enumerate(rows)))
     found = {finding.code: finding.count for finding in check(path)}
     topics: dict[int, list[tuple[int, float]]] = {}
@@ -477,7 +477,7 @@ def test_ranks_scores_and_ties_against_a_plain_loop(rows: list[tuple[int, int, f
 
 
 @given(st.lists(st.binary(max_size=20), max_size=30))
-@settings(max_examples=100, deadline=None)
+@examples(40)
 def test_equal_strings_and_only_they_have_equal_keys(strings: list[bytes]) -> None:
     found = keys(Strings.of(strings)).tolist()
     assert all(
@@ -510,9 +510,9 @@ PIECES = [
 
 
 @given(content=st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=5)), max_size=12).map(b"".join))
-@settings(max_examples=150, deadline=None)
-def test_any_bytes_are_checked_without_an_exception(content: bytes, tmp_path_factory: Any) -> None:
-    path = tmp_path_factory.mktemp("any") / "file"
+@examples(60)
+def test_any_bytes_are_checked_without_an_exception(content: bytes, scratch: Path) -> None:
+    path = scratch / "file"
     path.write_bytes(content)
     for kind in (None, "run", "qrels"):
         found = check(path, qrels={"1": {"a": 1}}, kind=kind)  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ import json
 import os
 import pty
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from cranfield.measures import REGISTRY
 from shell import EXAMPLES, cranfield
 
 CONTEXT = click.Context(cli, info_name="cranfield")
+CLI_PAGE = (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def command(name: str) -> click.Command:
@@ -50,16 +50,14 @@ def test_the_short_help_is_the_first_sentence_of_the_command_s_own(name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_ends_with_an_example_that_runs(name, tmp_path):
+def test_the_help_ends_with_an_example_that_runs(name):
+    """It stands on docs/cli.md, and all that stands there is run by test_docs.py."""
     help_text = cranfield(name, "--help")
     assert help_text.code == 0
     [line] = [line.strip() for line in help_text.out.splitlines() if line.strip().startswith("$ ")]
-    dollar, program, *arguments = shlex.split(line)
+    dollar, program, *_ = shlex.split(line)
     assert (dollar, program) == ("$", "cranfield")
-    shutil.copytree(EXAMPLES, tmp_path / "examples")  # an example may write files
-    answer = cranfield(*arguments, folder=tmp_path / "examples")
-    assert answer.code == 0, answer.err
-    assert answer.out
+    assert f"```console\n{line}\n```" in CLI_PAGE
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "trec_eval"])

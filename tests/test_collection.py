@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -16,16 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Collection, Document, Qrels, Topic, evaluate, read_collection
+from cranfield.answer import Layout
 from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.check.closeness import Closeness, Sample, words
-from cranfield.check.collection import COLLECTION_CODES, check_collection
+from cranfield.check.collection import check_collection
+from cranfield.check.findings import COLLECTION_CODES
 from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
 from cranfield.errors import BadLineError, DataError, TopicError
-from cranfield.formats.folder import bundled_names, hash_of, stamp, write_collection
-from cranfield.formats.importing import import_collection
-from cranfield.formats.sources.source import Files
-from cranfield.formats.toml_text import toml_text
+from cranfield.formats.folder import bundled_names, hash_of, stamp, toml_text, write_collection
+from cranfield.importers import import_collection
+from cranfield.importers.source import Files
 from shell import cranfield
 
 DOCUMENTS = [Document("d1", "Wing flutter", "a wing in a slipstream", {"year": 1958}), Document("d2", text="heat")]
@@ -80,9 +82,10 @@ def test_a_collection_without_judgments_has_none(tmp_path):
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text().filter(lambda k: k not in ("id", "title", "text")), st.text()))
-def test_any_text_comes_back_as_it_was(tmp_path_factory, title, text, fields):
+def test_any_text_comes_back_as_it_was(scratch, title, text, fields):
     document = Document("d1", title, text, fields)
-    collection = write_collection(tmp_path_factory.mktemp("any") / "c", [document], [Topic("1", title, text)])
+    folder = Path(tempfile.mkdtemp(dir=scratch)) / "c"
+    collection = write_collection(folder, [document], [Topic("1", title, text)])
     assert list(collection.documents()) == [document]
     assert collection.topics[0].description == text
 
@@ -438,7 +441,7 @@ def test_differences_are_those_that_were_made(tmp_path):
     assert (found.judgments.added, found.judgments.removed) == (["q1 d3"], ["q2 d2"])
     assert found.judgments.changed == ["q1 d1"]
     assert found.grades == {("not judged", "1"): 1, ("0", "0"): 1, ("2", "not judged"): 1, ("2", "0"): 1}
-    assert ("document", "added", "d3") in found.rows()
+    assert ("document", "added", "d3") in found.records(Layout())
     assert "judgments by grade: rows before, columns after" in found.to_text()
 
 

@@ -18,7 +18,7 @@ import cranfield
 from cranfield import Comparison, Scores, compare
 from cranfield.compare import Pair
 from cranfield.compare.bars import difference_bars
-from cranfield.compare.sentences import amount, disagreement, p_value
+from cranfield.compare.pair import amount, disagreement, p_value
 from cranfield.errors import ConventionError, DataError
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cranfield import Scores, compare
-from cranfield.compare.groups import contenders, grouped, parsed
+from cranfield.compare.systems import Systems, grouped, parsed
 from cranfield.errors import DataError
 from cranfield.stats.replicates import crossed_difference
 
@@ -33,7 +33,8 @@ def test_a_group_has_its_pattern_or_a_given_name():
 
 
 def test_a_group_stands_in_the_place_of_its_first_run():
-    assert contenders(RUNS, grouped(RUNS, ["dense=dense*", "s=sparse*"])) == ["bm25", "dense", "s"]
+    systems = Systems(scores=scores(), groups=grouped(RUNS, ["dense=dense*", "s=sparse*"]))
+    assert systems.contenders() == ["bm25", "dense", "s"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import cranfield as library
-from cranfield.compare.design import design
+from cranfield.design import design
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
 from shell import EXAMPLES, cranfield

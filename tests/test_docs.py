@@ -6,39 +6,94 @@ below it holds what it prints. tests/pages.py says what a ```console block is. A
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from subprocess import PIPE
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pages import FENCE, PAGES, ROOT, blocks, commands, current, fits, run, same
-from shell import EXAMPLES, Answer
+from shell import EXAMPLES, Answer, generator
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+# A process that has loaded what most pages use runs each page in a fork of itself: a page sees what a fresh Python would
+# show it, and starting one takes longer than most pages run.
 DRIVER = """
-import contextlib, doctest, io, json, sys
-answers, names = [], {"__name__": "__docs__"}
-for line, code in json.load(sys.stdin):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        if code.startswith(">>>"):
-            test = doctest.DocTestParser().get_doctest(code, names, sys.argv[1], sys.argv[1], line)
-            test.globs = names
-            failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed
-        else:
-            failed = exec(compile("\\n" * line + code, sys.argv[1], "exec"), names)
-    if failed:
-        sys.exit(out.getvalue())
-    answers.append(out.getvalue())
-json.dump(answers, sys.stdout)
+import contextlib, doctest, io, json, os, sys, traceback
+import scipy.stats
+import cranfield
+
+for name in cranfield.__all__:
+    getattr(cranfield, name)
+
+
+def run(page, blocks):
+    printed, names = [], {"__name__": "__docs__"}
+    for line, code in blocks:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            if code.startswith(">>>"):
+                test = doctest.DocTestParser().get_doctest(code, names, page, page, line)
+                test.globs = names
+                if doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed:
+                    return {"failure": out.getvalue()}
+            else:
+                exec(compile("\\n" * line + code, page, "exec"), names)
+        printed.append(out.getvalue())
+    return {"printed": printed}
+
+
+for request in sys.stdin:
+    page, folder, blocks = json.loads(request)
+    reader, writer = os.pipe()
+    if not os.fork():
+        os.chdir(folder)
+        try:
+            answer = run(page, blocks)
+        except BaseException:
+            answer = {"failure": traceback.format_exc()}
+        with open(writer, "w") as file:
+            json.dump(answer, file)
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as file:
+        print(file.read() or '{"failure": "the page ended Python"}', flush=True)
+    os.wait()
 """
+
+
+class Pages:
+    """Runs the Python blocks of pages."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process with threads is not to be forked
+        command = [sys.executable, "-W", "error", "-c", DRIVER]
+        self.process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment)
+
+    def printed(self, page: str, folder: Path, code: list[tuple[int, str]]) -> list[str]:
+        """What each block prints, run one after the other in a folder."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps([page, str(folder), code]) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        assert "printed" in answer, answer["failure"]
+        return answer["printed"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Pages]:
+    pages = Pages()
+    with pages.process:
+        yield pages
 
 
 @pytest.fixture
@@ -52,15 +107,12 @@ def identity(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identity)
-def test_python_on_the_page_prints_what_it_says(page, folder):
+def test_python_on_the_page_prints_what_it_says(page, folder, pages):
     code = [block for block in blocks(page) if block.language == "python"]
     if not code:
         pytest.skip("no Python on this page")
-    given = json.dumps([(block.line, block.text) for block in code])
-    command = [sys.executable, "-W", "error", "-c", DRIVER, page.name]
-    answer = subprocess.run(command, input=given, capture_output=True, text=True, cwd=folder, timeout=120)
-    assert answer.returncode == 0, answer.stderr
-    for block, printed in zip(code, json.loads(answer.stdout), strict=True):
+    answer = pages.printed(page.name, folder, [(block.line, block.text) for block in code])
+    for block, printed in zip(code, answer, strict=True):
         if block.printed is not None:
             assert same(block.printed, printed), f"{page.name}:{block.line} prints\n{printed}"
 
@@ -73,7 +125,18 @@ def test_commands_on_the_page_print_what_it_says(page, folder):
     for block in console:
         for line, shown in commands(block.text):
             answer = run(line, folder)
+            assert answer.both or page.name != "cli.md", f"{line} prints nothing: a poor example"
             assert fits(shown, answer), f"{page.name}:{block.line}: {line} prints (make golden)\n{answer.both}"
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [("1 / 0\n", "ZeroDivisionError"), (">>> 1\n2\n", "Failed example"), ("import os; os._exit(0)", "ended Python")],
+)
+def test_python_that_fails_is_noticed_and_does_no_harm(code, problem, pages, tmp_path):
+    with pytest.raises(AssertionError, match=problem):
+        pages.printed("page", tmp_path, [(1, code)])
+    assert pages.printed("page", tmp_path, [(1, "a = 1\n"), (3, "print(a)\n")]) == ["", "1\n"]
 
 
 def test_the_comparison_itself_can_fail():
@@ -92,13 +155,9 @@ def test_what_a_page_shows_is_written_again_only_where_that_is_safe():
     assert current("note\na\nc\n", answer) == "note\na\nb\n"
 
 
-def test_the_page_about_the_command_line_is_current():
-    source = ROOT / "docs" / "generate_cli.py"
-    spec = importlib.util.spec_from_file_location("generate_cli", source)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+@pytest.mark.parametrize("name", ["generate_cli", "generate_tests"])
+def test_a_generated_page_is_current(name):
+    module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run make docs"
 
 

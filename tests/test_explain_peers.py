@@ -250,7 +250,7 @@ def test_the_command_prints_a_table_in_text_markdown_and_html(files: Path) -> No
     assert text.startswith("nDCG@10 of a, mean over topics: 0.3588 by default\n")
     assert text.endswith("9 different values, from 0.3337 to 0.4019\n")
     assert "| gdeval | 0.3337 |" in shell(*asked, "--format", "markdown", folder=files).out
-    assert '<th scope="row">gdeval</th><td>0.3337</td>' in shell(*asked, "--format", "html", folder=files).out
+    assert '<th scope="row" class="n">gdeval</th><td>0.3337</td>' in shell(*asked, "--format", "html", folder=files).out
 
 
 def test_eval_takes_the_new_presets(files: Path) -> None:

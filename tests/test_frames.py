@@ -7,7 +7,7 @@ import decimal
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import DataError, DuplicateError, FormatError
@@ -16,6 +16,7 @@ from cranfield.formats import as_qrels, as_runs, read_qrels, read_run
 from cranfield.formats.arrow import ArrowArray, ArrowArrayStream, ArrowSchema
 from cranfield.formats.texts import changes, distinct, of_whole_numbers, take
 from cranfield.kernels import Strings, encode
+from hypotheses import examples
 
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")
@@ -353,7 +354,7 @@ def test_lone_surrogates_and_bytes_stay_as_they_are():
 
 
 @given(st.lists(st.binary(max_size=20), max_size=60), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(40)
 def test_texts_are_taken_numbered_and_compared_against_plain_python(items, data):
     strings = Strings.of(items)
     rows = np.array(data.draw(st.lists(st.integers(0, max(len(items) - 1, 0)), max_size=80 if items else 0)), np.int64)
@@ -392,7 +393,7 @@ def test_many_rows_of_every_kind_of_text_against_plain_python():
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
-@settings(max_examples=100, deadline=None)
+@examples(40)
 def test_whole_numbers_become_their_digits(numbers):
     assert list(of_whole_numbers(np.array(numbers, np.int64))) == [b"%d" % number for number in numbers]
 

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cranfield
-from cranfield.cli import fuse as fuse_command
 from cranfield.errors import ConventionError, DataError, DuplicateError
+from cranfield.fuse import METHODS as CLASSES
 from cranfield.fuse import NORMS, fuse
-from cranfield.fuse.method import load_all, method_named
+from cranfield.registry import about
 from cranfield.run import Run
 from cranfield.tune import fuse_trained, tune
 from shell import EXAMPLES
 from shell import cranfield as shell
 
-METHODS = [cls.name for cls in load_all().values()]
-OF_SCORES = [cls.name for cls in load_all().values() if cls.reads == "scores"]
+METHODS = list(CLASSES)
+OF_SCORES = [name for name, cls in CLASSES.items() if cls.reads == "scores"]
 QRELS = {"1": {"a": 1, "b": 0, "e": 2}, "2": {"c": 1, "x": 1}, "3": {"b": 1}}
 A = {"1": {"a": 9.0, "b": 7.5, "c": 7.0, "d": 1.0}, "2": {"a": 3.0, "c": 2.0}, "3": {"b": 2.0, "é": 1.0}}
 B = {"1": {"b": 0.9, "e": 0.8, "a": 0.1}, "3": {"é": 0.7, "f": 0.6, "b": 0.5}}
@@ -31,7 +31,7 @@ C = {"1": {"c": -1.0, "a": -2.0, "e": -9.5}, "2": {"x": -1.0, "c": -4.0, "a": -4
 
 
 def train(method: str) -> dict:
-    return {"train": QRELS} if method_named(method).trained else {}
+    return {"train": QRELS} if CLASSES.named(method).trained else {}
 
 
 def order(run: Run, topic: str) -> list[str]:
@@ -63,7 +63,7 @@ def test_the_order_of_the_runs_does_not_matter_under_any_normalisation(method, n
     assert all(answer == answers[0] for answer in answers)
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if method_named(name).keeps_order])
+@pytest.mark.parametrize("method", [name for name in METHODS if CLASSES.named(name).keeps_order])
 @pytest.mark.parametrize("times", [2, 3])
 def test_a_run_fused_with_itself_keeps_its_order(method, times):
     for run in (A, B, C):
@@ -88,17 +88,17 @@ def test_depth_keeps_the_best_and_their_scores(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_says_what_it_is(method):
-    cls = type(method_named(method))
-    assert cls.about().endswith(".")
+    cls = type(CLASSES.named(method))
+    assert about(cls).endswith(".")
     assert cls.formula
     assert cls.reference
-    assert str(method_named(str(cls()))) == str(cls())
+    assert str(CLASSES.named(str(cls()))) == str(cls())
     assert all(number.meaning for number in cls.parameters.values())
 
 
 @pytest.mark.parametrize("norm", list(NORMS))
 def test_a_normalisation_says_what_it_is(norm):
-    assert NORMS[norm].about.endswith(".")
+    assert about(NORMS[norm]).endswith(".")
     assert NORMS[norm].formula
 
 
@@ -111,7 +111,7 @@ ranking = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(-3, 3).ma
 )
 def test_odd_ids_and_many_ties_keep_the_promises(runs, method):
     qrels = {topic: dict.fromkeys(documents, 1) for run in runs for topic, documents in run.items()}
-    given_ = {"train": qrels} if method_named(method).trained else {}
+    given_ = {"train": qrels} if CLASSES.named(method).trained else {}
     there = fuse(runs, method, **given_).to_dict()
     back = fuse(runs[::-1], method, **given_).to_dict()
     assert there == back
@@ -171,7 +171,7 @@ def test_condorcet_s_wins_against_exact_counting(runs):
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32])
 def test_condorcet_s_wins_are_the_same_whatever_ranks_are_kept_in(kind, monkeypatch):
-    ranks = sys.modules["cranfield.fuse.ranks"]  # loaded by load_all; the package's name is that of its function
+    ranks = sys.modules["cranfield.fuse.ranks"]  # loaded with the registry; the package's name is that of its function
     last = np.iinfo(kind).max
     place = np.array([[1, 2, last, 3, last], [2, 1, 3, last, last], [last, last, 1, 2, 3]], kind)
     for block in (1, 1 << 19):
@@ -220,7 +220,7 @@ def test_equal_scores_become_what_the_normalisation_says(norm, expected):
 
 
 def test_mapfuse_learns_the_map_that_evaluate_computes():
-    method = method_named("MAPFuse")
+    method = CLASSES.named("MAPFuse")
     runs = [cranfield.read_run(EXAMPLES / "bm25.run"), cranfield.read_run(EXAMPLES / "dense.run")]
     fuse(runs, method, train=EXAMPLES / "qrels.txt")
     expected = [cranfield.evaluate(EXAMPLES / "qrels.txt", run, "AP").mean("AP") for run in runs]
@@ -281,9 +281,9 @@ def test_a_document_twice_in_a_topic_is_refused():
     ("arguments", "message"),
     [
         ({"method": "nonsense"}, "no fusion method 'nonsense'; there are CombSUM"),
-        ({"method": "RRF(k=-1)"}, "RRF: k must be of 0 or more, got -1"),
+        ({"method": "RRF(k=-1)"}, "RRF: k must be 0 or more, got -1"),
         ({"method": "RRF(j=1)"}, "RRF: no parameter 'j'; it has k"),
-        ({"method": "RBC(phi=1)"}, "RBC: phi must be between 0 and 1, got 1"),
+        ({"method": "RBC(phi=1)"}, "RBC: phi must be between 0 and 1, ends excluded, got 1"),
         ({"method": "SlideFuse(window=0.5)"}, "window must be a whole number"),
         ({"method": "RRF", "norm": "z"}, "RRF reads ranks"),
         ({"method": "CombSUM", "norm": "zz"}, "no normalisation 'zz'; there are none, min-max"),
@@ -356,4 +356,4 @@ def test_the_list_of_methods_is_complete():
     listed = json.loads(shell("fuse", "--list", "--format", "json").out)
     assert [row["usage"].split("(")[0] for row in listed["methods"]] == METHODS
     assert [row["usage"] for row in listed["normalisations"]] == list(NORMS)
-    assert sorted(fuse_command.METHODS.split(", ")) == sorted(METHODS)
+    assert f"How to fuse: {', '.join(METHODS)};" in " ".join(shell("fuse", "--help").out.split())

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Evaluator, Hits
 from cranfield.hits import ratio
+from hypotheses import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +123,7 @@ def test_a_ratio_is_0_where_the_whole_is_0() -> None:
     assert ratio([1, 2], 4).tolist() == [0.25, 0.5]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@examples(30)
 @given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), seed=st.integers(0, 10**6))
 def test_walks_equal_plain_loops_whatever_the_sizes_of_topics(sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -15,10 +15,10 @@ import pytest
 
 from cranfield import read_collection
 from cranfield.errors import BadLineError, ConventionError, CranfieldError, DataError, DuplicateError, FormatError
-from cranfield.formats.importing import GRADES, TOPIC_IDS, import_collection
-from cranfield.formats.sources.registry import SOURCES
-from cranfield.formats.sources.source import Files, Options
-from cranfield.formats.sources.trec_text import Trec
+from cranfield.importers.importing import GRADES, TOPIC_IDS, import_collection
+from cranfield.importers.layouts.trec_text import Trec
+from cranfield.importers.registry import SOURCES
+from cranfield.importers.source import Files, Options
 from layouts import DOCUMENTS, EXPECTED, QRELS, TOPICS, WRITERS, jsonl, plain, smart, trec, write
 from shell import cranfield
 
@@ -580,7 +580,7 @@ def test_a_full_disk_leaves_no_folder(tmp_path, monkeypatch):
 def test_documents_are_never_held_together(tmp_path, monkeypatch):
     """Each is written before the next is read: the reader and the writer take turns."""
     from cranfield.formats import folder
-    from cranfield.formats.sources.json_lines import JsonLines
+    from cranfield.importers.layouts.tables import JsonLines
 
     turns: list[str] = []
     read, line = JsonLines.documents, folder._document_line

@@ -12,14 +12,16 @@ import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 NEEDED = ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "src"]
-
-pytestmark = pytest.mark.xdist_group("install")
 
 
 def why_no_core() -> str:
@@ -61,20 +63,25 @@ def source_in(folder: Path) -> Path:
     return copy
 
 
+def install(folder: Path, **environment: str) -> None:
+    """Build a wheel from the source, and install it into a folder."""
+    source = source_in(folder)
+    pip = ["-m", "pip", "--no-input"]
+    build = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(folder / "wheels")]
+    call(*build, str(source), cwd=folder, **environment)
+    [wheel] = (folder / "wheels").iterdir()
+    into = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--target", str(folder / "target")]
+    call(*pip, "install", *into, str(wheel), cwd=folder)
+    write_collection(folder)
+
+
 class Installed:
     """A wheel that was built from the source, and a folder it was installed into."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
-        source = source_in(folder)
-        wheels = folder / "wheels"
-        pip = ["-m", "pip", "--no-input"]
-        build = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(wheels)]
-        call(*build, str(source), cwd=folder, **environment)
-        [self.wheel] = wheels.iterdir()
-        self.target = folder / "target"
-        into = ["--quiet", "--no-deps", "--no-index", "--target", str(self.target)]
-        call(*pip, "install", *into, str(self.wheel), cwd=folder)
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.target = folder / "target"
+        [self.wheel] = (folder / "wheels").iterdir()
 
     def python(self, *command: str) -> str:
         return call(*command, cwd=self.folder, PYTHONPATH=str(self.target))
@@ -84,13 +91,13 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def with_compiler(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return Installed(tmp_path_factory.mktemp("with-compiler"), CRANFIELD_REQUIRE_NATIVE="1")
+def with_compiler(made_once: MadeOnce) -> Installed:
+    return Installed(made_once("with-compiler", partial(install, CRANFIELD_REQUIRE_NATIVE="1")))
 
 
 @pytest.fixture(scope="module")
-def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return Installed(tmp_path_factory.mktemp("without-compiler"), CC="false", CXX="false")
+def without_compiler(made_once: MadeOnce) -> Installed:
+    return Installed(made_once("without-compiler", partial(install, CC="false", CXX="false")))
 
 
 def test_the_build_needs_nothing_but_setuptools():
@@ -166,24 +173,17 @@ def write_collection(folder: Path) -> None:
 
 @needs_compiler
 def test_both_wheels_give_equal_numbers(with_compiler, without_compiler):
-    answers = []
-    for installed in (with_compiler, without_compiler):
-        write_collection(installed.folder)
-        answers.append(json.loads(installed.python("-c", SCORE)))
-    native, twin = answers
+    native, twin = (json.loads(installed.python("-c", SCORE)) for installed in (with_compiler, without_compiler))
     assert native == twin
     assert 0 < native[0]["runs"][0]["mean"]["nDCG@10"] < 1
 
 
 @needs_compiler
 def test_both_wheels_print_the_same_table(with_compiler, without_compiler):
-    tables = []
-    for installed in (with_compiler, without_compiler):
-        write_collection(installed.folder)
-        arguments = ["eval", "qrels.txt", "a.run", "b.run", "-m", "nDCG@10 AP RR@10"]
-        tables.append(installed.python("-m", "cranfield", *arguments))
-    assert tables[0] == tables[1]
-    assert "nDCG@10" in tables[0]
+    command = ["-m", "cranfield", "eval", "qrels.txt", "a.run", "b.run", "-m", "nDCG@10 AP RR@10"]
+    native, twin = (installed.python(*command) for installed in (with_compiler, without_compiler))
+    assert native == twin
+    assert "nDCG@10" in native
 
 
 def test_the_installed_command_is_called_cranfield(without_compiler):

@@ -8,13 +8,14 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import DataError
-from cranfield.formats.trec import QRELS, RUN
+from cranfield.formats.known.trec import QRELS, RUN
 from cranfield.kernels import Layout, Order, Strings, decode, encode, twin
 from cranfield.kernels.table import Fault, Table
+from hypotheses import examples
 
 native = pytest.importorskip("cranfield.kernels.native", reason="the C core is not built here", exc_type=ImportError)
 fuzz_kernels = pytest.importorskip("fuzz_kernels", reason="the C core is not built here")
@@ -40,7 +41,7 @@ def test_a_million_mutated_inputs_neither_crash_nor_differ(monkeypatch):
 
 
 @given(st.binary(max_size=200))
-@settings(derandomize=True, deadline=None, max_examples=300)
+@examples(100)
 def test_any_bytes_are_read_alike_by_both_kernels(text):
     for layout in (RUN, QRELS):
         left = fuzz_kernels.outcome(native.parse, text, layout, True)
@@ -178,7 +179,7 @@ scores = st.one_of(st.integers(-3, 3), st.floats(allow_nan=False), st.sampled_fr
     st.booleans(),
     st.data(),
 )
-@settings(derandomize=True, deadline=None, max_examples=400)
+@examples(120)
 def test_dicts_give_equal_hits_in_both_kernels_and_through_columns(run, ties, single, data):
     names = sorted({name for documents in run.values() for name in documents}, key=encode)
     judged = {b"a": [], b"b": []}

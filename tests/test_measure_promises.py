@@ -20,17 +20,14 @@ from hypothesis import strategies as st
 
 from cranfield import Extras, Measure, Run, Scores, evaluate, measure, measures
 from cranfield.measures import REGISTRY
-from cranfield.measures.measure import Choice, Depth, Flag, Gain, Inner, Parameter, Real, Whole
+from cranfield.measures.measure import Gain, Inner
+from cranfield.parameters import Choice, Depth, Flag, Parameter, Real, Whole
+from hypotheses import examples
 
 CLOSE = 1e-9
 
-promise = settings(
-    max_examples=15,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-)
+PHASES = [Phase.explicit, Phase.generate, Phase.shrink]
+promise = settings(examples(6), phases=PHASES)  # on several topics each
 every_measure = pytest.mark.parametrize("cls", list(REGISTRY.values()), ids=list(REGISTRY))
 
 
@@ -101,6 +98,11 @@ class Topic:
 def topics(m: Measure, whole: bool = False) -> st.SearchStrategy[Topic]:
     """Random topics whose grades fit the measure's scale."""
     return _topics(float(m.values.get("max", 4)), whole)
+
+
+def several(m: Measure, whole: bool = False) -> st.SearchStrategy[list[Topic]]:
+    """A few topics to be scored at once: that each scores as it does alone is a promise of its own."""
+    return st.lists(topics(m, whole), min_size=3, max_size=3)
 
 
 @cache
@@ -189,12 +191,12 @@ def score(measure: Measure, *given: Topic, **conventions: Any) -> list[float]:
 @given(data=st.data())
 def test_a_score_stays_within_the_bounds_stated(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))
-    [value] = score(m, data.draw(topics(m)))
-    if math.isnan(value):
-        assert cls.undefined, "a class says when it has no value"
-        return
-    assert math.isfinite(value)
-    assert m.low - CLOSE <= value <= m.high + CLOSE
+    for value in score(m, *data.draw(several(m))):
+        if math.isnan(value):
+            assert cls.undefined, "a class says when it has no value"
+        else:
+            assert math.isfinite(value)
+            assert m.low - CLOSE <= value <= m.high + CLOSE
 
 
 @claiming("ideal_is_best")
@@ -202,9 +204,10 @@ def test_a_score_stays_within_the_bounds_stated(cls: type[Measure], data: st.Dat
 @given(data=st.data())
 def test_no_ranking_of_the_same_documents_beats_the_ideal_one(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls, numbers))
-    topic = data.draw(topics(m))
-    ideal = Topic(topic.grades, sorted(topic.ranking, key=topic.grade, reverse=True))
-    assert score(m, topic)[0] <= score(m, ideal)[0] + CLOSE
+    company = data.draw(several(m))
+    ideals = [Topic(each.grades, sorted(each.ranking, key=each.grade, reverse=True)) for each in company]
+    for value, best in zip(score(m, *company), score(m, *ideals), strict=True):
+        assert value <= best + CLOSE
 
 
 @claiming("normalised")
@@ -215,11 +218,13 @@ def test_all_relevant_documents_and_no_others_best_first_score_1(cls: type[Measu
     if "k" in needed:
         needed["k"] = 20
     m = cls(**needed)
-    topic = data.draw(topics(m, whole=True))
-    relevant = [document for document in topic.grades if topic.grade(document) >= 1]
-    assume(relevant)
-    ideal = Topic(topic.grades, sorted(relevant, key=topic.grade, reverse=True))
-    assert score(m, ideal)[0] == pytest.approx(1, abs=CLOSE)
+    ideals = []
+    for topic in data.draw(several(m, whole=True)):
+        relevant = [document for document in topic.grades if topic.grade(document) >= 1]
+        if relevant:
+            ideals.append(Topic(topic.grades, sorted(relevant, key=topic.grade, reverse=True)))
+    assume(ideals)
+    assert score(m, *ideals) == pytest.approx([1] * len(ideals), abs=CLOSE)
 
 
 def better(topic: Topic, m: Measure, one: str, other: str) -> bool:
@@ -234,14 +239,19 @@ def better(topic: Topic, m: Measure, one: str, other: str) -> bool:
 @given(data=st.data())
 def test_moving_a_better_document_up_never_lowers_the_score(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls, numbers))
-    topic = data.draw(topics(m))
-    ranking, places = topic.ranking, range(len(topic.ranking))
-    swaps = [(i, j) for i in places for j in places if i < j and better(topic, m, ranking[j], ranking[i])]
-    assume(swaps)
-    i, j = data.draw(st.sampled_from(swaps))
-    improved = list(ranking)
-    improved[i], improved[j] = improved[j], improved[i]
-    assert score(m, Topic(topic.grades, improved))[0] >= score(m, topic)[0] - CLOSE
+    before, after = [], []
+    for topic in data.draw(several(m)):
+        ranking, places = topic.ranking, range(len(topic.ranking))
+        swaps = [(i, j) for i in places for j in places if i < j and better(topic, m, ranking[j], ranking[i])]
+        if swaps:
+            i, j = data.draw(st.sampled_from(swaps))
+            improved = list(ranking)
+            improved[i], improved[j] = improved[j], improved[i]
+            before.append(topic)
+            after.append(Topic(topic.grades, improved))
+    assume(before)
+    for old, new in zip(score(m, *before), score(m, *after), strict=True):
+        assert new >= old - CLOSE
 
 
 @claiming("empty_is_zero")
@@ -251,10 +261,11 @@ def test_a_judged_topic_without_an_answer_scores_0(cls: type[Measure], data: st.
     m = data.draw(drawn(cls))
     if not m.empty_is_zero:
         m = data.draw(drawn(cls, numbers))
-    topic = data.draw(topics(m))
-    scores = scored(m, {"q": topic.grades, "silent": topic.grades}, {"q": topic.run})
-    assert scores["silent"] == 0
-    assert scored(m, {"silent": topic.grades}, Run({})).mean() == 0
+    topic, *others = data.draw(several(m))
+    silent = {f"silent{i}": other.grades for i, other in enumerate(others)}
+    scores = scored(m, {"q": topic.grades, **silent}, {"q": topic.run})
+    assert [scores[name] for name in silent] == [0] * len(silent)
+    assert scored(m, silent, Run({})).mean() == 0
 
 
 @every_measure
@@ -287,11 +298,15 @@ def test_the_order_of_topics_does_not_matter(cls: type[Measure], data: st.DataOb
 @given(data=st.data())
 def test_the_names_of_documents_do_not_matter(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))
-    topic = data.draw(topics(m))
-    documents = sorted({*topic.grades, *topic.ranking})
-    aliases = dict(zip(documents, data.draw(st.permutations([f"n{i}" for i in range(len(documents))])), strict=True))
-    renamed = Topic({aliases[d]: g for d, g in topic.grades.items()}, [aliases[d] for d in topic.ranking])
-    np.testing.assert_equal(score(m, renamed), score(m, topic))
+    company = data.draw(several(m))
+    documents = sorted({name for topic in company for name in (*topic.grades, *topic.ranking)})
+    order = np.random.default_rng(data.draw(st.integers(0, 999))).permutation(len(documents))
+    aliases = {document: f"n{i}" for document, i in zip(documents, order, strict=True)}
+    renamed = [
+        Topic({aliases[d]: g for d, g in topic.grades.items()}, [aliases[d] for d in topic.ranking])
+        for topic in company
+    ]
+    np.testing.assert_equal(score(m, *renamed), score(m, *company))
 
 
 @every_measure
@@ -299,10 +314,11 @@ def test_the_names_of_documents_do_not_matter(cls: type[Measure], data: st.DataO
 @given(data=st.data())
 def test_topics_that_were_never_judged_do_not_matter(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))
-    topic = data.draw(topics(m))
-    more = scored(m, {"q": topic.grades}, {"never judged": {"d0": 1.0}, "q": topic.run})
-    np.testing.assert_equal(more["q"], score(m, topic)[0])
-    assert more.topics == ["q"]
+    company = {f"t{i}": topic for i, topic in enumerate(data.draw(several(m)))}
+    run = {"never judged": {"d0": 1.0}, **{name: topic.run for name, topic in company.items()}}
+    more = scored(m, {name: topic.grades for name, topic in company.items()}, run)
+    np.testing.assert_equal([more[name] for name in company], score(m, *company.values()))
+    assert more.topics == list(company)
 
 
 @every_measure
@@ -312,17 +328,17 @@ def test_judged_only_is_the_score_of_the_list_without_its_unjudged_documents(
     cls: type[Measure], data: st.DataObject
 ) -> None:
     m = data.draw(drawn(cls))
-    topic = data.draw(topics(m))
-    condensed = Topic(topic.grades, [document for document in topic.ranking if document in topic.grades])
-    assume(condensed.ranking)
-    with_flag = cls(**{**m.values, "judged_only": True})
+    company = [topic for topic in data.draw(several(m)) if {*topic.ranking} & {*topic.grades}]
+    assume(company)
+    condensed = [Topic(topic.grades, [d for d in topic.ranking if d in topic.grades]) for topic in company]
     without = cls(**{**m.values, "judged_only": False})
-    np.testing.assert_equal(score(with_flag, topic), score(without, condensed))
-    np.testing.assert_equal(score(with_flag, topic), score(without, topic, unjudged="drop"))
+    values = score(cls(**{**m.values, "judged_only": True}), *company)
+    np.testing.assert_equal(values, score(without, *condensed))
+    np.testing.assert_equal(values, score(without, *company, unjudged="drop"))
 
 
 @every_measure
-@settings(promise, max_examples=25)
+@settings(examples(10), phases=PHASES)
 @given(data=st.data())
 def test_a_measure_reads_back_from_its_own_name(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))

@@ -12,7 +12,8 @@ import pytest
 from cranfield import Measure, evaluate, measure, measures
 from cranfield.errors import CranfieldError, MeasureError, UnknownMeasureError
 from cranfield.measures import REGISTRY
-from cranfield.measures.measure import Depth, Gain, Real, Whole, split
+from cranfield.measures.measure import Gain, split
+from cranfield.parameters import Depth, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield import Hits

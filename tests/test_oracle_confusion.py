@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Extras, Scores, evaluate
 from cranfield.errors import DataError
+from hypotheses import examples
 from oracles import proves
 from shell import cranfield
 
@@ -70,7 +71,7 @@ def rates(tn: float, fp: float, fn: float, tp: float) -> dict[str, float]:
 
 
 @proves("SetAccuracy", "Prevalence", "FallOut", "Specificity", "MissRate", "NPV", "FDR", "FOR")
-@settings(max_examples=60)
+@examples(30)
 @given(given_=collections())
 def test_the_rates_of_the_contingency_table_against_scikit_learn(given_: list[tuple[Grades, list[str]]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
@@ -81,7 +82,7 @@ def test_the_rates_of_the_contingency_table_against_scikit_learn(given_: list[tu
 
 
 @proves("LRplus", "LRminus", "DOR")
-@settings(max_examples=60)
+@examples(30)
 @given(given_=collections())
 def test_likelihood_ratios_and_the_odds_ratio_against_scikit_learn(given_: list[tuple[Grades, list[str]]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
@@ -103,7 +104,7 @@ def test_likelihood_ratios_and_the_odds_ratio_against_scikit_learn(given_: list[
 
 
 @proves("AUROC")
-@settings(max_examples=60)
+@examples(30)
 @given(given_=collections())
 def test_the_area_under_the_roc_curve_against_scikit_learn(given_: list[tuple[Grades, list[str]]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
@@ -159,7 +160,7 @@ MICRO = " ".join(
 
 
 @proves("SetP", "SetR", "SetF")
-@settings(max_examples=40)
+@examples(20)
 @given(given_=collections(3))
 def test_micro_averages_against_scikit_learn_on_the_pooled_documents(given_: list[tuple[Grades, list[str]]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
@@ -209,7 +210,7 @@ def test_capped_recall_goes_by_the_name_and_the_formula_of_beir() -> None:
 
 
 @proves("RecallAtP")
-@settings(max_examples=60)
+@examples(30)
 @given(
     given_=collections(),
     least=st.sampled_from([0, 0.2, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 1]),
@@ -244,7 +245,7 @@ def graded_average_precision(grades: list[float], missed: list[float], users: di
 
 
 @proves("GAP")
-@settings(max_examples=60)
+@examples(30)
 @given(
     grades=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=8),
     missed=st.lists(st.sampled_from([1.0, 2.0, 3.0]), max_size=3),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Run, evaluate, measure
 from cranfield.measures import REGISTRY
+from hypotheses import examples
 from oracles import proves
 
 documents = st.sampled_from([f"d{i}" for i in range(10)])
@@ -18,7 +19,7 @@ runs_of_three = st.fixed_dictionaries({topic: st.lists(documents, min_size=1, un
 
 
 @proves("Hole", "Unjudged", "Judged")
-@settings(max_examples=60)
+@examples(30)
 @given(qrels_of_three, runs_of_three, st.integers(1, 12))
 def test_holes_and_unjudged_documents_against_counting_them_as_beir_does(
     qrels: dict[str, dict[str, int]], ranking: dict[str, list[str]], k: int

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED
 from cranfield import Run, evaluate, measure
 from cranfield.collection import Extras
 from cranfield.formats.preferences import as_preferences
+from hypotheses import examples
 from oracles import per_topic, printed, proves
 from shell import cranfield
 
@@ -137,7 +138,7 @@ def judged_and_returned(draw: st.DrawFn) -> tuple[Lines, list[str]]:
 
 
 @proves("PrefSimple", "PrefPair", "PrefGroups", "NumPref", "NumPrefFul")
-@settings(max_examples=60)
+@examples(30)
 @given(judged_and_returned())
 def test_preferences_of_several_groups_and_subgroups_against_counting_pair_by_pair(
     given_: tuple[Lines, list[str]],
@@ -183,7 +184,7 @@ def balanced(grades: Mapping[str, float], returned: list[str]) -> float:
 
 
 @proves("PrefBalanced")
-@settings(max_examples=80)
+@examples(35)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=8), st.permutations(range(8)), st.integers(1, 8))
 def test_as_many_nonrelevant_as_relevant_documents_against_counting_pair_by_pair(
     grades: list[int], order: list[int], length: int
@@ -282,7 +283,7 @@ rankings = st.lists(st.sampled_from([f"d{i}" for i in range(12)]), min_size=1, u
 
 
 @proves("Compat")
-@settings(max_examples=80)
+@examples(35)
 @given(grades, rankings, st.sampled_from([0.5, 0.8, 0.95]), st.booleans())
 def test_compatibility_of_random_lists_against_ir_measures(
     qrels: dict[str, int], ranking: list[str], p: float, normalize: bool
@@ -298,7 +299,7 @@ def test_compatibility_of_random_lists_against_ir_measures(
 
 
 @proves("Compat")
-@settings(max_examples=60)
+@examples(30)
 @given(grades, rankings, st.integers(1, 12))
 def test_compatibility_down_to_a_rank_against_a_loop_over_ranks(
     qrels: dict[str, int], ranking: list[str], k: int
@@ -317,7 +318,7 @@ def test_compatibility_down_to_a_rank_against_a_loop_over_ranks(
 
 
 @proves("Accuracy")
-@settings(max_examples=60)
+@examples(30)
 @given(grades, rankings, st.integers(1, 2), st.integers(1, 12))
 def test_pairwise_accuracy_against_ir_measures_and_counting_pairs(
     qrels: dict[str, int], ranking: list[str], rel: int, k: int
@@ -349,7 +350,7 @@ def sign(mine: float, other: float) -> int:
 
 
 @proves("RPP", "LexiRecall", "LexiPrecision")
-@settings(max_examples=100)
+@examples(40)
 @given(grades, rankings, rankings)
 def test_preferences_between_two_runs_against_walking_down_the_recall_levels(
     qrels: dict[str, int], one: list[str], other: list[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,8 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "own-measures.md").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "examples"
 
-pytestmark = pytest.mark.xdist_group("install")
-
 
 def block(language: str, holding: str) -> str:
     """The page's block that holds a text."""
@@ -36,16 +35,22 @@ def block(language: str, holding: str) -> str:
     return found
 
 
-def installed(folder: Path, code: str) -> Path:
-    """The page's package with this code, built and installed into a folder of its own."""
-    source, target = folder / "source", folder / "target"
-    source.mkdir(parents=True)
+def install(folder: Path) -> None:
+    """The page's package, built and installed into a folder of its own."""
+    source = folder / "source"
+    source.mkdir()
     (source / "pyproject.toml").write_text(block("toml", "entry-points"), encoding="utf-8")
-    (source / "click_measures.py").write_text(code, encoding="utf-8")
-    pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--target"]
-    done = call(*pip, str(target), str(source), path=None)
+    (source / "click_measures.py").write_text(block("python", "class ClickP"), encoding="utf-8")
+    pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--no-compile"]
+    done = call(*pip, "--target", str(folder / "target"), str(source), path=None)
     assert done.returncode == 0, done.stderr
-    return target
+
+
+def changed(installed: Path, folder: Path, code: str) -> Path:
+    """A copy of an installed package with other code in it."""
+    shutil.copytree(installed, folder)
+    (folder / "click_measures.py").write_text(code, encoding="utf-8")
+    return folder
 
 
 def call(*command: str, path: Path | None) -> subprocess.CompletedProcess[str]:
@@ -63,8 +68,8 @@ def cranfield(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return installed(tmp_path_factory.mktemp("clicks"), block("python", "class ClickP"))
+def clicks(made_once: Callable[..., Path]) -> Path:
+    return made_once("click-measures", install) / "target"
 
 
 def test_the_measure_of_an_installed_package_is_explained_listed_and_scored_with(clicks: Path) -> None:
@@ -97,15 +102,15 @@ def test_without_the_package_the_name_is_unknown() -> None:
     assert "no measure 'ClickP'" in done.stderr
 
 
-def test_a_package_that_fails_to_import_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    target = installed(tmp_path, "raise OSError('no such model')\n")
+def test_a_package_that_fails_to_import_is_left_out_with_a_warning(clicks: Path, tmp_path: Path) -> None:
+    target = changed(clicks, tmp_path / "target", "raise OSError('no such model')\n")
     done = cranfield(target, "measures", "--family", "set")
     assert done.returncode == 0
     assert "click-measures: no measures from click_measures (OSError: no such model)" in done.stderr
 
 
-def test_a_package_cannot_replace_a_measure(tmp_path: Path) -> None:
-    target = installed(tmp_path, block("python", "class ClickP").replace("ClickP", "nDCG"))
+def test_a_package_cannot_replace_a_measure(clicks: Path, tmp_path: Path) -> None:
+    target = changed(clicks, tmp_path / "target", block("python", "class ClickP").replace("ClickP", "nDCG"))
     done = cranfield(target, "measures", "--format", "json")
     assert "a measure nDCG exists already, in cranfield.measures.gain" in done.stderr
     [page] = [each for each in json.loads(done.stdout) if each["name"] == "nDCG"]

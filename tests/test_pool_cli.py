@@ -14,10 +14,9 @@ import pytest
 from cranfield.cli.pool import command, depth_of
 from cranfield.formats.judgments import read_judgments
 from cranfield.formats.pools import read_pool
-from cranfield.pool.strategy import STRATEGIES, load_all
+from cranfield.pool.strategy import STRATEGIES
 from shell import EXAMPLES, cranfield
 
-load_all()
 RUNS = "bm25.run", "dense.run"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "pool.md"
 

@@ -12,8 +12,7 @@ from cranfield import Extras, evaluate, read_qrels, reuse
 from cranfield.errors import DataError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.judgments import Judgment
-from cranfield.pool.collect import collect, write_collected
-from cranfield.pool.make import Pool, pool
+from cranfield.pool.make import Pool, collect, pool, write_collected
 from cranfield.pool.reuse import Left, Reuse, Strangers
 from cranfield.pool.thin import holes, thin, was_sampled
 

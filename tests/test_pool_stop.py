@@ -11,7 +11,7 @@ from cranfield.errors import ConventionError
 from cranfield.formats.judgments import Judgment
 from cranfield.formats.pools import Item
 from cranfield.pool.make import pool
-from cranfield.pool.stop import effort_for, from_curve, from_sample, knee, ncg, stopping, table, wss
+from cranfield.pool.stop import effort_for, from_curve, from_sample, knee, ncg, stopping, wss
 
 ORDERS = st.lists(st.booleans(), min_size=1, max_size=40).map(lambda flags: np.array(flags, bool))
 
@@ -123,7 +123,7 @@ def test_normalised_cumulative_gain_against_its_ratio(flags: np.ndarray, effort:
 
 
 def test_the_table_counts_hours_and_costs() -> None:
-    text = table(stopping(labels([True, False] * 10), items(30)), seconds=360, price=0.5)
+    text = stopping(labels([True, False] * 10), items(30), seconds=360, price=0.5).to_text()
     assert "0 of 1 topics can stop; 20 judged, up to 10 to go" in text
     assert "2.0 hours spent, up to 1.0 to come; 10.00 spent, up to 5.00 to come" in text
 

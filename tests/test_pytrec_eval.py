@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.compat import pytrec_eval as ours
 from cranfield.errors import CranfieldError
+from hypotheses import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,7 @@ SPELLINGS = (
     st.integers(1, 3),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@examples(60)
 def test_small_runs_with_parameters_against_pytrec_eval(
     qrels: Any, run: Any, measures: set[str], level: int, judged_only: bool
 ) -> None:

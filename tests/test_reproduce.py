@@ -6,14 +6,16 @@ import csv
 import io
 import json
 import math
+import re
 
 import pytest
 
 from cranfield import correlate, evaluate, reproduce
 from cranfield.errors import ConventionError, DataError
-from cranfield.reproduce import FIGURES
-from shell import cranfield
+from shell import EXAMPLES, cranfield
 
+MEANS = {"original", "reproduced", "improvement", "reproduced improvement"}
+FIGURES = MEANS | {"KTU", "RBO", "RMSE", "nRMSE", "p", "ER", "DeltaRI"}
 TOPICS, DOCUMENTS = [f"q{t}" for t in range(8)], [f"d{j:02}" for j in range(14)]
 
 
@@ -116,6 +118,11 @@ def test_the_figures_by_hand():
     assert found.value("DeltaRI") == pytest.approx(0.5 / 0.5 - 0.25 / 0.5)
     assert found.value("KTU", of="advanced") == 0  # 1 and -1
     assert found.value("RBO", of="baseline") == pytest.approx(1)
+
+
+def test_the_page_explains_every_figure():
+    page = (EXAMPLES.parent / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| (\w+) \|", page, re.MULTILINE)) >= FIGURES - MEANS
 
 
 def test_an_exact_reproduction_is_one():

@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import cranfield as library
-from cranfield.compare.stability import PARTS, stability
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
+from cranfield.stability import PARTS, stability
 from cranfield.stats.generalisability import g_study
 from shell import EXAMPLES, cranfield
 
@@ -37,7 +37,7 @@ def test_all_parts_that_can_be_had_come_without_asking():
     one = Scores.from_table(table(), NAMES)
     assert stability(one, one, **FAST).parts == ["qrels", "halves", "discrimination", "generalisability"]
     text = found.to_text()
-    assert all(f"{part}: {PARTS[part]}" in text for part in found.parts)
+    assert all(f"{part}: {PARTS[part].question}" in text for part in found.parts)
 
 
 def test_agreement_of_measures_against_scipy():

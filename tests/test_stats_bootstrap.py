@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from cranfield.stats import bootstrap
 from cranfield.stats.bayes import posterior_means
 from cranfield.stats.bootstrap import quantiles, resample_counts
 from cranfield.stats.testing import TESTS
@@ -93,8 +92,7 @@ def test_quantiles_of_rows_against_numpy():
 def test_how_many_rows_are_worked_on_at_once_changes_nothing(name, monkeypatch):
     d = seeded(4).normal(0.2, 1, (12, 15))
     together = TESTS[name].many(0 * d, d, resamples=300, rng=seeded())
-    monkeypatch.setattr(bootstrap, "KEPT", 1000)
-    monkeypatch.setattr("cranfield.stats.bayes.KEPT", 1000)
+    monkeypatch.setattr("cranfield.stats.test.KEPT", 1000)
     apart = TESTS[name].many(0 * d, d, resamples=300, rng=seeded())
     for one, other in zip(together, apart, strict=True):
         assert (one.p, one.low, one.high) == pytest.approx((other.p, other.low, other.high), nan_ok=True)

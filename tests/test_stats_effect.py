@@ -10,11 +10,11 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield import Scores, compare
 from cranfield.errors import DataError
-from cranfield.stats.effect import cliffs_delta, cohens_d, common_language, d_z, g_z, hedges_factor
+from cranfield.stats.effect import cliffs_delta, cohens_d, common_language, d_z, d_z_of_rows, g_z, hedges_factor
 from cranfield.stats.equivalence import non_inferiority, tost
-from cranfield.stats.intervals import METHODS, mean_interval, mean_intervals
-from cranfield.stats.testing import TESTS
+from cranfield.stats.testing import intervals
 
 few = st.lists(st.integers(0, 5), min_size=1, max_size=8)
 
@@ -31,6 +31,23 @@ def two(n: int = 30, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 def test_d_z_is_t_over_the_root_of_n_against_scipy():
     a, b = two()
     assert d_z(a, b) == pytest.approx(scipy.stats.ttest_rel(b, a).statistic / math.sqrt(30))
+
+
+def test_d_z_of_a_row_is_that_of_its_two_samples_alone():
+    a, b = seeded(3).random((2, 50, 8))
+    b[7] = a[7] + 0.25
+    assert d_z_of_rows(a, b) == pytest.approx(np.array([d_z(x, y) for x, y in zip(a, b, strict=True)]), nan_ok=True)
+    assert np.isnan(d_z_of_rows(a, b)[7])
+    assert np.isnan(d_z_of_rows(a[:, :1], b[:, :1])).all()
+
+
+def test_differences_equal_but_for_rounding_have_no_d_z_in_a_comparison():
+    old = np.array([1000.1, 2000.7, 3000.3, 1500.9, 2500.2])
+    found = compare(Scores.from_table(np.stack([old, old + 0.001], axis=1), ["old", "new"], measure="AP"))
+    assert math.isnan(found.pairs[0].effect)
+    assert found.to_dict()["pairs"][0]["effect"] is None
+    head, row = found.to_text().splitlines()[:2]
+    assert row[: head.index("d_z") + len("d_z")].endswith("  -")
 
 
 def test_hedges_factor_by_hand_and_near_its_usual_approximation():
@@ -82,7 +99,15 @@ def test_effects_refuse_what_is_no_pair_or_no_number():
         cohens_d([[1, 2]], [1, 2])
 
 
-# Intervals of a mean
+# Intervals of a mean: those that come with the tests
+
+KINDS = intervals()
+
+
+def mean_interval(x, level=0.95, method="t", resamples=2000, alternative="two-sided") -> tuple[float, float]:
+    x = np.asarray(x, np.float64)
+    found = KINDS[method](0 * x, x, level=level, resamples=resamples, alternative=alternative, rng=seeded(5))
+    return found.low, found.high
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
@@ -92,50 +117,22 @@ def test_the_t_interval_against_scipy(alternative):
     assert mean_interval(x, 0.9, alternative=alternative) == pytest.approx((wanted.low, wanted.high))
 
 
-@pytest.mark.parametrize(
-    ("method", "name"),
-    [
-        ("t", "t"),
-        ("percentile", "bootstrap"),
-        ("bca", "bootstrap-bca"),
-        ("studentised", "bootstrap-t"),
-        ("randomisation", "randomisation"),
-    ],
-)
-def test_an_interval_is_that_of_its_test(method, name):
-    x = two()[1]
-    outcome = TESTS[name](np.zeros(30), x, resamples=3000, rng=seeded(3))
-    rng = seeded(3) if method != "randomisation" else seeded(int(seeded(3).integers(2**63)))  # for p and interval alike
-    assert mean_interval(x, 0.95, method, 3000, rng) == pytest.approx((outcome.low, outcome.high))
-
-
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", KINDS)
 def test_an_interval_of_each_row_is_the_row_s_own(method):
     x = seeded(4).normal(0, 1, (6, 20))
-    x[1] = 3.0
     x[2, 5] = math.nan
-    low, high = mean_intervals(x, 0.9, method, 800, seeded(5))
+    rows = KINDS[method].many(0 * x, x, level=0.9, resamples=800, rng=seeded(5))
     for row in (0, 3, 5):
-        assert mean_interval(x[row], 0.9, method, 800, seeded(5)) == pytest.approx((low[row], high[row]))
-    assert (low[1], high[1]) == (3.0, 3.0)
-    assert np.isnan([low[2], high[2]]).all()
+        assert mean_interval(x[row], 0.9, method, 800) == pytest.approx((rows[row].low, rows[row].high))
+    assert np.isnan([rows[2].low, rows[2].high]).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", KINDS)
 def test_a_higher_level_is_wider_and_one_value_has_no_interval(method):
     x = two()[1]
-    narrow, wide = (mean_interval(x, level, method, 2000, seeded()) for level in (0.8, 0.95))
+    narrow, wide = (mean_interval(x, level, method) for level in (0.8, 0.95))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    assert np.isnan(mean_interval([1.0], 0.95, method, 100, seeded())).all()
-
-
-def test_wrong_arguments_of_an_interval_are_named():
-    with pytest.raises(DataError, match="no interval 'wald'; there are t, percentile"):
-        mean_interval([1, 2], method="wald")
-    with pytest.raises(DataError, match="is sampled: give it rng"):
-        mean_interval([1, 2], method="bca")
-    with pytest.raises(DataError, match="expected a sequence"):
-        mean_interval([[1, 2]])
+    assert np.isnan(mean_interval([1.0], 0.95, method)).all()
 
 
 # Equivalence and non-inferiority

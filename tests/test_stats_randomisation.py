@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import DataError
-from cranfield.stats import randomisation
 from cranfield.stats.randomisation import sign_blocks, sign_flip_interval, sign_flip_p, sign_flip_p_all
+from cranfield.stats.test import Question
 from cranfield.stats.testing import ALTERNATIVES, TESTS
 
 tenths = st.integers(-10, 10).map(lambda whole: whole / 10)
@@ -97,9 +97,9 @@ def test_the_resamples_of_many_pairs_do_not_depend_on_how_many_there_are(monkeyp
     d = seeded(4).normal(0.1, 1, (600, 30))
     together = sign_flip_p(d, 3000, seeded())
     assert (together[:5] == sign_flip_p(d[:5], 3000, seeded())).all()
-    low, high = sign_flip_interval(d, (0.05, 0.05), 3000, seeded())
-    monkeypatch.setattr(randomisation, "KEPT", 50_000)
-    again = sign_flip_interval(d, (0.05, 0.05), 3000, seeded())
+    low, high = sign_flip_interval(d, question(3000, 0.9))
+    monkeypatch.setattr("cranfield.stats.test.KEPT", 50_000)
+    again = sign_flip_interval(d, question(3000, 0.9))
     assert (low == again[0]).all()
     assert (high == again[1]).all()
 
@@ -119,6 +119,10 @@ def test_equal_columns_give_p_1():
     assert sign_flip_p_all(np.hstack([column, column]), 500, seeded())[0, 1] == 1.0
 
 
+def question(resamples: int, level: float) -> Question:
+    return Question("two-sided", level, resamples, seeded())
+
+
 def interval_by_search(d, tail: float) -> tuple[float, float]:
     """The definition: the shifts whose test by enumeration does not reject, tried on a fine grid."""
     grid = np.linspace(d.min() - 0.01, d.max() + 0.01, 2001)
@@ -132,13 +136,13 @@ def interval_by_search(d, tail: float) -> tuple[float, float]:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_interval_of_shifts_that_are_not_rejected_against_exact_enumeration(seed):
     d = seeded(seed).exponential(1, 9) - 0.5
-    low, high = sign_flip_interval(d[None], (0.05, 0.05), 2**12, seeded())
+    low, high = sign_flip_interval(d[None], question(2**12, 0.9))
     assert (low[0], high[0]) == pytest.approx(interval_by_search(d, 0.05), abs=0.005)
 
 
 def test_the_interval_is_near_student_s_for_many_normal_differences():
     d = seeded(8).normal(0.3, 1, 200)
-    low, high = sign_flip_interval(d[None], (0.025, 0.025), 20_000, seeded())
+    low, high = sign_flip_interval(d[None], question(20_000, 0.95))
     wanted = scipy.stats.ttest_1samp(d, 0).confidence_interval()
     assert (low[0], high[0]) == pytest.approx((wanted.low, wanted.high), abs=0.01)
 
@@ -146,8 +150,8 @@ def test_the_interval_is_near_student_s_for_many_normal_differences():
 def test_too_few_pairs_for_a_level_leave_the_interval_open():
     """Of three pairs there are eight choices of signs: no tail is smaller than an eighth."""
     d = np.array([[1.0, 2.0, 3.0]])
-    assert sign_flip_interval(d, (0.025, 0.025), 100, seeded())[0][0] == -math.inf
-    assert sign_flip_interval(d, (0.125, 0.125), 100, seeded())[0][0] == 1.0
+    assert sign_flip_interval(d, question(100, 0.95))[0][0] == -math.inf
+    assert sign_flip_interval(d, question(100, 0.75))[0][0] == 1.0
 
 
 def test_memory_stays_bounded_however_many_resamples():

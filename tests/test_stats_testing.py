@@ -126,7 +126,7 @@ def test_one_pair_or_none_is_no_test(name):
 def test_two_equal_samples_give_p_1_or_none_and_say_so(name):
     x = np.zeros(12) if TESTS[name].binary or not TESTS[name].paired else two(name, n=12)[0]
     outcome = ask(name, x, x.copy())
-    assert outcome.p == 1 or (math.isnan(outcome.p) and (TESTS[name].spread or TESTS[name].bayesian))
+    assert outcome.p == 1 or (math.isnan(outcome.p) and (TESTS[name].needs_spread or TESTS[name].bayesian))
     assert outcome.reason in (
         "all differences are 0",
         "all values are equal",
@@ -134,7 +134,7 @@ def test_two_equal_samples_give_p_1_or_none_and_say_so(name):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if TESTS[name].spread])
+@pytest.mark.parametrize("name", [name for name in NAMES if TESTS[name].needs_spread])
 def test_differences_without_spread_are_not_called_significant(name):
     a = np.zeros(12) if not TESTS[name].paired else np.arange(12) / 10
     outcome = ask(name, a, a + 0.1)  # but for rounding all differences are the same
@@ -213,12 +213,27 @@ def test_an_unknown_test_is_answered_with_the_names_there_are():
         ({"alternative": "both"}, "alternative must be one of two-sided, less, greater, got 'both'"),
         ({"level": 95}, "level must be between 0 and 1, got 95"),
         ({"resamples": 0}, "resamples must be at least 1, got 0"),
-        ({"rope": -1}, "rope must be 0 or a positive number, got -1"),
+        ({"rope": 0.1}, "t: no parameter 'rope'; it has no parameters"),
     ],
 )
 def test_a_wrong_option_is_named(options, message):
     with pytest.raises(DataError, match=message):
         ask("t", [1, 2], [2, 4], **options)
+
+
+@pytest.mark.parametrize("rope", [-1, math.inf, math.nan])
+def test_a_region_of_equivalence_that_is_none_is_refused(rope):
+    with pytest.raises(DataError, match=f"bayes: rope must be 0 or more, got {rope}"):
+        ask("bayes", [1, 2], [2, 4], rope=rope)
+    with pytest.raises(DataError, match=f"bayes: rope must be 0 or more, got {rope}"):
+        testing.test(f"bayes(rope={rope})")
+
+
+def test_a_parameter_may_be_typed_with_the_name():
+    a, b = two("bayes")
+    typed = testing.test("bayes(rope=0.05)")(a, b, rng=np.random.default_rng(1), resamples=2000)
+    assert typed.extra == ask("bayes", a, b, rope=0.05).extra
+    assert typed.extra["P(rope)"] > ask("bayes", a, b).extra["P(rope)"] == 0
 
 
 def test_tables_in_place_of_samples_are_refused():

@@ -11,10 +11,9 @@ import pytest
 import cranfield
 from cranfield.collection import Document, Topic
 from cranfield.errors import ConventionError, DataError, MissingExtraError
-from cranfield.systems import HTTP_ENGINES, SYSTEMS, Query, system
-from cranfield.systems.catalogue import catalogue
-from cranfield.systems.command import Broken
-from cranfield.systems.http.template import packaged
+from cranfield.systems import SYSTEMS, Query, catalogue, specs, system
+from cranfield.systems.http.template import templates
+from cranfield.systems.system import Broken
 
 DOCUMENTS = [
     Document("d1", "Flutter", "the flutter of a wing at high speeds"),
@@ -133,7 +132,7 @@ def test_map_on_cranfield_reaches_what_is_known(spec, least, shared, tmp_path):
 
     for package in ("bm25s", "tantivy"):
         pytest.importorskip(package)
-    from cranfield.formats.importing import import_collection
+    from cranfield.importers import import_collection
 
     import_collection(str(shared / "cranfield"), str(tmp_path / "cran"), grades="cranfield-corrected")
     run_(str(tmp_path / "cran"), spec, str(tmp_path / "x.run"))
@@ -175,17 +174,17 @@ def test_the_dense_vectors_against_sentence_transformers():
     ("spec", "message"),
     [
         ("nonsense", "no system 'nonsense'; expected one of bm25s, tantivy, sqlite"),
-        ("sqlite:mode=fuzzy", "system sqlite: mode must be any or all or phrase, got 'fuzzy'"),
-        ("sqlite:depth=3", "system sqlite: no option 'depth=3'; it has mode, stem, stop, title"),
-        ("sqlite:title=big", "title must be a number, got 'big'"),
-        ("sqlite:stem=perhaps", "stem must be yes or no"),
+        ("sqlite:mode=fuzzy", "sqlite: mode must be any | all | phrase, got fuzzy"),
+        ("sqlite:depth=3", "sqlite: no parameter 'depth'; it has mode, stem, stop, title"),
+        ("sqlite:title=big", "title must be any number, got big"),
+        ("sqlite:stem=perhaps", "stem must be True | False, got perhaps"),
         ("no_such_module:f", "no_such_module:f: No module named"),
         ("json:nothing", "has no attribute 'nothing'"),
         ("python:json", "expected module:function"),
         ("json:__name__", "expected a function, or a class with a method search"),
         ("command:", "expected what to run"),
         ("elasticsearch:localhost", "expected a URL such as"),
-        ("elasticsearch:http://h/i,nonsense=1", "no option 'nonsense=1'; it has fields, type, header.NAME"),
+        ("elasticsearch:http://h/i,nonsense=1", "no parameter 'nonsense'; it has fields, type, header.NAME"),
         ("elasticsearch:http://h/i,header.Key=$NOT_SET_ANYWHERE", "the environment has no NOT_SET_ANYWHERE"),
     ],
 )
@@ -205,14 +204,15 @@ def test_a_package_that_is_missing_is_named_with_how_to_get_it(monkeypatch):
 
 def test_the_catalogue_names_every_system():
     rows = catalogue()
-    assert [row["system"] for row in rows] == [*SYSTEMS, *(f"{name}:URL" for name in HTTP_ENGINES)]
+    assert {row["system"] for row in rows} == {*SYSTEMS, *(f"{name}:URL" for name in templates())}
+    assert len(rows) == len(specs())
     assert all(row["about"] for row in rows)
     assert all(option["meaning"] for row in rows for option in row["options"].values())
 
 
-@pytest.mark.parametrize("name", HTTP_ENGINES)
+@pytest.mark.parametrize("name", templates())
 def test_a_packaged_template_is_whole(name):
-    template = packaged(name)
+    template = templates()[name]
     assert template.about.lower().startswith(name)
     assert template.name == name
     assert set(template.meanings) == set(template.options)

@@ -16,20 +16,18 @@ if TYPE_CHECKING:
     from cranfield.bounds import bounds
     from cranfield.collection import Collection, Document, Extras, Qrels, Topic
     from cranfield.compare import Comparison, compare
-    from cranfield.compare.design import design
-    from cranfield.compare.gate import gate
     from cranfield.compare.leaderboard import Leaderboard, leaderboard
-    from cranfield.compare.stability import stability
-    from cranfield.compare.verdict import Gate
     from cranfield.conventions import PRESETS, Conventions
     from cranfield.correlate import correlate
     from cranfield.curves import curves
+    from cranfield.design import design
     from cranfield.errors import CranfieldError
     from cranfield.evaluate import Evaluator, evaluate
     from cranfield.explain import explain, explain_as
     from cranfield.formats import read_qrels, read_run
     from cranfield.formats.folder import read_collection
     from cranfield.fuse import fuse
+    from cranfield.gate import Gate, gate
     from cranfield.hits import Hits
     from cranfield.measures import Measure, measure, measures
     from cranfield.pool import Pool, pool
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from cranfield.run import Run
     from cranfield.scores import Scores
     from cranfield.slices import slices
+    from cranfield.stability import stability
     from cranfield.tune import tune
 
 __version__ = "0.1.0"
@@ -77,10 +76,10 @@ _HOMES = {
     "Comparison": "compare",
     "leaderboard": "compare.leaderboard",
     "Leaderboard": "compare.leaderboard",
-    "stability": "compare.stability",
-    "design": "compare.design",
-    "gate": "compare.gate",
-    "Gate": "compare.verdict",
+    "stability": "stability",
+    "design": "design",
+    "gate": "gate",
+    "Gate": "gate",
     "pool": "pool",
     "Pool": "pool",
     "session": "pool.make",

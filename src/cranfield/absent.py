@@ -6,7 +6,7 @@ single topic is named; of several the first are named and all counted; many runs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.columns import listed
@@ -34,6 +34,18 @@ class Absent:
     def to_dict(self) -> dict[str, Any]:
         """The reasons that apply, as plain values."""
         return {reason: found for reason, found in vars(self).items() if found}
+
+    def select(self, runs: list[str], topics: list[str]) -> Absent:
+        """What applies to some runs and topics."""
+        kept = set(topics)
+        missing = {run: [topic for topic in self.missing.get(run, []) if topic in kept] for run in runs}
+        return replace(
+            self,
+            missing={run: lacking for run, lacking in missing.items() if lacking},
+            unjudged={run: self.unjudged[run] for run in runs if run in self.unjudged},
+            no_relevant=[topic for topic in self.no_relevant if topic in kept],
+            skipped={run: self.skipped[run] for run in runs if run in self.skipped},
+        )
 
     def in_words(self, conventions: Conventions, judged: int, shell: bool = False) -> list[str]:
         """A sentence for each reason. Hints name Python arguments, or options where `shell` is set."""

@@ -1,24 +1,27 @@
 """What every verb answers with: a value that states its tables, its sentences and its plain values.
 
-A result class says what there is to say, once: `parts` for people, `records` for spreadsheets, `plain` for programs. Text,
+A result class says what there is to say, once: `content` for people, `records` for spreadsheets, `plain` for programs. Text,
 Markdown, HTML, JSON, CSV and TSV are written here and nowhere else, so a new result has them all, and a new way to write
 serves every result.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,15 @@ class Table:
     names: int = 1
     left: int | None = None  # how many columns are set to the left; the names unless told otherwise
     caption: str = ""
+    title: str = ""  # the caption on a page of HTML, where a text says elsewhere what the table is
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
+    tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
-        return [list(self.head), *([cell.text for cell in row] for row in self.cells())]
+        rows = ([cell if isinstance(cell, str) else cell.text for cell in row] for row in self.rows)
+        return [list(self.head), *rows]
 
     def cells(self) -> list[list[Cell]]:
         """The rows, every cell a `Cell`."""
@@ -89,6 +95,7 @@ class Layout:
     bars: bool | None = None  # draw them, do not, or where they help
     ascii_only: bool = False
     style: Style | None = None
+    medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
 
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.
@@ -100,15 +107,24 @@ class Layout:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
 
+    def cell(self, value: float | None, signed: bool = False) -> Cell:
+        """A number as a cell."""
+        return Cell(self.number(value, signed), value)
+
 
 class Answer(ABC):
-    """The base of all results. Say what there is in `parts`, `plain` and, where a table is not it, `records`."""
+    """The base of all results. Say what there is in `content`, `plain` and, where a table is not it, `records`."""
 
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
+    ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would write one of its own
 
     @abstractmethod
-    def parts(self, how: Layout) -> Iterable[Part]:
+    def content(self, how: Layout) -> Iterable[Part]:
         """What it says to people, in order."""
 
     @abstractmethod
@@ -117,10 +133,14 @@ class Answer(ABC):
 
     def records(self, how: Layout) -> Iterable[Sequence[Any]]:
         """A head, then rows, for spreadsheets: the first table, unless told otherwise."""
-        return next(part for part in self.parts(how) if isinstance(part, Table)).texts()
+        return next(part for part in self.content(how) if isinstance(part, Table)).texts()
 
     def notes(self, shell: bool = False) -> list[str]:
         """What to know beside it, a sentence each; with `shell`, hints name options of the command line."""
+        return []
+
+    def basis(self) -> list[str]:
+        """What it rests on, such as conventions, a line each: said beside data that have no room for it, as CSV has not."""
         return []
 
     # for people
@@ -138,17 +158,18 @@ class Answer(ABC):
     ) -> str:
         """For a terminal: lines no wider than `limit` if possible; `style` may colour what matters."""
         how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style)
-        return text(self._said(how), limit, style)
+        return text([*self._said(how), Lines(self.notes() if self.ends_with_notes else [])], limit, style)
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """For a wiki, an issue or a pull request; the notes stand below."""
-        how = Layout(per_topic, digits, "–", every=every, bars=False)
+        how = Layout(per_topic, digits, "–", every=every, bars=False, medium="markdown")
         return markdown([*self._said(how), Lines(self.notes())]) + "\n"
 
-    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
-        """A piece of a page: tables, lists and paragraphs, without style sheet and script."""
-        how = Layout(per_topic, digits, "–", every=every)
-        return html([*self._said(how), Lines(self.notes())])
+    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
+        """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""
+        how = Layout(per_topic, digits, "–", every=every, medium="html")
+        parts = [*self._said(how), Lines(self.notes())]
+        return html_page(_title(parts) or type(self).__name__, html(parts)) if page else html(parts)
 
     def __repr__(self) -> str:
         return self.to_text()
@@ -185,11 +206,23 @@ class Answer(ABC):
 
     def _said(self, how: Layout) -> Iterable[Part]:
         self._refuse(how.per_topic)
-        return self.parts(how)
+        return self.content(how)
 
     def _refuse(self, per_topic: bool) -> None:
         if per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
+
+
+class Rows(Answer, Generic[Row]):
+    """An answer that holds a row for each of several things, and can be gone through like a list of them."""
+
+    rows: Sequence[Row]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 # text
@@ -213,16 +246,16 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
 
 def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
     """A table as aligned lines."""
-    rows, cells = table.texts(), table.cells()
 
     def paint(row: int, column: int, cell: str) -> str:
         if style is None or not cell.strip():
             return cell
         if row == 0:
             return style("head", cell)
-        return style("best", cell) if cells[row - 1][column].best else cell
+        of = table.rows[row - 1][column]
+        return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(rows, table.names, table.left, limit, paint if style else None)
+    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
 
 
@@ -290,10 +323,11 @@ def _as_html(part: Part) -> str:
 
 def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
     """A table with a caption; the last column of names heads its row, `n` marks columns of words, `best` the best."""
-    words = [not numeric and _holds_words(table, i) for i, numeric in enumerate(table.numeric())]
+    rows = table.cells()
+    words = [not numeric and _holds_words(rows, i) for i, numeric in enumerate(table.numeric())]
     heads = "".join(_html_cell("th", "col", Cell(name), words[i]) for i, name in enumerate(table.head))
     body = []
-    for r, row in enumerate(table.cells()):
+    for r, row in enumerate(rows):
         about = "".join(
             f' data-{key}="{html_text(value)}"' for key, value in (table.keys[r] if table.keys else {}).items()
         )
@@ -303,12 +337,13 @@ def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
         ]
         body.append(f"<tr{about}>{''.join(cells)}</tr>")
     look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
-    caption = f"<caption>{html_text(table.caption)}</caption>" if table.caption else ""
+    title = table.title or table.caption
+    caption = f"<caption>{html_text(title)}</caption>" if title else ""
     return f"<table{look}>{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _holds_words(table: Table, column: int) -> bool:
-    return any(any(letter.isalpha() for letter in row[column].text) for row in table.cells())
+def _holds_words(rows: list[list[Cell]], column: int) -> bool:
+    return any(any(letter.isalpha() for letter in row[column].text) for row in rows)
 
 
 def _html_cell(tag: str, scope: str, cell: Cell, words: bool) -> str:
@@ -322,6 +357,31 @@ def html_list(lines: Sequence[str], look: str = "") -> str:
     """A list of sentences, or nothing where there are none; `look` is its class."""
     start = f'<ul class="{look}">' if look else "<ul>"
     return f"{start}{''.join(f'<li>{html_text(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+PAGE_STYLE = (
+    "table{border-collapse:collapse}th,td{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
+    ".n{text-align:left}caption{text-align:left;font-weight:bold}"
+    "body{font-family:sans-serif}"
+)
+
+
+def _title(parts: Iterable[Part]) -> str:
+    """What the first table or drawing is called."""
+    names = (
+        part.lead if isinstance(part, Drawing) else part.title or part.caption
+        for part in parts
+        if isinstance(part, (Drawing, Table))
+    )
+    return next(names, "")
+
+
+def html_page(title: str, piece: str) -> str:
+    """A piece of HTML as a page of its own."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html_text(title)}</title>'
+        f"<style>{PAGE_STYLE}</style></head><body>{piece}</body></html>"
+    )
 
 
 def html_text(text: str) -> str:
@@ -352,7 +412,7 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        return None if not np.isfinite(number) else number if digits is None else round(number, digits)
+        return None if not math.isfinite(number) else number if digits is None else round(number, digits)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -367,9 +427,9 @@ def plain(value: Any, digits: int | None = None) -> Any:
 
 
 def _field(value: Any, how: Layout) -> str:
-    if value is None:
-        return ""
-    return how.number(value) if isinstance(value, float) else str(value)
+    if isinstance(value, Cell):
+        return value.text
+    return how.number(value) if value is None or isinstance(value, float) else str(value)
 
 
 def is_text(text: str) -> bool:

@@ -8,31 +8,34 @@ says so. Scores of topics are independent, so the bounds of a mean are the means
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from math import comb, inf, nan, nextafter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from cranfield.columns import aligned
+from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import Evaluator
-from cranfield.hits import Hits, Judgments
-from cranfield.measures.measure import Choice, Flag, Gain, takes_topics_alone
-from cranfield.scores import Scores
+from cranfield.hits import Hits
+from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.parameters import Choice, Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
+    from cranfield.answer import Part
+    from cranfield.hits import Judgments
     from cranfield.kernels.table import Floats, Ints
     from cranfield.measures import Measure
+    from cranfield.scores import Scores
 
     Mask = npt.NDArray[np.bool_]
-    Places = npt.NDArray[np.intp]
 
+Case = TypeVar("Case")
 
 EVERY_CASE = 256  # topics with no more cases than this are tried out case by case
 FAMILY = 64  # unjudged documents of a topic up to which every number of relevant ones among them is tried
@@ -72,20 +75,19 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     if samples < 1:
         raise ConventionError(f"samples must be 1 or more, got {samples}")
     _refuse(evaluator, over)
-    opened = [run for item in evaluator._items(runs) for run in evaluator._open(item)]
+    opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
-    measures = list(evaluator.measures.values())
-    found = [
-        (_over_ties if over == "ties" else _over_grades)(evaluator.hits(run), measures, samples, seed) for run in opened
+    ranges = [
+        (_over_ties if over == "ties" else _over_grades)(evaluator.hits(run), scores.measures, samples, seed)
+        for run in opened
     ]
-    kept = evaluator.wanted
-    stacked = [np.stack(each)[:, :, kept] for each in zip(*found, strict=True)]
-    low, high, expected, proven, exact = stacked
-    outside = np.broadcast_to(~scores.counted[:, None, :], low.shape)
-    for values in (low, high, expected):
-        values[outside] = nan
-    scale = _scale(evaluator.judgments)
-    return Bounds(over, scores, low, high, expected, proven > 0, exact > 0, scale.tolist(), samples, seed)
+    arrays: dict[str, Any] = {
+        name: np.stack([getattr(each, name) for each in ranges])[:, :, evaluator.wanted] for name in _Range.ARRAYS
+    }
+    for name in ("low", "high", "expected"):
+        arrays[name][np.broadcast_to(~scores.counted[:, None, :], arrays[name].shape)] = nan
+    grades = _scale(evaluator.judgments).tolist()
+    return Bounds(over, scores, grades=grades, samples=samples, seed=seed, **arrays)
 
 
 def _refuse(evaluator: Evaluator, over: str) -> None:
@@ -111,7 +113,7 @@ def _needs(measure: Measure) -> tuple[str, ...]:
 
 
 @dataclass
-class Bounds:
+class Bounds(Answer):
     """What `bounds` returns: lowest, highest and (over ties) expected values, runs × measures × topics.
 
     `proven` says where no case gives less than `low` or more than `high`; elsewhere both were found by a search.
@@ -129,28 +131,39 @@ class Bounds:
     samples: int
     seed: int
 
+    has_topics = True
+    ascii_json = True
+
     @property
     def assumption(self) -> str:
         """Which documents, which grades, whether the ideal moves, and what is proven: in words."""
-        if self.over == "ties":
-            return (
-                "documents with equal scores may stand in any order, each as likely; grades and the ideal ranking stay. "
-                "Every bound is attained by some order; proven: no order goes beyond; found: the furthest of those "
-                f"tried, {self.samples} of them drawn with seed {self.seed}"
-            )
         grades = ", ".join(f"{grade:g}" for grade in self.grades)
+        varied, attained = {
+            "ties": (
+                "documents with equal scores may stand in any order, each as likely; grades and the ideal ranking stay",
+                "some order; proven: no order goes beyond",
+            ),
+            "unjudged": (
+                f"each unjudged document that the run returned may have any grade of {grades}; the number of relevant "
+                "documents and the ideal ranking move with them; documents not returned stay irrelevant",
+                "some grades; proven: no grades go beyond",
+            ),
+        }[self.over]
         return (
-            f"each unjudged document that the run returned may have any grade of {grades}; the number of relevant "
-            "documents and the ideal ranking move with them; documents not returned stay irrelevant. Every bound is "
-            "attained by some grades; proven: no grades go beyond; found: the furthest of those tried, "
-            f"{self.samples} of them drawn with seed {self.seed}"
+            f"{varied}. Every bound is attained by {attained}; found: the furthest of those tried, {self.samples} of them "
+            f"drawn with seed {self.seed}"
         )
+
+    def basis(self) -> list[str]:
+        return [f"assumption: {self.assumption}", *self.scores.basis()]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return self.scores.notes(shell)
 
     def summary(self, which: str) -> Floats:
         """Runs × measures: `low`, `high` or `expected` over all topics; NaN where topics do not settle it."""
-        values: Floats = getattr(self, which)
         scores = self.scores
-        answer = np.array(_with(scores, values).summary)
+        answer = scores.summed_up(getattr(self, which))
         for m, (name, measure) in enumerate(scores.measures.items()):
             settled = takes_topics_alone(measure) and (name not in scores.pooled or measure.aggregate != "mean")
             if not settled or (which == "expected" and measure.aggregate not in ("mean", "sum")):
@@ -159,115 +172,52 @@ class Bounds:
 
     def rows(self, per_topic: bool = False) -> Iterator[dict[str, Any]]:
         """A row a run and measure (and topic, `all` being the last): the values, and how far they are proven."""
-        summed = {which: self.summary(which) for which in ("low", "expected", "high")}
-        for r, run in enumerate(self.scores.runs):
-            for m, measure in enumerate(self.scores.measures):
-                for t in np.flatnonzero(self.scores.counted[r]).tolist() if per_topic else []:
-                    values = self.low[r, m, t], self.scores.values[r, m, t], self.expected[r, m, t], self.high[r, m, t]
-                    certain = bool(self.proven[r, m, t]), bool(self.exact[r, m, t])
-                    yield self._row(run, measure, self.scores.topics[t], values, certain)
-                kept = self.scores.counted[r]
-                values = (
-                    summed["low"][r, m],
-                    self.scores.summary[r, m],
-                    summed["expected"][r, m],
-                    summed["high"][r, m],
+        low, expected, high = (self.summary(which) for which in ("low", "expected", "high"))
+        scores = self.scores
+        for r, run in enumerate(scores.runs):
+            kept = np.flatnonzero(scores.counted[r])
+            for m, measure in enumerate(scores.measures):
+                for t in kept.tolist() if per_topic else []:
+                    at = r, m, t
+                    values = self.low[at], scores.values[at], self.expected[at], self.high[at]
+                    yield self._row(run, measure, scores.topics[t], values, self.proven[at], self.exact[at])
+                values = low[r, m], scores.summary[r, m], expected[r, m], high[r, m]
+                yield self._row(
+                    run, measure, "all", values, self.proven[r, m, kept].all(), self.exact[r, m, kept].all()
                 )
-                certain = bool(self.proven[r, m, kept].all()), bool(self.exact[r, m, kept].all())
-                yield self._row(run, measure, "all", values, certain)
 
     def _row(
-        self, run: str, measure: str, topic: str, values: tuple[float, ...], certain: tuple[bool, bool]
+        self, run: str, measure: str, topic: str, values: tuple[float, ...], proven: np.bool_, exact: np.bool_
     ) -> dict[str, Any]:
-        low, score, expected, high = (None if value != value else float(value) for value in values)
-        row: dict[str, Any] = {"run": run, "measure": measure, "topic": topic, "low": low, "score": score}
-        if self.over == "ties":
-            row["expected"] = expected
+        low, score, expected, high = plain(values)
+        row = {"run": run, "measure": measure, "topic": topic, "low": low, "score": score, "expected": expected}
         row["high"] = high
-        row["bounds"] = None if low is None else "proven" if certain[0] else "found"
-        if self.over == "ties":
-            row["expectation"] = None if expected is None else "exact" if certain[1] else "sampled"
+        row["bounds"] = None if low is None else "proven" if proven else "found"
+        row["expectation"] = None if expected is None else "exact" if exact else "sampled"
+        if self.over == "unjudged":
+            del row["expected"], row["expectation"]
         return row
 
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
-        """Plain values: what is varied, the assumption, a row a run and measure, and the conventions."""
-        rows = [_rounded(row, digits) for row in self.rows(per_topic)]
-        if not per_topic:
-            rows = [{key: value for key, value in row.items() if key != "topic"} for row in rows]
+    def _rows(self, how: Layout) -> list[dict[str, Any]]:
+        rows = list(self.rows(how.per_topic))
+        if not how.per_topic:
+            for row in rows:
+                del row["topic"]
+        return rows
+
+    def content(self, how: Layout) -> list[Part]:
+        rows = self._rows(how)
+        cells = [[value if isinstance(value, str) else how.number(value) for value in row.values()] for row in rows]
+        return [Table(list(rows[0]), cells, 2 + how.per_topic), f"assumption: {self.assumption}"]
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        """What is varied, the assumption, a row a run and measure (and topic), and the conventions."""
+        rows = plain(self._rows(how), how.digits)
         answer: dict[str, Any] = {"over": self.over, "assumption": self.assumption, "bounds": rows}
         if self.over == "unjudged":
             answer["grades"] = self.grades
-        return {
-            **answer,
-            "samples": self.samples,
-            "seed": self.seed,
-            "conventions": self.scores.conventions.to_dict(),
-        }
-
-    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_dict` as JSON."""
-        import json
-
-        return json.dumps(self.to_dict(per_topic, digits), indent=2)
-
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and a row a run and measure (and topic)."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(self._cells(per_topic, digits, ""))
-        return file.getvalue()
-
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
-
-    def to_text(self, per_topic: bool = False, digits: int = 4, limit: int | None = None) -> str:
-        """A table for people."""
-        return "\n".join(aligned(list(self._cells(per_topic, digits, "-")), 2 + per_topic, limit=limit))
-
-    def _cells(self, per_topic: bool, digits: int | None, undefined: str) -> Iterator[list[str]]:
-        head: list[str] = []
-        for row in self.rows(per_topic):
-            if not per_topic:
-                del row["topic"]
-            if not head:
-                head = list(row)
-                yield head
-            yield [_cell(value, digits, undefined) for value in row.values()]
-
-    def __repr__(self) -> str:
-        return f"{self.to_text()}\n{self.assumption}"
-
-
-def _cell(value: Any, digits: int | None, undefined: str) -> str:
-    if value is None:
-        return undefined
-    if isinstance(value, str):
-        return value
-    return repr(value) if digits is None else f"{value:.{digits}f}"
-
-
-def _rounded(row: Mapping[str, Any], digits: int | None) -> dict[str, Any]:
-    if digits is None:
-        return dict(row)
-    return {key: round(value, digits) if isinstance(value, float) else value for key, value in row.items()}
-
-
-def _with(scores: Scores, values: Floats) -> Scores:
-    """The same scores with other values."""
-    return Scores(
-        scores.runs,
-        scores.tags,
-        scores.measures,
-        scores.topics,
-        values,
-        scores.counted,
-        scores.retrieved,
-        scores.absent,
-        scores.conventions,
-    )
+        conventions = self.scores.conventions.to_dict()
+        return {**answer, "samples": self.samples, "seed": self.seed, "conventions": conventions}
 
 
 # what is known of a measure
@@ -281,12 +231,11 @@ def _rises(measure: Measure) -> bool:
 def _as_claimed(measure: Measure) -> bool:
     for name, parameter in measure.parameters.items():
         value = measure.values[name]
-        if name == "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
-            continue
-        if isinstance(parameter, Gain):
-            if not isinstance(value, str):
-                return False
-        elif isinstance(parameter, (Choice, Flag)) and value != parameter.default:
+        own_gains = isinstance(parameter, Gain) and not isinstance(value, str)
+        another = isinstance(parameter, (Choice, Flag)) and value != parameter.default
+        if (
+            own_gains or another
+        ) and name != "judged_only":  # what moves up in the list moves up, or stays, in the condensed one
             return False
     return True
 
@@ -306,13 +255,14 @@ def _binary(measure: Measure) -> bool:
 class _Range:
     """Lowest, highest and mean value seen so far; what is proven and exact."""
 
+    ARRAYS = ("low", "high", "expected", "proven", "exact")
+
     def __init__(self, measures: list[Measure], size: int) -> None:
         shape = len(measures), size
         self.measures = measures
-        self.low, self.high = np.full(shape, nan), np.full(shape, nan)
+        self.low, self.high, self.expected = (np.full(shape, nan) for _ in range(3))
         self.total, self.seen = np.zeros(shape), np.zeros(shape)
         self.proven, self.exact = np.zeros(shape, bool), np.zeros(shape, bool)
-        self.expected = np.full(shape, nan)
 
     def take(self, hits: Hits, counted: Mask | None = None, only: Mask | None = None) -> None:
         """Score a case; `counted` are the topics whose mean it enters, `only` those for which it is a case at all."""
@@ -332,56 +282,75 @@ class _Range:
                 self.total[m, counted] += values[counted]
                 self.seen[m, counted] += 1
 
-    def done(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Low, high, expected, proven and exact."""
+    def settled(self) -> _Range:
+        """The same once every case was taken: expected values by formula, where nothing varies, or as the mean."""
         for values in (self.low, self.high):
             values[np.isinf(values)] = nan
         known = ~np.isnan(self.expected)
         mean = np.divide(self.total, self.seen, out=np.full(self.total.shape, nan), where=self.seen > 0)
         alike = self.proven & (self.low == self.high)
         expected = np.where(known, self.expected, np.where(alike, self.low, mean))
-        exact = self.exact | known | alike
-        return self.low, self.high, np.clip(expected, self.low, self.high), self.proven * 1.0, exact * 1.0
+        self.expected = np.clip(expected, self.low, self.high)
+        self.exact |= known | alike
+        return self
+
+    def put(self, chosen: list[int], part: _Range) -> None:
+        """Take over what was found for some of the measures."""
+        for name in self.ARRAYS:
+            getattr(self, name)[chosen] = getattr(part, name)
+
+
+def _side_by_side(cases: Mapping[int, list[Case]], size: int) -> Iterator[tuple[Mask, dict[int, Case]]]:
+    """The first case of every topic, then the second …; with each the topics that have one more."""
+    for i in range(max(map(len, cases.values()), default=0)):
+        here = {topic: each[i] for topic, each in cases.items() if i < len(each)}
+        new = np.zeros(size, bool)
+        new[list(here)] = True
+        yield new, here
+
+
+def _starts(number: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Where each group begins, where so many stand in each."""
+    return np.asarray(np.cumsum(number) - number)
 
 
 # over the orders of ties
 
 
-def _over_ties(hits: Hits, measures: list[Measure], samples: int, seed: int) -> tuple[Floats, ...]:
-    answers = [np.empty((len(measures), hits.size)) for _ in range(5)]
+def _over_ties(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: int) -> _Range:
+    every = list(measures.values())
+    answer = _Range(every, hits.size)
     for by_document in (False, True):  # measures that see labels or groups tell documents of one grade apart
-        chosen = [m for m, each in enumerate(measures) if bool(set(_needs(each)) - PLAIN) == by_document]
+        chosen = [m for m, each in enumerate(every) if bool(set(_needs(each)) - PLAIN) == by_document]
         if chosen:
-            found = _tied(hits, [measures[m] for m in chosen], samples, seed, by_document)
-            for answer, part in zip(answers, found, strict=True):
-                answer[chosen] = part
-    return tuple(answers)
+            answer.put(chosen, _tied(hits, [every[m] for m in chosen], samples, seed, by_document))
+    return answer
 
 
-def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_document: bool) -> tuple[Floats, ...]:
+def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_document: bool) -> _Range:
     orders = _Orders(hits, by_document)
-    found = _Range(measures, hits.size)
-    found.take(hits)
+    answer = _Range(measures, hits.size)
+    answer.take(hits)
     levels = {float(each.values["rel"]) for each in measures if "rel" in each.values}
     for pivot in sorted({-inf, 0.0, nextafter(0, 1), inf, *levels}):
         for best in (True, False):
-            found.take(orders.extreme(pivot, best))
+            answer.take(orders.extreme(pivot, best))
     few, many = orders.counted_out, orders.free & ~orders.counted_out
-    found.proven |= ~orders.free | few
-    found.exact |= ~orders.free | few
+    answer.proven |= ~orders.free | few
+    answer.exact |= ~orders.free | few
     for m, measure in enumerate(measures):
-        found.proven[m] |= _rises(measure)
+        answer.proven[m] |= _rises(measure)
         formula = measure.expected(hits.condensed() if measure.judged_only else hits)
         if formula is not None:
-            found.expected[m] = formula
+            answer.expected[m] = formula
     for counted, order in orders.every():
-        found.take(order, counted)
-    settled = found.proven & (~np.isnan(found.expected) | (found.low == found.high))
+        answer.take(order, counted)
+    settled = answer.proven & (~np.isnan(answer.expected) | (answer.low == answer.high))
     if (many & ~settled).any():
         rng = np.random.default_rng(seed)
         for _ in range(samples):
-            found.take(orders.drawn(rng), many)
-    return found.done()
+            answer.take(orders.drawn(rng), many)
+    return answer.settled()
 
 
 class _Orders:
@@ -391,17 +360,15 @@ class _Orders:
         self.hits = hits
         ties = hits.ties
         self.group = np.repeat(np.arange(len(ties.size)), ties.number)  # of each hit
-        self.start = np.cumsum(ties.number) - ties.number  # the first hit of each group
+        self.start = _starts(ties.number)  # the first hit of each group
         self.kind = hits.row.astype(np.float64) if by_document else hits.grade
         self.ties = ties
         self.ways = [self._ways(g) for g in range(len(ties.size))]
-        self.free = np.zeros(hits.size, bool)
-        self.free[ties.topic[[way > 1 for way in self.ways]]] = True
-        cases = [1] * hits.size
+        orders = [1] * hits.size
         for topic, ways in zip(ties.topic.tolist(), self.ways, strict=True):
-            cases[topic] *= ways
-        self.cases = np.array([min(number, EVERY_CASE + 1) for number in cases])
-        self.counted_out = self.free & (self.cases <= EVERY_CASE)
+            orders[topic] *= ways
+        self.free = np.array([number > 1 for number in orders], bool)
+        self.counted_out = np.array([1 < number <= EVERY_CASE for number in orders], bool)
 
     def _kinds(self, g: int) -> dict[float, list[int]]:
         """The hits of a group by what a measure sees of them."""
@@ -425,16 +392,10 @@ class _Orders:
         """The hits at other ranks."""
         hits = self.hits
         order = np.lexsort((rank, hits.topic))
-        return Hits(
-            hits.judgments,
-            hits.topic[order],
-            rank[order],
-            hits.grade[order],
-            hits.tied_from[order],
-            hits.tied_to[order],
-            hits.retrieved,
-            hits.row[order],
+        topic, rank, row, first, last = (
+            column[order] for column in (hits.topic, rank, hits.row, hits.tied_from, hits.tied_to)
         )
+        return Hits(hits.judgments, topic, rank, hits.grade[order], first, last, hits.retrieved, row)
 
     def extreme(self, pivot: float, best: bool) -> Hits:
         """Hits of grade `pivot` or more at the top of their ties, the best first, the others at the bottom; or reversed."""
@@ -453,40 +414,34 @@ class _Orders:
         """Every group in a random order."""
         group, place = self.ties.places()
         shuffled = place[np.lexsort((rng.random(len(place)), group))]
-        first_place = np.cumsum(self.ties.size) - self.ties.size
+        first_place = _starts(self.ties.size)
         nth = np.arange(len(self.group)) - self.start[self.group]
         rank = self.ties.first[self.group] + shuffled[first_place[self.group] + nth]
         return self._ranked(rank.astype(np.int32))
 
     def every(self) -> Iterator[tuple[Mask, Hits]]:
         """All orders of the topics that have few, side by side; with each the topics for which it is a new one."""
-        cases = {int(t): self._cases(int(t)) for t in np.flatnonzero(self.counted_out)}
-        for i in range(max(map(len, cases.values()), default=0)):
+        cases = {t: self._cases(t) for t in np.flatnonzero(self.counted_out).tolist()}
+        for new, orders in _side_by_side(cases, self.hits.size):
             rank = self.hits.rank.copy()
-            new = np.zeros(self.hits.size, bool)
-            for topic, orders in cases.items():
-                if i < len(orders):
-                    new[topic] = True
-                    for hit, place in orders[i]:
-                        rank[hit] = place
+            for moves in orders.values():
+                for hit, place in moves:
+                    rank[hit] = place
             yield new, self._ranked(rank)
 
     def _cases(self, topic: int) -> list[list[tuple[int, int]]]:
         """All orders of one topic: the rank of each hit that may move."""
-        groups = [g for g in np.flatnonzero(self.ties.topic == topic).tolist() if self.ways[g] > 1]
-        cases = product(*(self._group_cases(g) for g in groups))
-        return [[moved for group in case for moved in group] for case in cases]
-
-    def _group_cases(self, g: int) -> list[list[tuple[int, int]]]:
-        kinds = list(self._kinds(g).values())
-        first = int(self.ties.first[g])
-        return list(_placed(kinds, list(range(first, first + int(self.ties.size[g])))))
+        groups = []
+        for g in np.flatnonzero(self.ties.topic == topic).tolist():
+            if self.ways[g] > 1:
+                first = int(self.ties.first[g])
+                ranks = list(range(first, first + int(self.ties.size[g])))
+                groups.append(list(_placed(list(self._kinds(g).values()), ranks)))
+        return [[moved for group in case for moved in group] for case in product(*groups)]
 
 
 def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int, int]]]:
     """Every way to give ranks to hits, those of one kind being alike."""
-    from itertools import combinations
-
     if not kinds:
         yield []
         return
@@ -501,16 +456,15 @@ def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int
 
 def _scale(judgments: Judgments) -> Floats:
     """The grades that an unjudged document may have: 0 and those that the judges gave."""
-    given = np.unique(judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], given if given.max(initial=0) > 0 else [1.0])
+    grades = np.unique(judgments.grade[judgments.grade >= 0])
+    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else [1.0])
     return scale
 
 
-def _over_grades(hits: Hits, measures: list[Measure], samples: int, seed: int) -> tuple[Floats, ...]:
-    open_ = _Open(hits)
-    scale = _scale(hits.judgments)
-    found = _Range(measures, hits.size)
-    number = np.bincount(open_.topic, minlength=hits.size)
+def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: int) -> _Range:
+    unjudged = _Unjudged(hits)
+    number, scale = unjudged.number, _scale(hits.judgments)
+    answer = _Range(list(measures.values()), hits.size)
     few = np.array([float(len(scale)) ** float(min(n, 20)) <= EVERY_CASE for n in number.tolist()])
     most = int(number.max(initial=0))
     steps = (
@@ -518,40 +472,41 @@ def _over_grades(hits: Hits, measures: list[Measure], samples: int, seed: int) -
     )
     for relevant in steps:
         for top in (True, False):
-            chosen = open_.nth <= relevant if top else open_.nth > number[open_.topic] - relevant
-            found.take(open_.graded(np.where(chosen, scale[-1], 0.0)))
-    for m, measure in enumerate(measures):
-        rising = measure.name in RISING and measure.values.get("gain") not in ("topic",) and _rises(measure)
+            chosen = unjudged.nth <= relevant if top else unjudged.nth > number[unjudged.topic] - relevant
+            answer.take(unjudged.graded(np.where(chosen, scale[-1], 0.0)))
+    for m, measure in enumerate(measures.values()):
+        rising = measure.name in RISING and measure.values.get("gain") != "topic" and _rises(measure)
         family = _rises(measure) and _binary(measure)
-        found.proven[m] = few | rising | (family & (number <= FAMILY if most > FAMILY else True))
-    for only, case in open_.every(scale, few, number):
-        found.take(case, only=only)
-    if not found.proven.all():
+        answer.proven[m] = few | rising | (family & (number <= FAMILY if most > FAMILY else True))
+    for only, case in unjudged.every(scale, few):
+        answer.take(case, only=only)
+    if not answer.proven.all():
         rng = np.random.default_rng(seed)
         for _ in range(samples):
-            found.take(open_.graded(scale[rng.integers(len(scale), size=len(open_.topic))]))
-    return found.done()
+            answer.take(unjudged.graded(scale[rng.integers(len(scale), size=len(unjudged.topic))]))
+    return answer.settled()
 
 
-class _Open:
+class _Unjudged:
     """The unjudged documents that a run returned, and the run as it is once they are judged."""
 
     def __init__(self, hits: Hits) -> None:
         judged = hits.judged()
         self.hits, self.judged = hits, judged
-        deepest = hits.retrieved.astype(np.int64)
-        topic = np.repeat(np.arange(hits.size, dtype=np.int32), deepest)
-        rank = (np.arange(len(topic)) - np.repeat(np.cumsum(deepest) - deepest, deepest) + 1).astype(np.int32)
-        place = (np.cumsum(deepest) - deepest)[judged.topic] + judged.rank - 1
-        unknown = np.ones(len(topic), bool)
-        unknown[place] = False
-        self.topic, self.rank = topic[unknown], rank[unknown]
-        number = np.bincount(self.topic, minlength=hits.size)
-        self.nth = np.arange(len(self.topic)) - (np.cumsum(number) - number)[self.topic] + 1
-        self.all_topics, self.all_ranks, self.unknown, self.place = topic, rank, unknown, place
-        self.row = np.empty(len(topic), np.int32)  # new documents get rows of their own behind those of the judgments
-        self.row[place] = judged.row
-        self.row[unknown] = len(hits.judgments.of_row) + np.arange(len(self.topic))
+        retrieved = hits.retrieved.astype(np.int64)
+        start = _starts(retrieved)
+        self.all_topics = np.repeat(np.arange(hits.size, dtype=np.int32), retrieved)
+        self.all_ranks = (np.arange(len(self.all_topics)) - np.repeat(start, retrieved) + 1).astype(np.int32)
+        self.place = start[judged.topic] + judged.rank - 1  # where the judged documents stand
+        self.unknown = np.ones(len(self.all_topics), bool)
+        self.unknown[self.place] = False
+        self.topic = self.all_topics[self.unknown]
+        self.number = np.bincount(self.topic, minlength=hits.size)
+        self.start = _starts(self.number)
+        self.nth = np.arange(len(self.topic)) - self.start[self.topic] + 1
+        self.row = np.empty(len(self.all_topics), np.int32)
+        self.row[self.place] = judged.row
+        self.row[self.unknown] = len(hits.judgments.of_row) + np.arange(len(self.topic))  # behind the judgments' own
         returned = hits.where(hits.grade < 0).row  # negative grades that now get another
         self.kept = ~np.isin(hits.judgments.row, returned)
 
@@ -560,29 +515,16 @@ class _Open:
         grades = np.empty(len(self.all_topics))
         grades[self.place] = self.judged.grade
         grades[self.unknown] = grade
-        judgments = _completed(self.hits.judgments, self.kept, self.topic, grade)
-        return Hits(
-            judgments,
-            self.all_topics,
-            self.all_ranks,
-            grades,
-            self.all_ranks,
-            self.all_ranks,
-            self.hits.retrieved,
-            self.row,
-        )
+        judgments, ranks = _completed(self.hits.judgments, self.kept, self.topic, grade), self.all_ranks
+        return Hits(judgments, self.all_topics, ranks, grades, ranks, ranks, self.hits.retrieved, self.row)
 
-    def every(self, scale: Floats, few: Mask, number: Places) -> Iterator[tuple[Mask, Hits]]:
+    def every(self, scale: Floats, few: Mask) -> Iterator[tuple[Mask, Hits]]:
         """All grades for the topics that have few unjudged documents, side by side."""
-        cases = {t: list(product(scale.tolist(), repeat=int(number[t]))) for t in np.flatnonzero(few).tolist()}
-        start = np.cumsum(number) - number
-        for i in range(max(map(len, cases.values()), default=0)):
+        cases = {t: list(product(scale.tolist(), repeat=int(self.number[t]))) for t in np.flatnonzero(few).tolist()}
+        for new, grades in _side_by_side(cases, self.hits.size):
             grade = np.zeros(len(self.topic))
-            new = np.zeros(self.hits.size, bool)
-            for topic, each in cases.items():
-                if i < len(each):
-                    new[topic] = True
-                    grade[start[topic] : start[topic] + number[topic]] = each[i]
+            for topic, each in grades.items():
+                grade[self.start[topic] : self.start[topic] + self.number[topic]] = each
             yield new, self.graded(grade)
 
 
@@ -599,15 +541,15 @@ class _NoQrels:
 
 def _completed(judgments: Judgments, kept: Mask, topic: Ints, grade: Floats) -> Judgments:
     """Judgments with more documents judged."""
-    answer = Judgments.__new__(Judgments)
-    answer.__dict__.update(judgments.__dict__)
-    for cached in ("ideal", "sampled"):
-        answer.__dict__.pop(cached, None)
-    answer._relevant, answer.kept = {}, {}
-    answer.__dict__["qrels"] = _NoQrels()
-    order = np.argsort(np.r_[judgments.topic[kept], topic], kind="stable")
-    answer.topic = np.r_[judgments.topic[kept], topic][order].astype(np.int32)
-    answer.grade = np.r_[judgments.grade[kept], grade][order]
-    answer.row = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))][order].astype(np.int32)
-    answer.of_row = np.r_[judgments.of_row, grade]
-    return answer
+    row = np.r_[judgments.row[kept], len(judgments.of_row) + np.arange(len(topic))]
+    topics, grades = np.r_[judgments.topic[kept], topic], np.r_[judgments.grade[kept], grade]
+    order = np.argsort(topics, kind="stable")
+    nowhere: Any = _NoQrels()
+    return replace(
+        judgments,
+        qrels=nowhere,
+        of_row=np.r_[judgments.of_row, grade],
+        row=row[order].astype(np.int32),
+        topic=topics[order].astype(np.int32),
+        grade=grades[order],
+    )

@@ -9,15 +9,15 @@ A `Collection` holds no document: it reads them again, one by one, each time it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.errors import DataError, DuplicateError
-from cranfield.kernels import FaultError, Index, Strings, Table, decode, parse
-from cranfield.run import Text, bad_line, table_of
+from cranfield.kernels import Index, Strings, Table, decode
+from cranfield.run import Text, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -82,9 +82,7 @@ class Extras:
         >>> Extras(size=9).over(Extras(size=5, costs={"d1": 2.5})).costs
         {'d1': 2.5}
         """
-        return Extras(
-            **{name: value if value is not None else getattr(other, name) for name, value in vars(self).items()}
-        )
+        return replace(other, **{name: value for name, value in vars(self).items() if value is not None})
 
 
 class Qrels:
@@ -99,33 +97,22 @@ class Qrels:
         self.name = name
         self.extras = Extras()
         self.relevant_from: float | None = None  # what its collection says, if it says anything but 1
-        self._where = source if isinstance(source, Text) else None
-        table = self._read(source)
-        order = np.argsort(table.topic, kind="stable")
-        grouped = bool((np.diff(table.topic) >= 0).all())
+        self._text = source if isinstance(source, Text) else None
+        if not isinstance(source, (Mapping, Text, Table)):
+            raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")
+        table = table_of(source, "qrels", "grade")
+        if (np.diff(table.topic) < 0).any():
+            table = table.take(np.argsort(table.topic, kind="stable"))
         self._names = table.topics
-        self.topic: Ints = table.topic if grouped else table.topic[order]
-        self.documents: Strings = table.documents if grouped else table.documents.take(order)
-        self.grade: Floats = table.value if grouped else table.value[order]
+        self.topic: Ints = table.topic
+        self.documents: Strings = table.documents
+        self.grade: Floats = table.value
         self.labels = table.labels
-        self.label: Ints = table.label if grouped or not len(table.label) else table.label[order]
-        self._start = table.start if grouped or not len(table.start) else table.start[order]
+        self.label: Ints = table.label
+        self._start = table.start
         self.skipped = table.skipped
         self.index = Index(self._names, self.topic, self.documents)
         self._refuse_duplicates()
-
-    @staticmethod
-    def _read(source: Mapping[str, Mapping[str, float]] | Text | Table) -> Table:
-        if isinstance(source, Table):
-            return source
-        if isinstance(source, Text):
-            try:
-                return parse(source.buffer, source.layout, source.lenient)  # type: ignore[no-any-return]
-            except FaultError as error:
-                raise bad_line(source, error.fault) from None
-        if not isinstance(source, Mapping):
-            raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")
-        return table_of(source, "qrels", "grade")
 
     def _refuse_duplicates(self) -> None:
         again = np.flatnonzero(self.index.first != np.arange(len(self.topic)))
@@ -142,25 +129,16 @@ class Qrels:
 
     def _stop_at(self, row: int) -> None:
         topic, document = decode(self._names[int(self.topic[row])]), decode(self.documents[row])
-        line = row + 1
-        if self._where is not None and len(self._start):
-            line = bytes(self._where.buffer[: int(self._start[row])]).count(b"\n") + 1
-        where = self._where.where if self._where is not None else self.name
+        where, line = self.name, row + 1
+        if self._text is not None:
+            where, line = self._text.where, self._text.line(int(self._start[row]))
         raise DuplicateError(where, line, f"document {document!r} is judged twice for topic {topic!r}")
 
     @property
     def table(self) -> Table:
         """The judgments as columns, grouped by topic."""
-        return Table(
-            self._names,
-            self.topic,
-            self.documents,
-            self.grade,
-            self.labels,
-            self.label,
-            np.zeros(0, np.int64),
-            self.skipped,
-        )
+        columns = (self._names, self.topic, self.documents, self.grade, self.labels, self.label)
+        return Table(*columns, skipped=self.skipped)
 
     @cached_property
     def topics(self) -> list[str]:

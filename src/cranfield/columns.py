@@ -33,10 +33,12 @@ def aligned(
     left: int | None = None,
     limit: int | None = None,
     style: Callable[[int, int, str], str] | None = None,
+    tail: bool = False,
 ) -> list[str]:
     """Lay rows out as lines: the first `left` columns (by default the `names`) to the left, the others to the right.
 
-    `limit` is the widest line wanted, `style(row, column, padded cell)` may wrap a cell in colours.
+    `limit` is the widest line wanted, `style(row, column, padded cell)` may wrap a cell in colours; with `tail` the last
+    column is set to the left as well.
 
     >>> aligned([["run", "AP"], ["bm25", "0.5000"]])
     ['run       AP', 'bm25  0.5000']
@@ -53,7 +55,8 @@ def aligned(
             cells = []
             for i in block:
                 space = " " * (widths[i] - width(row[i]))
-                cell = row[i] + space if i < left else space + row[i]
+                to_the_left = i < left or (tail and i == len(row) - 1)
+                cell = row[i] + space if to_the_left else space + row[i]
                 if i == block[-1]:
                     cell = cell.rstrip()
                 cells.append(style(r, i, cell) if style else cell)
@@ -91,6 +94,15 @@ def joined(names: Sequence[str]) -> str:
     ('AP', 'AP and RR', 'a, b and c')
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+
+
+def counted(count: int, word: str) -> str:
+    """A count and its noun.
+
+    >>> counted(1, "line"), counted(1200, "line")
+    ('1 line', '1,200 lines')
+    """
+    return f"{count:,} {word if count == 1 else word + 's'}"
 
 
 def folded(text: str, limit: int | None, margin: int = 0) -> str:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
+from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.collection import Qrels
-from cranfield.columns import aligned, listed
+from cranfield.columns import listed
 from cranfield.conventions import conventions as _conventions
 from cranfield.errors import ConventionError, DataError, DuplicateError
 from cranfield.evaluate import distinct
@@ -29,8 +30,9 @@ from cranfield.stats import overlap as overlaps
 from cranfield.stats.overlap import Ranking, rbo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from cranfield.answer import Part
     from cranfield.conventions import Conventions
     from cranfield.kernels import Order
     from cranfield.kernels.table import Floats
@@ -73,7 +75,7 @@ class Pair:
 
 
 @dataclass
-class Correlations:
+class Correlations(Answer):
     """What `correlate` returns: pairs with their values, how they were computed, and what was left out.
 
     >>> found = correlate({"q": {"a": 2, "b": 1}}, {"q": {"a": 1, "b": 2}}, "tau overlap@1")
@@ -86,6 +88,9 @@ class Correlations:
     pairs: list[Pair]
     parameters: dict[str, Any]
     remarks: list[str] = field(default_factory=list)
+
+    has_topics = True
+    ascii_json = True
 
     def value(self, kind: str | None = None, first: str | None = None, second: str | None = None) -> float:
         """The value of one kind for one pair; each may be left out where there is only one. NaN if undefined."""
@@ -100,7 +105,7 @@ class Correlations:
     def __float__(self) -> float:
         return self.value()
 
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """What was left out or is not defined, a sentence each."""
         missing = [
             f"{kind} of {pair.first} and {pair.second} is undefined: {why}"
@@ -123,68 +128,46 @@ class Correlations:
                     )
         return answer
 
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
-        """Plain values; an undefined one is None and `undefined` says why."""
+    def plain(self, how: Layout) -> dict[str, Any]:
+        """An undefined value is None and `undefined` says why."""
         pairs = []
         for pair in self.pairs:
             row: dict[str, Any] = {"first": pair.first, "second": pair.second, self._counted: pair.over}
-            row["values"] = _plain(pair.values, digits)
+            row["values"] = plain(pair.values, how.digits)
             if pair.why:
                 row["undefined"] = pair.why
-            if per_topic and self.of == "lists":
-                row["per_topic"] = {topic: _plain(values, digits) for topic, values in pair.topics.items()}
+            if how.per_topic and self.of == "lists":
+                row["per_topic"] = plain(pair.topics, how.digits)
                 row["undefined_topics"] = pair.reasons
             pairs.append(row)
         answer = {"of": self.of, "kinds": self.kinds, "parameters": self.parameters, "pairs": pairs}
         return {**answer, "notes": self.notes()} if self.notes() else answer
 
-    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_dict` as JSON."""
-        import json
+    def content(self, how: Layout) -> list[Part]:
+        return [self._table(how, total=True)]
 
-        return json.dumps(self.to_dict(per_topic, digits), indent=2)
-
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and a row a pair, or a row a pair and topic; an undefined value is empty."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(self._cells(per_topic, digits, "", False))
-        return file.getvalue()
-
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
-
-    def to_text(self, per_topic: bool = False, digits: int = 4, limit: int | None = None) -> str:
-        """A table for people."""
-        rows = list(self._cells(per_topic, digits, "-", True))
-        return "\n".join(aligned(rows, 2 + (per_topic and self.of == "lists"), limit=limit))
+    def records(self, how: Layout) -> list[list[str]]:
+        """A header and a row a pair, or a row a pair and topic."""
+        return self._table(how, total=False).texts()
 
     @property
     def _counted(self) -> str:
         return "topics" if self.of == "lists" else "systems"
 
-    def _cells(self, per_topic: bool, digits: int | None, undefined: str, total: bool) -> Iterator[list[str]]:
+    def _table(self, how: Layout, total: bool) -> Table:
+        """A row a pair; or a row a pair and topic, and one for all of them where there is to be a `total`."""
+
         def texts(values: Mapping[str, float]) -> list[str]:
-            shown = (values[kind] for kind in self.kinds)
-            return [undefined if v != v else repr(v) if digits is None else f"{v:.{digits}f}" for v in shown]
+            return [how.number(values[kind]) for kind in self.kinds]
 
-        if not per_topic or self.of == "systems":
-            yield ["first", "second", *self.kinds, self._counted]
-            for pair in self.pairs:
-                yield [pair.first, pair.second, *texts(pair.values), str(pair.over)]
-            return
-        yield ["first", "second", "topic", *self.kinds]
+        if not how.per_topic or self.of == "systems":
+            rows = [[pair.first, pair.second, *texts(pair.values), str(pair.over)] for pair in self.pairs]
+            return Table(["first", "second", *self.kinds, self._counted], rows, names=2)
+        rows = []
         for pair in self.pairs:
-            for topic, values in pair.topics.items():
-                yield [pair.first, pair.second, topic, *texts(values)]
-            if total:
-                yield [pair.first, pair.second, "all", *texts(pair.values)]
-
-    def __repr__(self) -> str:
-        return self.to_text()
+            values = [*pair.topics.items(), *([("all", pair.values)] if total else [])]
+            rows += [[pair.first, pair.second, topic, *texts(each)] for topic, each in values]
+        return Table(["first", "second", "topic", *self.kinds], rows, names=3)
 
 
 def correlate(
@@ -216,43 +199,43 @@ def correlate(
     """
     if isinstance(first, Scores) or isinstance(second, Scores):
         return _systems(first, second, _parsed(kinds, "tau tau-ap"), names)
-    asked = _parsed(kinds, "rbo")
+    chosen = _parsed(kinds, "rbo")
     _refuse_options(p, depth, tied, documents)
     runs = as_runs(first) if second is None else [*as_runs(first), *as_runs(second)]
     if len(runs) < 2:
         raise DataError(f"expected two runs or more to compare, found {len(runs)}")
-    order = _conventions(conventions).order
-    measured = {
+    likenesses = {
         text: partial(_likeness, kind, p=p, k=k or depth, tied=tied, documents=documents)
-        for text, (kind, k) in asked.items()
+        for text, (kind, k) in chosen.items()
     }
-    lists = [ranked(run, order) for run in runs]
-    labels = distinct([run.name for run in runs])
-    remarks: list[str] = []
+    order = _conventions(conventions).order
+    lists = dict(zip(distinct([run.name for run in runs]), (ranked(run, order) for run in runs), strict=True))
     pairs: list[Pair] = []
-    asking = list(combinations(range(len(runs)), 2))
-    for i, j in asking:
-        pairs.append(_pair(labels[i], labels[j], lists[i], lists[j], measured, remarks))
+    remarks: list[str] = []
+    both = list(combinations(lists, 2))
+    for one, other in both:
+        pairs.append(_pair(one, other, lists[one], lists[other], likenesses))
+        remarks += _lacking(one, other, lists) + _little_shared(one, other, lists, likenesses)
         if progress is not None:
-            progress(len(pairs), len(asking))
+            progress(len(pairs), len(both))
     parameters = {"p": p, "depth": depth, "tied": tied, "documents": documents}
-    return Correlations("lists", list(asked), pairs, parameters, remarks)
+    return Correlations("lists", list(chosen), pairs, parameters, remarks)
 
 
-def _parsed(given: str | Iterable[str] | None, usual: str) -> dict[str, tuple[str, int | None]]:
+def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[str, int | None]]:
     """Kinds as typed → the kind and its own depth."""
-    asked: dict[str, tuple[str, int | None]] = {}
-    texts = usual.split() if given is None else given.split() if isinstance(given, str) else list(given)
+    kinds: dict[str, tuple[str, int | None]] = {}
+    texts = [default] if typed is None else [typed] if isinstance(typed, str) else typed
     for text in (part for each in texts for part in each.replace(",", " ").split()):
         kind, at, k = text.partition("@")
         if kind not in KINDS:
             raise ConventionError(f"no kind {kind!r} of likeness; there are {', '.join(KINDS)}")
         if at and not (k.isdecimal() and int(k) > 0):
             raise ConventionError(f"{text}: the depth behind @ must be a whole number of 1 or more")
-        asked[text] = (kind, int(k) if at else None)
-    if not asked:
+        kinds[text] = (kind, int(k) if at else None)
+    if not kinds:
         raise ConventionError(f"no kind of likeness given; there are {', '.join(KINDS)}")
-    return asked
+    return kinds
 
 
 def _refuse_options(p: float, depth: int | None, tied: str, documents: str) -> None:
@@ -291,22 +274,19 @@ def ranked(run: Run, order: Order) -> dict[str, Ranked]:
     table = run.table
     names = table.topics.text()
     kept: dict[int, dict[bytes, float]] = {}
-    for row, (t, document, score) in enumerate(
-        zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True)
-    ):
+    lines = zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True)
+    for row, (t, document, score) in enumerate(lines):
         if order.collapse:
             document = document.split(order.collapse, 1)[0]
         if order.drop_self and document == table.topics[t]:
             continue
         scores = kept.setdefault(t, {})
-        if document not in scores:
+        if document not in scores or (order.duplicates == "last" and not order.collapse):
             scores[document] = score
-        elif order.duplicates == "error" and not order.collapse:
-            _stop_at_duplicate(run, row, order, decode(document), names[t])
         elif order.collapse or order.duplicates == "best":
             scores[document] = max(score, scores[document])
-        elif order.duplicates == "last":
-            scores[document] = score
+        elif order.duplicates == "error":
+            _stop_at_duplicate(run, row, order, decode(document), names[t])
     return {names[t]: _in_order(scores, order) for t, scores in kept.items()}
 
 
@@ -329,46 +309,54 @@ def _pair(
     second: str,
     one: dict[str, Ranked],
     other: dict[str, Ranked],
-    measured: Mapping[str, Callable[[Ranked, Ranked], tuple[float, str]]],
-    remarks: list[str],
+    likenesses: Mapping[str, Callable[[Ranked, Ranked], tuple[float, str]]],
 ) -> Pair:
     common = [topic for topic in one if topic in other]
     if not common:
         raise DataError(f"{first} and {second} share no topic; are the topics numbered alike?")
-    for name, has, lacks in ((first, one, other), (second, other, one)):
-        alone = [topic for topic in has if topic not in lacks]
+    likeness = {t: {kind: alike(one[t], other[t]) for kind, alike in likenesses.items()} for t in common}
+    topics = {t: {kind: value for kind, (value, _) in each.items()} for t, each in likeness.items()}
+    reasons = {t: {kind: why for kind, (_, why) in each.items() if why} for t, each in likeness.items()}
+    values, undefined = {}, {}
+    for kind in likenesses:
+        defined = [each[kind] for each in topics.values() if each[kind] == each[kind]]
+        values[kind] = float(np.mean(defined)) if defined else np.nan
+        if not defined:
+            undefined[kind] = f"it is for every topic (topic {common[0]!r}: {reasons[common[0]][kind]})"
+    return Pair(first, second, len(common), values, undefined, topics, {t: why for t, why in reasons.items() if why})
+
+
+def _lacking(one: str, other: str, lists: Mapping[str, dict[str, Ranked]]) -> list[str]:
+    """Which topics of the one are missing from the other, and the other way round."""
+    remarks = []
+    for name, elsewhere in ((one, other), (other, one)):
+        alone = [topic for topic in lists[name] if topic not in lists[elsewhere]]
         if alone:
-            elsewhere = second if name == first else first
             subject = f"topic {alone[0]!r} of {name} is" if len(alone) == 1 else f"topics {listed(alone)} of {name} are"
             remarks.append(f"{subject} missing from {elsewhere} and left out")
-    topics: dict[str, dict[str, float]] = {topic: {} for topic in common}
-    reasons: dict[str, dict[str, str]] = {}
-    for topic in common:
-        for kind, likeness in measured.items():
-            topics[topic][kind], why = likeness(one[topic], other[topic])
-            if why:
-                reasons.setdefault(topic, {})[kind] = why
-    pair = Pair(first, second, len(common), {}, {}, topics, reasons)
-    share = float(np.mean([_in_both(one[topic], other[topic]) for topic in common]))
-    if share < 0.9 and any(kind.partition("@")[0] in UNION_TAUS for kind in measured):
-        remarks.append(
-            f"{first} and {second} share {share:.0%} of their documents, of which tau union knows nothing; read rbo beside it"
-        )
-    for kind in measured:
-        defined = [values[kind] for values in topics.values() if values[kind] == values[kind]]
-        pair.values[kind] = float(np.mean(defined)) if defined else np.nan
-        if not defined:
-            topic = common[0]
-            pair.why[kind] = f"it is for every topic (topic {topic!r}: {reasons[topic][kind]})"
-    return pair
+    return remarks
+
+
+def _little_shared(one: str, other: str, lists: Mapping[str, dict[str, Ranked]], kinds: Iterable[str]) -> list[str]:
+    """A warning where tau union is asked for and the lists have not much in common."""
+    if not any(kind.partition("@")[0] in UNION_TAUS for kind in kinds):
+        return []
+    shares = [_in_both(ranked, lists[other][topic]) for topic, ranked in lists[one].items() if topic in lists[other]]
+    share = float(np.mean(shares))
+    if share >= 0.9:
+        return []
+    return [
+        f"{one} and {other} share {share:.0%} of their documents, of which tau union knows nothing; read rbo beside it"
+    ]
 
 
 def _likeness(
     kind: str, one: Ranked, other: Ranked, *, p: float, k: int | None, tied: str, documents: str
 ) -> tuple[float, str]:
     """One kind for one topic, and why it is undefined where it is."""
-    if kind in ("overlap", "average-overlap", "rbo-cut"):  # they look into a tied group that k divides
-        return _shared(kind, one.ranking(tied), other.ranking(tied), p, k, "a" if tied == "order" else tied), ""
+    ties: Any = "a" if tied == "order" else tied
+    if kind in _TO_DEPTH:
+        return _TO_DEPTH[kind](one.ranking(tied), other.ranking(tied), p, k, ties), ""
     one, other = one.head(k), other.head(k)
     if kind in UNION_TAUS:
         return _union_tau(one, other, by_name=kind == "ktu-by-name")
@@ -379,17 +367,15 @@ def _likeness(
     first, second = one.ranking(tied), other.ranking(tied)
     if kind == "jaccard":
         return overlaps.jaccard(first, second), ""
-    treated: Any = "a" if tied == "order" else tied
     bound = "ext" if kind == "rbo" else kind.removeprefix("rbo-")
-    return float(getattr(rbo(first, second, p, treated), bound)), ""
+    return float(getattr(rbo(first, second, p, ties), bound)), ""
 
 
-def _shared(kind: str, first: Ranking, second: Ranking, p: float, k: int | None, ties: Any) -> float:
-    if kind == "overlap":
-        return overlaps.overlap(first, second, k, ties)
-    if kind == "average-overlap":
-        return overlaps.average_overlap(first, second, k, ties)
-    return overlaps.rbo_cut(first, second, p, k, ties)
+_TO_DEPTH: dict[str, Callable[[Ranking, Ranking, float, int | None, Any], float]] = {
+    "overlap": lambda one, other, p, k, ties: overlaps.overlap(one, other, k, ties),
+    "average-overlap": lambda one, other, p, k, ties: overlaps.average_overlap(one, other, k, ties),
+    "rbo-cut": overlaps.rbo_cut,
+}  # they look into a tied group that k divides, so that lists are not cut before
 
 
 def _union_tau(one: Ranked, other: Ranked, by_name: bool) -> tuple[float, str]:
@@ -414,65 +400,48 @@ def _side_by_side(one: Ranked, other: Ranked, documents: str, tied: str) -> tupl
         values = -np.arange(len(each.documents), dtype=np.float64) if tied == "order" else each.scores
         tables.append(dict(zip(each.documents, values.tolist(), strict=True)))
     mine, theirs = tables
-    if documents == "both":
-        common = [document for document in mine if document in theirs]
-        return np.array([mine[d] for d in common]), np.array([theirs[d] for d in common])
-    union = dict.fromkeys([*mine, *theirs])
-    lowest = -np.inf
-    return np.array([mine.get(d, lowest) for d in union]), np.array([theirs.get(d, lowest) for d in union])
+    chosen = [d for d in mine if d in theirs] if documents == "both" else list(dict.fromkeys([*mine, *theirs]))
+    x, y = (np.array([table.get(d, -np.inf) for d in chosen]) for table in tables)
+    return x, y
 
 
 # rankings of systems
 
 
-def _systems(first: Any, second: Any, asked: dict[str, tuple[str, int | None]], names: tuple[str, str]) -> Correlations:
+def _systems(first: Any, second: Any, kinds: dict[str, tuple[str, int | None]], names: tuple[str, str]) -> Correlations:
     if not isinstance(first, Scores) or not isinstance(second, (Scores, type(None))):
         raise DataError("expected Scores on both sides, found a run on one; evaluate it first")
-    wrong = [text for text, (kind, k) in asked.items() if kind not in coefficients.COEFFICIENTS or k]
+    wrong = [text for text, (kind, k) in kinds.items() if kind not in coefficients.COEFFICIENTS or k]
     if wrong:
         known = ", ".join(coefficients.COEFFICIENTS)
         raise ConventionError(f"{wrong[0]} compares result lists, not rankings of systems; for these there are {known}")
-    remarks: list[str] = []
     if second is None:
         if len(first.measures) < 2:
             raise DataError(
                 "expected two measures or more to compare, or scores under other judgments; found one measure"
             )
-        columns = dict(zip(first.measures, first.summary.T, strict=True))
-        pairs = [
-            _ranking_pair(a, b, first.runs, columns[a], columns[b], asked, remarks) for a, b in combinations(columns, 2)
-        ]
-        return Correlations("systems", list(asked), pairs, {}, remarks)
-    both = [run for run in first.runs if run in second.runs]
-    alone = [run for run in [*first.runs, *second.runs] if run not in both]
-    if alone:
-        remarks.append(f"systems {listed(alone)} are scored on one side only and left out")
+        rankings = list(combinations(((name, first, name) for name in first.measures), 2))
+    else:
+        shared = [name for name in first.measures if name in second.measures]
+        if not shared:
+            raise DataError("the two have no measure in common")
+        here, there = names
+        rankings = [((f"{name} ({here})", first, name), (f"{name} ({there})", second, name)) for name in shared]
+    both = [run for run in first.runs if second is None or run in second.runs]
+    alone = [run for run in [*first.runs, *(second.runs if second is not None else [])] if run not in both]
+    remarks = [f"systems {listed(alone)} are scored on one side only and left out"] if alone else []
     pairs = []
-    for measure in first.measures:
-        if measure in second.measures:
-            x, y = ([scores.mean(measure, run) for run in both] for scores in (first, second))
-            here, there = (f"{measure} ({name})" for name in names)
-            pairs.append(_ranking_pair(here, there, both, np.array(x), np.array(y), asked, remarks))
-    if not pairs:
-        raise DataError("the two have no measure in common")
-    return Correlations("systems", list(asked), pairs, {}, remarks)
+    for (one, scores, measure), (other, others, same) in rankings:
+        means = {run: (scores.mean(measure, run), others.mean(same, run)) for run in both}
+        absent = [run for run, (x, y) in means.items() if x != x or y != y]
+        if absent:
+            remarks.append(f"systems {listed(absent)} have no {one} or no {other} and are left out")
+        pairs.append(_ranking_pair(one, other, [each for run, each in means.items() if run not in absent], kinds))
+    return Correlations("systems", list(kinds), pairs, {}, remarks)
 
 
-def _ranking_pair(
-    first: str, second: str, runs: list[str], x: Floats, y: Floats, asked: Iterable[str], remarks: list[str]
-) -> Pair:
-    there = ~(np.isnan(x) | np.isnan(y))
-    if not there.all():
-        absent = [run for run, kept in zip(runs, there, strict=True) if not kept]
-        remarks.append(f"systems {listed(absent)} have no {first} or no {second} and are left out")
-    x, y = x[there], y[there]
-    why = {kind: reason for kind in asked if (reason := coefficients.undefined(kind, x, y))}
-    values = {kind: np.nan if kind in why else coefficients.correlation(kind, x, y) for kind in asked}
+def _ranking_pair(first: str, second: str, means: list[tuple[float, float]], kinds: Iterable[str]) -> Pair:
+    x, y = np.array(means).reshape(-1, 2).T.copy()
+    why = {kind: reason for kind in kinds if (reason := coefficients.undefined(kind, x, y))}
+    values = {kind: np.nan if kind in why else coefficients.correlation(kind, x, y) for kind in kinds}
     return Pair(first, second, len(x), values, why)
-
-
-def _plain(values: Mapping[str, float], digits: int | None) -> dict[str, float | None]:
-    return {
-        kind: None if value != value else value if digits is None else round(value, digits)
-        for kind, value in values.items()
-    }

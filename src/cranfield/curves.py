@@ -7,19 +7,21 @@ never reached has precision 0: a curve that merely ended there would flatter a r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.columns import aligned
+from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import ratio
 from cranfield.measures import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from cranfield.answer import Part
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
@@ -49,7 +51,7 @@ class Curve:
 
 
 @dataclass
-class Curves:
+class Curves(Answer):
     """What `curves` returns: a curve a run, of one kind, over so many topics."""
 
     kind: str
@@ -64,16 +66,11 @@ class Curves:
 
     def crossings(self) -> list[tuple[str, str, list[float]]]:
         """Pairs of runs whose curves cross, and where along x. Touching is no crossing."""
-        shown = [curve for curve in self.curves if curve.run != IDEAL]
-        found = []
-        for i, one in enumerate(shown):
-            for other in shown[i + 1 :]:
-                places = _crossed(one, other)
-                if places:
-                    found.append((one.run, other.run, places))
-        return found
+        runs = [curve for curve in self.curves if curve.run != IDEAL]
+        crossings = ((one.run, other.run, _crossed(one, other)) for one, other in combinations(runs, 2))
+        return [crossing for crossing in crossings if crossing[2]]
 
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """Where curves cross and what that means, a sentence each; what a ROC curve supposes."""
         x = self.axes[0]
         notes = [
@@ -85,55 +82,40 @@ class Curves:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row a point: the run, x and y by name, and for `pr` the interpolated precision."""
-        x, y = self.axes
-        for curve in self.curves:
-            for i in range(len(curve.x)):
-                row: dict[str, Any] = {"run": curve.run, x: float(curve.x[i]), y: float(curve.y[i])}
-                if curve.interpolated is not None:
-                    row["interpolated"] = float(curve.interpolated[i])
-                yield row
+        return ({"run": curve.run, **point} for curve in self.curves for point in self._points(curve))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values: kind, axes, areas, points by run, and where curves cross."""
-        crossings = [{"runs": [one, other], "at": places} for one, other, places in self.crossings()]
-        runs = [
-            {
-                "run": curve.run,
-                "area": curve.area,
-                "points": [
-                    {k: v for k, v in row.items() if k != "run"} for row in self.rows() if row["run"] == curve.run
-                ],
-            }
-            for curve in self.curves
-        ]
-        answer = {"kind": self.kind, "area": KINDS[self.kind][2], "topics": self.topics, "runs": runs}
-        return {**answer, "crossings": crossings, "notes": self.notes()}
+    def _points(self, curve: Curve) -> list[dict[str, float]]:
+        columns = dict(zip(self.axes, (curve.x.tolist(), curve.y.tolist()), strict=True))
+        if curve.interpolated is not None:
+            columns["interpolated"] = curve.interpolated.tolist()
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
-    def to_csv(self, delimiter: str = ",") -> str:
+    def content(self, how: Layout) -> list[Part]:
+        head, *rows = self.records(how)
+        cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in rows]
+        areas = [[curve.run, how.number(curve.area)] for curve in self.curves]
+        return [Table(head, cells), Table(["run", KINDS[self.kind][2]], areas)]
+
+    def records(self, how: Layout) -> list[list[Any]]:
         """A header and a row a point."""
-        import csv
-        import io
-
-        file = io.StringIO()
         rows = list(self.rows())
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerows([list(rows[0]), *(list(row.values()) for row in rows)])
-        return file.getvalue()
+        return [list(rows[0]), *(list(row.values()) for row in rows)]
 
-    def to_text(self, digits: int = 4, limit: int | None = None) -> str:
-        """A table for people: a row a point, and the areas below."""
-        rows = list(self.rows())
-        cells = [[row["run"], *(_shown(value, digits) for key, value in row.items() if key != "run")] for row in rows]
-        areas = [[curve.run, f"{curve.area:.{digits}f}"] for curve in self.curves]
-        table = aligned([list(rows[0]), *cells], 1, limit=limit)
-        return "\n".join([*table, "", *aligned([["run", KINDS[self.kind][2]], *areas], 1)])
+    def plain(self, how: Layout) -> Any:
+        """Kind, axes, areas, points by run, and where curves cross."""
+        answer = {
+            "kind": self.kind,
+            "area": KINDS[self.kind][2],
+            "topics": self.topics,
+            "runs": [{"run": one.run, "area": one.area, "points": self._points(one)} for one in self.curves],
+            "crossings": [{"runs": [one, other], "at": places} for one, other, places in self.crossings()],
+            "notes": self.notes(),
+        }
+        return plain(answer, how.digits)
 
-    def __repr__(self) -> str:
-        return self.to_text()
 
-
-def _shown(value: float, digits: int) -> str:
-    return str(int(value)) if value == int(value) and value > 1 else f"{value:.{digits}f}"
+def _text(value: float, how: Layout) -> str:
+    return str(int(value)) if value > 1 and value.is_integer() else how.number(value)
 
 
 def curves(
@@ -155,41 +137,25 @@ def curves(
     >>> found.curves[0].y.round(2).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.67, 0.67, 0.67, 0.67, 0.67]
     """
-    evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
-    return curves_of(evaluator, runs, kind, rel, depth, level)
-
-
-def curves_of(
-    evaluator: Evaluator, runs: Any, kind: str, rel: float = 1, depth: int = 1000, level: str = "exact"
-) -> Curves:
-    """The curves of runs, with an evaluator of AP and 11pt that is ready."""
     if kind not in KINDS:
         raise ConventionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if depth < 1:
         raise ConventionError(f"depth must be 1 or more, got {depth}")
-    opened = [run for item in evaluator._items(runs) for run in evaluator._open(item)]
+    evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
+    opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
-    size = evaluator.judgments.extras.size
-    every: list[Curve] = []
     hits = [evaluator.hits(run) for run in opened]
     deepest = min(depth, max(int(each.retrieved.max(initial=1)) for each in hits) or 1)
-    for r, name in enumerate(scores.runs):
+    every = []
+    for r, run in enumerate(scores.runs):
         counted = np.zeros(evaluator.judgments.size, bool)
         counted[np.flatnonzero(evaluator.wanted)[scores.counted[r]]] = True
-        view = _View(hits[r], counted, rel, deepest)
-        if kind == "pr":
-            every.append(_pr(name, view, float(scores.summary[r, 0])))
-        elif kind == "pr11":
-            every.append(_pr11(name, view, level, float(scores.summary[r, 1])))
-        elif kind == "roc":
-            every.append(_roc(name, view, size))
-        elif kind == "recall":
-            every.append(_recall(name, view))
-        else:
-            every.append(_gain(name, view))
+        view = _View(hits[r], counted, rel, deepest, level, scores.summary[r].tolist())
+        every.append(Curve(run, *_DRAWN[kind](view)))
     if kind == "gain":
-        every.append(_ideal(_View(hits[0], evaluator.wanted, rel, deepest)))
-    negatives = "" if kind != "roc" else _negatives(size)
+        ranks = np.arange(1, deepest + 1, dtype=np.float64)
+        every.append(Curve(IDEAL, ranks, _ideal_gain(hits[0], evaluator.wanted, ranks), 1.0))
+    negatives = _negatives(evaluator.judgments.extras.size) if kind == "roc" else ""
     return Curves(kind, int(evaluator.wanted.sum()), every, negatives)
 
 
@@ -205,16 +171,18 @@ def _negatives(size: int | None) -> str:
 class _View:
     """What a curve is made from: topics × ranks, the topics that count only."""
 
-    def __init__(self, hits: Hits, counted: Any, rel: float, depth: int) -> None:
-        self.hits, self.counted, self.rel = hits, counted, rel
+    def __init__(self, hits: Hits, counted: Any, rel: float, depth: int, level: str, means: list[float]) -> None:
+        self.hits, self.counted, self.rel, self.level = hits, counted, rel, level
+        self.ap, self.eleven_points = means
+        self.size = hits.judgments.extras.size
         grade = hits.grid(depth)[counted]
         self.grade = np.nan_to_num(grade, nan=0.0)
-        self.rank = np.arange(1, depth + 1)
+        self.ranks = np.arange(1, depth + 1, dtype=np.float64)
         with np.errstate(invalid="ignore"):
-            self.relevant = np.nan_to_num(grade, nan=-np.inf) >= rel
-        self.found = np.cumsum(self.relevant, axis=1)
+            relevant = np.nan_to_num(grade, nan=-np.inf) >= rel
+        self.retrieved = np.cumsum(relevant, axis=1)  # relevant documents, down to each rank
         self.wanted = hits.n_relevant(rel)[counted].astype(np.float64)
-        self.recall = ratio(self.found, self.wanted[:, None])
+        self.recall = ratio(self.retrieved, self.wanted[:, None])
 
 
 def _mean(values: Floats) -> Floats:
@@ -222,37 +190,38 @@ def _mean(values: Floats) -> Floats:
     return answer
 
 
-def _pr(run: str, view: _View, area: float) -> Curve:
-    recall, precision = _mean(view.recall), _mean(view.found / view.rank)
+def _pr(view: _View) -> tuple[Floats, Floats, float, Floats]:
+    recall, precision = _mean(view.recall), _mean(view.retrieved / view.ranks)
     if recall[-1] < 1:  # recall that is never reached has precision 0
         recall, precision = np.r_[recall, recall[-1], 1.0], np.r_[precision, 0.0, 0.0]
     best = np.maximum.accumulate(precision[::-1])[::-1][np.searchsorted(recall, recall)]  # at this recall or more
-    return Curve(run, recall, precision, area, best)
+    return recall, precision, view.ap, best
 
 
-def _pr11(run: str, view: _View, level: str, area: float) -> Curve:
-    levels = [measure(f"IPrec(rel={view.rel}, level={level})@{recall:g}") for recall in LEVELS.tolist()]
+def _pr11(view: _View) -> tuple[Floats, Floats, float]:
+    levels = [measure(f"IPrec(rel={view.rel}, level={view.level})@{recall:g}") for recall in LEVELS.tolist()]
     precision = np.stack([each(view.hits)[view.counted] for each in levels], axis=1)
-    return Curve(run, LEVELS, _mean(precision), area)
+    return LEVELS, _mean(precision), view.eleven_points
 
 
-def _roc(run: str, view: _View, size: int | None) -> Curve:
+def _roc(view: _View) -> tuple[Floats, Floats, float]:
     """Vertical mean of the topics' curves; one topic's own points where there is one."""
     hits, counted = view.hits, view.counted
-    judged_others = hits.judgments.count(hits.judgments.grade < view.rel)[counted]
-    known = hits.where(hits.grade < view.rel).count()[counted]
-    returned = hits.retrieved[counted]
-    found = hits.relevant(view.rel).count()[counted]
-    others = (size - view.wanted) if size is not None else judged_others - known + returned - found
-    fits = [
+    if view.size is not None:
+        others = view.size - view.wanted
+    else:
+        judged = hits.judgments.count(hits.judgments.grade < view.rel)
+        known, relevant = hits.where(hits.grade < view.rel).count(), hits.relevant(view.rel).count()
+        others = (judged - known + hits.retrieved - relevant)[counted]
+    lines = [
         _roc_of(hits, t, view.rel, w, o) for t, w, o in zip(np.flatnonzero(counted), view.wanted, others, strict=True)
     ]
-    areas = [float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)) for x, y in fits]
-    if len(fits) == 1:
-        return Curve(run, fits[0][0], fits[0][1], areas[0])
+    areas = [float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)) for x, y in lines]
+    if len(lines) == 1:
+        return *lines[0], areas[0]
     grid = np.linspace(0, 1, 101)
-    lines = np.array([_at(grid, x, y) for x, y in fits]).reshape(len(fits), len(grid))
-    return Curve(run, np.r_[0.0, grid], np.r_[0.0, _mean(lines)], float(np.mean(areas)) if areas else np.nan)
+    heights = np.array([_at(grid, x, y) for x, y in lines]).reshape(len(lines), len(grid))
+    return np.r_[0.0, grid], np.r_[0.0, _mean(heights)], float(np.mean(areas)) if areas else np.nan
 
 
 def _roc_of(hits: Hits, topic: Any, rel: float, wanted: float, others: float) -> tuple[Floats, Floats]:
@@ -271,21 +240,28 @@ def _at(grid: Floats, x: Floats, y: Floats) -> Floats:
     return answer
 
 
-def _recall(run: str, view: _View) -> Curve:
+def _recall(view: _View) -> tuple[Floats, Floats, float]:
     recall = _mean(view.recall)
-    return Curve(run, view.rank.astype(np.float64), recall, float(recall.mean()))
+    return view.ranks, recall, float(recall.mean())
 
 
-def _gain(run: str, view: _View) -> Curve:
-    gain = _mean(np.cumsum(np.maximum(view.grade, 0) / np.log2(view.rank + 1), axis=1))
-    ideal = _ideal(view)
-    return Curve(run, view.rank.astype(np.float64), gain, float(ratio(gain.sum(), ideal.y.sum())))
+def _gain(view: _View) -> tuple[Floats, Floats, float]:
+    gain = _discounted(np.maximum(view.grade, 0), view.ranks)
+    ideal = _ideal_gain(view.hits, view.counted, view.ranks)
+    return view.ranks, gain, float(ratio(gain.sum(), ideal.sum()))
 
 
-def _ideal(view: _View) -> Curve:
-    best = view.hits.ideal.grid(len(view.rank))[view.counted]
-    gain = _mean(np.cumsum(np.nan_to_num(best, nan=0.0) / np.log2(view.rank + 1), axis=1))
-    return Curve(IDEAL, view.rank.astype(np.float64), gain, 1.0)
+def _ideal_gain(hits: Hits, counted: Any, ranks: Floats) -> Floats:
+    return _discounted(np.nan_to_num(hits.ideal.grid(len(ranks))[counted], nan=0.0), ranks)
+
+
+def _discounted(gain: Floats, ranks: Floats) -> Floats:
+    """The mean over topics of the discounted gain down to each rank."""
+    return _mean(np.cumsum(gain / np.log2(ranks + 1), axis=1))
+
+
+_DRAWN: dict[str, Callable[[_View], Any]]
+_DRAWN = {"pr": _pr, "pr11": _pr11, "roc": _roc, "recall": _recall, "gain": _gain}
 
 
 def _crossed(one: Curve, other: Curve) -> list[float]:
@@ -293,11 +269,7 @@ def _crossed(one: Curve, other: Curve) -> list[float]:
     grid = np.union1d(one.x, other.x)
     apart = _at(grid, one.x, one.y) - _at(grid, other.x, other.y)
     clear = np.flatnonzero(np.abs(apart) > 1e-9)
-    signs = np.sign(apart[clear])
-    turns = np.flatnonzero(np.diff(signs) != 0)
-    places = []
-    for turn in turns.tolist():
-        a, b = clear[turn], clear[turn + 1]
-        share = apart[a] / (apart[a] - apart[b])
-        places.append(float(grid[a] + share * (grid[b] - grid[a])))
+    turns = np.flatnonzero(np.diff(np.sign(apart[clear])) != 0)
+    a, b = clear[turns], clear[turns + 1]
+    places: list[float] = (grid[a] + apart[a] / (apart[a] - apart[b]) * (grid[b] - grid[a])).tolist()
     return places

@@ -12,17 +12,19 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.conventions import conventions
+from cranfield.conventions import conventions as conventions_of
 from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.streams import is_source
 from cranfield.hits import Judgments, join
-from cranfield.measures import Measure, measures
+from cranfield.kernels import processors
+from cranfield.measures import Measure
+from cranfield.measures import measures as measures_of
 from cranfield.measures.measure import AGGREGATES, aggregated, takes_topics_alone
 from cranfield.run import Run
 from cranfield.scores import Scores
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
     from cranfield.hits import Hits
+    from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
 
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
@@ -110,7 +113,7 @@ class Evaluator:
         baseline: Any = None,
         **changes: Any,
     ) -> None:
-        self.conventions = _conventions(conventions, **changes)
+        self.conventions = conventions_of(conventions, **changes)
         self.never_averaged: frozenset[Measure] = frozenset()
         self.threads = _threads(threads)
         self.lenient = lenient
@@ -119,8 +122,8 @@ class Evaluator:
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
-        self.measures = _aggregated(_measures(measures, self.relevant_from if rel is None else rel), aggregate)
-        self.judgments = Judgments(self.qrels, self.conventions.negative, extras)
+        self.measures = _aggregated(measures_of(measures, self.relevant_from if rel is None else rel), aggregate)
+        self.judgments = Judgments.of(self.qrels, self.conventions.negative, extras)
         if isinstance(conventions, str):
             from cranfield.peers import as_peer, in_order_given
 
@@ -129,42 +132,41 @@ class Evaluator:
         if baseline is not None:
             self.judgments.extras = replace(self.judgments.extras, baseline=self._baseline(baseline))
         for name, measure in self.measures.items():
-            _provided(name, measure, self.judgments)
+            _refuse_unprovided(name, measure, self.judgments)
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
 
     def _baseline(self, given: Any) -> Hits:
         """The run to compare with, seen through the judgments under the same conventions as the others."""
-        runs = self._open(given)
+        runs = self.open(given)
         if len(runs) != 1:
             raise DataError(f"expected one run as the baseline, found {len(runs)}")
         return self.hits(runs[0])
 
     def hits(self, run: Any) -> Hits:
         """One run seen through the judgments."""
-        [only] = self._open(run)
-        found = only.hits(self.qrels.index, self.conventions.order, self.threads)
-        return join(found, self.judgments, self.conventions, only)
+        [only] = self.open(run)
+        return self._joined(only, self.threads)[1]
+
+    def _joined(self, run: Run, threads: int) -> tuple[Found, Hits]:
+        found = run.hits(self.qrels.index, self.conventions.order, threads)
+        return found, join(found, self.judgments, self.conventions, run)
 
     def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
         """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
-        rows: dict[int, list[_Row]] = {}
-        sources: dict[int, Any] = {}  # what to open again for an explanation
+        scored: dict[int, list[tuple[_Row, Any, int]]] = {}  # and what to open again for an explanation
         passing = isinstance(runs, Iterator) or hasattr(runs, "read")  # runs that come in a stream are let go
 
         def work(i: int, item: Any, threads: int) -> None:
-            rows[i] = [self._row(run, threads) for run in self._open(item)]
             named_once = isinstance(item, Mapping) and "-" in item.values()  # standard input
             once = named_once or (passing and not isinstance(item, (str, os.PathLike)))
-            sources[i] = None if once else item
+            runs = enumerate(self.open(item))
+            scored[i] = [(self._row(run, threads), None if once else item, place) for place, run in runs]
 
         _spread(work, self._items(runs), self.threads, progress)
-        scores = self._scores([row for i in sorted(rows) for row in rows[i]])
-        places = [(i, j) for i in sorted(rows) for j in range(len(rows[i]))]
-        if isinstance(runs, (str, os.PathLike)):  # a file, or a pattern of files, is not kept open
-            found = [(runs, n) for n in range(len(places))]
-        else:
-            found = [(sources[i], j) for i, j in places]
-        scores.remember(self, found)
+        every = [each for i in sorted(scored) for each in scored[i]]
+        scores = self._scores([row for row, _, _ in every])
+        named = isinstance(runs, (str, os.PathLike))  # a file, or a pattern of files, is not kept open
+        scores.remember(self, [(runs, n) if named else (item, place) for n, (_, item, place) in enumerate(every)])
         return scores
 
     def _items(self, runs: Any) -> list[Any] | Iterator[Any]:
@@ -174,23 +176,19 @@ class Evaluator:
         if isinstance(runs, Mapping) and all(isinstance(run, (str, os.PathLike)) for run in runs.values()):
             return [{name: run} for name, run in runs.items()]
         if isinstance(runs, Iterator) and not is_source(runs) and not hasattr(runs, "__arrow_c_stream__"):
-            from cranfield.formats.rows import is_row
+            from cranfield.formats.named import is_row
 
             first = list(islice(runs, 1))
             rest = chain(first, runs)
-            return rest if not (first and is_row(first[0])) else self._open(rest)
-        return self._open(runs)
+            return rest if not (first and is_row(first[0])) else self.open(rest)
+        return self.open(runs)
 
     def open(self, given: Any) -> list[Run]:
         """The runs that were given, files among them opened."""
-        return self._open(given)
-
-    def _open(self, given: Any) -> list[Run]:
         return as_runs(given, self.run_format, self.lenient)
 
     def _row(self, run: Run, threads: int) -> _Row:
-        found = run.hits(self.qrels.index, self.conventions.order, threads)
-        hits = join(found, self.judgments, self.conventions, run)
+        found, hits = self._joined(run, threads)
         lacking = (found.retrieved == 0) & self.wanted
         if self.conventions.missing == "error" and lacking.any():
             topic = self.qrels.topics[int(np.argmax(lacking))]
@@ -202,15 +200,17 @@ class Evaluator:
             values[i] = self.values_of(measure, hits)
             parts = measure.pooled(hits)
             if parts is not None:
-                pooled[name] = np.stack(self._over_ties(measure, values[i], parts))
-        hits.let_go()
+                above, below = parts
+                if self._over_ties(measure):  # what stands below the line is the same in every order
+                    above = np.where(below > 0, values[i] * below, above)
+                pooled[name] = np.stack([above, below])
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled)
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
         """A measure's value for each topic; the mean over the orders of ties where the conventions ask for that."""
-        if self.conventions.ties != "averaged" or measure in self.never_averaged:
+        if not self._over_ties(measure):
             return measure(hits)
         condensed = hits.condensed() if measure.judged_only else hits
         expected = measure.expected(condensed)
@@ -223,15 +223,9 @@ class Evaluator:
             "them out); choose another rule, such as ties=input-order"
         )
 
-    def _over_ties(self, measure: Measure, values: Floats, parts: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        """What a topic adds to a micro average; above the line its mean over the orders of ties, where values are means.
-
-        Measures that have such a mean have the same below the line in every order.
-        """
-        above, below = parts
-        if self.conventions.ties != "averaged" or measure in self.never_averaged:
-            return above, below
-        return np.where(below > 0, values * below, above), below
+    def _over_ties(self, measure: Measure) -> bool:
+        """Whether its values are means over the orders of ties."""
+        return self.conventions.ties == "averaged" and measure not in self.never_averaged
 
     def _scores(self, rows: list[_Row]) -> Scores:
         if not rows:
@@ -268,17 +262,15 @@ class Evaluator:
         return barren
 
     def _absent(self, names: list[str], rows: list[_Row], barren: npt.NDArray[np.bool_]) -> Absent:
-        absent = Absent(no_relevant=self._named(barren & self.wanted), not_judged=self.not_judged)
-        absent.skipped_qrels = len(self.qrels.skipped)
-        for name, row in zip(names, rows, strict=True):
-            lacking = self._named((row.retrieved == 0) & self.wanted)
-            if lacking:
-                absent.missing[name] = lacking
-            if row.others:
-                absent.unjudged[name] = row.others
-            if row.skipped:
-                absent.skipped[name] = row.skipped
-        return absent
+        lacking = [self._named((row.retrieved == 0) & self.wanted) for row in rows]
+        return Absent(
+            missing={name: topics for name, topics in zip(names, lacking, strict=True) if topics},
+            unjudged={name: row.others for name, row in zip(names, rows, strict=True) if row.others},
+            no_relevant=self._named(barren & self.wanted),
+            skipped={name: row.skipped for name, row in zip(names, rows, strict=True) if row.skipped},
+            skipped_qrels=len(self.qrels.skipped),
+            not_judged=self.not_judged,
+        )
 
     def _named(self, mask: npt.NDArray[np.bool_]) -> list[str]:
         return [self.qrels.topics[i] for i in np.flatnonzero(mask).tolist()]
@@ -293,32 +285,11 @@ def _aggregated(measures: dict[str, Measure], aggregate: str | None) -> dict[str
         raise ConventionError(f"aggregate must be one of {choices}, got {aggregate!r}")
     answer: dict[str, Measure] = {}
     for name, measure in measures.items():
-        takes_mean = measure.aggregate == "mean" and takes_topics_alone(measure)
-        answer[f"{aggregate}({name})" if takes_mean else name] = (
-            aggregated(measure, aggregate) if takes_mean else measure
-        )
+        if measure.aggregate == "mean" and takes_topics_alone(measure):
+            answer[f"{aggregate}({name})"] = aggregated(measure, aggregate)
+        else:
+            answer[name] = measure
     return answer
-
-
-def _provided(name: str, measure: Measure, judgments: Judgments) -> None:
-    """Stop if a measure needs to know more than is known."""
-    extras = judgments.extras
-    have = {
-        "labels": len(judgments.qrels.labels) > 0,
-        "size": extras.size is not None,
-        "groups": extras.groups is not None,
-        "aspect": extras.aspect is not None,
-        "costs": extras.costs is not None,
-        "probabilities": extras.probabilities is not None,
-        "preferences": extras.preferences is not None,
-        "baseline": extras.baseline is not None,
-    }
-    for need in measure.needs:
-        if not have[need]:
-            raise DataError(f"{name} needs {NEEDS[need]}")
-    for inner in measure.values.values():  # URisk(of=alpha_nDCG@10) needs what alpha_nDCG@10 does
-        if hasattr(inner, "needs"):
-            _provided(name, inner, judgments)
 
 
 NEEDS = {
@@ -333,28 +304,27 @@ NEEDS = {
 }
 
 
-class _Row:
+def _refuse_unprovided(name: str, measure: Measure, judgments: Judgments) -> None:
+    """Stop if a measure needs to know more than is known."""
+    for need in measure.needs:
+        known = len(judgments.qrels.labels) or None if need == "labels" else getattr(judgments.extras, need)
+        if known is None:
+            raise DataError(f"{name} needs {NEEDS[need]}")
+    for inner in measure.values.values():  # URisk(of=alpha_nDCG@10) needs what alpha_nDCG@10 does
+        if isinstance(inner, Measure):
+            _refuse_unprovided(name, inner, judgments)
+
+
+class _Row(NamedTuple):
     """What remains of a run once it is scored."""
 
-    __slots__ = ("name", "others", "pooled", "retrieved", "skipped", "tag", "values")
-
-    def __init__(
-        self,
-        name: str,
-        tag: str | None,
-        values: Floats,
-        retrieved: Ints,
-        others: list[str],
-        skipped: int,
-        pooled: dict[str, Floats],
-    ) -> None:
-        self.name = name
-        self.tag = tag
-        self.values = values
-        self.retrieved = retrieved
-        self.others = others
-        self.skipped = skipped
-        self.pooled = pooled  # measure → 2 × topics: above and below the line of a micro average
+    name: str
+    tag: str | None
+    values: Floats
+    retrieved: Ints
+    others: list[str]
+    skipped: int
+    pooled: dict[str, Floats]  # measure → 2 × topics: above and below the line of a micro average
 
 
 def _subset(qrels: Qrels, topics: Iterable[str] | None, lenient: bool) -> tuple[npt.NDArray[np.bool_], list[str]]:
@@ -367,9 +337,8 @@ def _subset(qrels: Qrels, topics: Iterable[str] | None, lenient: bool) -> tuple[
     if not wanted:
         raise TopicError("no topic to evaluate: the list of topics is empty")
     if unknown and (not lenient or len(unknown) == len(wanted)):
-        share = (
-            f"{len(unknown)} of the {len(wanted)} topics asked for are not" if len(wanted) > 1 else "nothing to score"
-        )
+        several = f"{len(unknown)} of the {len(wanted)} topics asked for are not"
+        share = several if len(wanted) > 1 else "nothing to score"
         raise TopicError(f"topic {unknown[0]!r} is not judged in {qrels.name} ({share})")
     return np.array([topic in wanted for topic in qrels.topics]), unknown
 
@@ -387,15 +356,10 @@ def distinct(names: list[str]) -> list[str]:
     return answer
 
 
-def _threads(given: int | None) -> int:
-    if given is not None:
-        if given < 1:
-            raise ConventionError(f"threads must be 1 or more, got {given}")
-        return given
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+def _threads(wanted: int | None) -> int:
+    if wanted is not None and wanted < 1:
+        raise ConventionError(f"threads must be 1 or more, got {wanted}")
+    return processors() if wanted is None else wanted
 
 
 def _spread(
@@ -446,7 +410,3 @@ def _spread(
         stop = True  # Ctrl-C ends up here: the threads finish the run in hand and no other
     if failed:
         raise failed[min(failed)]  # the first in the order given, whichever thread was faster
-
-
-_measures = measures
-_conventions = conventions

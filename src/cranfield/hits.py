@@ -1,14 +1,15 @@
 """A run seen through judgments: the judged documents it returned, and where.
 
-Every measure reads this and nothing else. Unjudged documents are absent rather than given a magic
-grade: real collections use grades of -1 and -2. Rows are ordered by topic and then by rank, so
-sums, counts and products per topic are one NumPy call each.
+Every measure reads this and nothing else, but for the few that ask for unjudged documents too (listing.py). Unjudged
+documents are absent rather than given a magic grade: real collections use grades of -1 and -2. Rows are ordered by
+topic and then by rank, so sums, counts and products per topic are one NumPy call each.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,33 +17,42 @@ import numpy.typing as npt
 from cranfield.kernels import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
-    from cranfield.kernels import Found, Index, Order
+    from cranfield.kernels import Found, Order
     from cranfield.kernels.table import Floats, Ints
     from cranfield.run import Run
 
 
 Mask = npt.NDArray[np.bool_]
+T = TypeVar("T")
 
 
-def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
-    """Part / whole, and 0 where the whole is 0."""
+def ratio(part: npt.ArrayLike, whole: npt.ArrayLike, otherwise: float = 0.0) -> Floats:
+    """Part / whole, and 0 (or `otherwise`) where the whole is 0."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    answer: Floats = np.divide(part, whole, out=np.zeros(part.shape), where=whole != 0)
+    answer: Floats = np.divide(part, whole, out=np.full(part.shape, otherwise), where=whole != 0)
     return answer
 
 
+@dataclass(eq=False)
 class Judgments:
-    """The grades of all judged documents, by topic: what a measure compares a run with.
+    """The grades of all judged documents, by topic: what a measure compares a run with."""
 
-    A document judged under several labels counts once, with its highest grade.
-    """
+    qrels: Qrels
+    extras: Extras
+    size: int  # the number of topics
+    of_row: Floats  # the grade of each row of the qrels' index
+    row: Ints  # and of each judged document the row,
+    topic: Ints
+    grade: Floats
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
-    def __init__(self, qrels: Qrels, negative: str = "unjudged", extras: Extras | None = None) -> None:
-        self.qrels = qrels
-        self.extras = qrels.extras if extras is None else extras.over(qrels.extras)
-        self.size = len(qrels.topics)
+    @classmethod
+    def of(cls, qrels: Qrels, negative: str = "unjudged", extras: Extras | None = None) -> Judgments:
+        """Those of some qrels. A document judged under several labels counts once, with its highest grade."""
         first = qrels.index.first
         once = first == np.arange(len(first))
         grade = qrels.grade
@@ -51,20 +61,25 @@ class Judgments:
             np.maximum.at(grade, first, qrels.grade)
         if negative == "irrelevant":
             grade = np.maximum(grade, 0)
-        self.of_row: Floats = grade  # the grade of each row of the index
-        self.row: Ints = np.flatnonzero(once).astype(np.int32)
-        self.topic: Ints = qrels.topic[once]
-        self.grade: Floats = grade[once]
-        self._relevant: dict[float, Ints] = {}
-        self.kept: dict[Any, Any] = {}  # what measures have worked out of the judgments, for the next run
+        known = qrels.extras if extras is None else extras.over(qrels.extras)
+        row = np.flatnonzero(once).astype(np.int32)
+        return cls(qrels, known, len(qrels.topics), grade, row, qrels.topic[once], grade[once])
 
     def only(self, row: Ints, topic: Ints, grade: Floats) -> Judgments:
         """The same topics judged by these judgments alone, by topic: those of one label, one judge."""
-        part = Judgments.__new__(Judgments)
-        part.qrels, part.extras, part.size, part.of_row = self.qrels, self.extras, self.size, self.of_row
-        part.row, part.topic, part.grade = row, topic, grade
-        part._relevant, part.kept = {}, {}
-        return part
+        return replace(self, row=row, topic=topic, grade=grade)
+
+    def once(self, key: Hashable, work: Callable[[], T]) -> T:
+        """What `work` makes of the judgments; worked out for the first run and kept for the next."""
+        if key not in self._kept:
+            self._kept[key] = work()
+        answer: T = self._kept[key]
+        return answer
+
+    def sum(self, topic: Ints, values: npt.ArrayLike) -> Floats:
+        """Add up values within each topic, in the order given."""
+        weights = np.broadcast_to(np.asarray(values, np.float64), topic.shape)
+        return np.asarray(np.bincount(topic, weights=weights, minlength=self.size), np.float64)
 
     def count(self, mask: Mask) -> Ints:
         """How many of the judged documents that `mask` marks each topic has."""
@@ -72,14 +87,28 @@ class Judgments:
 
     def relevant(self, rel: float) -> Ints:
         """How many documents of grade `rel` or more each topic has."""
-        if rel not in self._relevant:
-            self._relevant[rel] = self.count(self.grade >= rel)
-        return self._relevant[rel]
+        return self.once(("relevant", rel), lambda: self.count(self.grade >= rel))
 
-    @cached_property
+    def nonrelevant(self, rel: float) -> Ints:
+        """How many documents judged below `rel` each topic has; negative grades are no judgments."""
+        return self.count((self.grade >= 0) & (self.grade < rel))
+
+    @property
     def ideal(self) -> Hits:
         """The hits of a perfect run: every document of a grade above 0, best first."""
-        return self.best(self.grade)
+        return Hits.of(self, *self.once("ideal", lambda: self._best(self.grade)))
+
+    def best(self, worth: Floats, above: float = 0.0) -> Hits:
+        """The hits of a perfect run where each judged document is worth this much: those above 0, best first."""
+        return Hits.of(self, *self._best(worth, above))
+
+    def _best(self, worth: Floats, above: float = 0.0) -> tuple[Columns, Ints]:
+        kept = np.flatnonzero(worth > above)
+        kept = kept[np.lexsort((-worth[kept], self.topic[kept]))]
+        topic = self.topic[kept]
+        counts = np.bincount(topic, minlength=self.size).astype(np.int32)
+        rank = _within(counts, topic)
+        return Columns(topic, rank, self.grade[kept], rank, rank, self.row[kept]), counts
 
     @cached_property
     def sampled(self) -> tuple[Floats, Ints]:
@@ -96,16 +125,6 @@ class Judgments:
         numbers = {name: i for i, name in enumerate(sorted({name for _, name in each}))}
         return np.array([p for p, _ in each], np.float64), np.array([numbers[name] for _, name in each], np.int32)
 
-    def best(self, worth: Floats, above: float = 0.0) -> Hits:
-        """The hits of a perfect run where each judged document is worth this much: those above 0, best first."""
-        kept = worth > above
-        topic, grade, row = self.topic[kept], self.grade[kept], self.row[kept]
-        order = np.lexsort((-worth[kept], topic))
-        topic, grade, row = topic[order], grade[order], row[order]
-        counts = np.bincount(topic, minlength=self.size)
-        rank = _within(counts, topic)
-        return Hits(self, topic, rank, grade, rank, rank, counts.astype(np.int32), row)
-
 
 def _within(counts: npt.NDArray[Any], topic: Ints) -> Ints:
     """Number the rows of each topic 1, 2, 3 …"""
@@ -114,28 +133,61 @@ def _within(counts: npt.NDArray[Any], topic: Ints) -> Ints:
     return rank
 
 
+class Columns:
+    """The columns of hits. Those of a part are cut out of the whole's when they are first asked for.
+
+    Views hold columns and not each other, so that nothing goes in circles and all of a run's go with it.
+    """
+
+    NAMES = ("topic", "rank", "grade", "tied_from", "tied_to", "row")
+
+    def __init__(self, *columns: npt.NDArray[Any]) -> None:
+        self.__dict__.update(zip(self.NAMES, columns, strict=True))
+
+    def part(self, kept: npt.NDArray[np.intp], **others: npt.NDArray[Any]) -> Columns:
+        """The same columns at these rows only, with others in place of some."""
+        answer = Columns.__new__(Columns)
+        answer.__dict__.update(_whole=self, _kept=kept, **others)
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.NAMES:
+            raise AttributeError(f"'Columns' object has no attribute {name!r}")
+        self.__dict__[name] = getattr(self._whole, name)[self._kept]
+        return self.__dict__[name]
+
+
+def _column(name: str) -> Any:
+    return property(lambda hits: getattr(hits.columns, name))
+
+
+@dataclass
+class Origin:
+    """The run that hits come from, for those who ask for more than hits."""
+
+    run: Run
+    order: Order
+    condensed: bool = False  # its unjudged documents have been taken out
+    kept: dict[str, Any] = field(default_factory=dict)  # what listing.py has read from it
+
+
 class Hits:
     """The judged documents that a run returned: topic, rank, grade, and the span of ranks their tie group covers.
 
     Narrow it with `top(k)`, `relevant(rel)`, `nonrelevant(rel)` and `where(mask)`; sum it up per topic with
-    `sum`, `count`, `first` and `last`; walk down the ranks with `nth`, `running_sum` and `running_product`.
+    `sum` and `count`; walk down the ranks with `nth`, `running_sum` and `running_product`.
     All of these return arrays over hits (`rank`-like) or over topics (`sum`-like).
     """
 
-    judgments: Judgments
-    topic: Ints
-    rank: Ints
-    grade: Floats
-    tied_from: Ints
-    tied_to: Ints
-    row: Ints  # of the qrels, for what else is known of the document; -1 where there is none
+    topic: Ints = _column("topic")
+    rank: Ints = _column("rank")
+    grade: Floats = _column("grade")
+    tied_from: Ints = _column("tied_from")
+    tied_to: Ints = _column("tied_to")
+    row: Ints = _column("row")  # of the qrels, for what else is known of the document; -1 where there is none
     retrieved: Ints
-    _elsewhere: tuple[Index, Found] | None = None
+    origin: Origin | None = None
     _relevant: dict[float, Hits]
-    _wider: Hits
-    _kept: Any
-    _source: tuple[Run, Order] | None
-    _searched: tuple[Run, Order] | None  # the same, also of a condensed list
 
     def __init__(
         self,
@@ -148,26 +200,16 @@ class Hits:
         retrieved: Ints,
         row: Ints | None = None,
     ) -> None:
-        self.judgments = judgments
-        self.topic = topic
-        self.rank = rank
-        self.grade = grade
-        self.tied_from = first
-        self.tied_to = last
-        self.retrieved = retrieved
-        self.row = row if row is not None else np.full(len(topic), -1, np.int32)
-        self._relevant = {}
-        self._source = None
-        self._searched = None
+        row = row if row is not None else np.full(len(topic), -1, np.int32)
+        self.judgments, self.retrieved, self._relevant = judgments, retrieved, {}
+        self.columns = Columns(topic, rank, grade, first, last, row)
 
-    def __getattr__(self, column: str) -> Any:
-        """The columns of a narrowed view are cut out of the wider one when they are first asked for."""
-        wider = self.__dict__.get("_wider")
-        if wider is None or column not in ("topic", "rank", "grade", "tied_from", "tied_to", "row"):
-            raise AttributeError(f"'Hits' object has no attribute {column!r}")
-        values = getattr(wider, column)[self._kept]
-        setattr(self, column, values)
-        return values
+    @classmethod
+    def of(cls, judgments: Judgments, columns: Columns, retrieved: Ints) -> Hits:
+        """Hits from columns that are there already."""
+        hits = cls.__new__(cls)
+        hits.judgments, hits.columns, hits.retrieved, hits._relevant = judgments, columns, retrieved, {}
+        return hits
 
     @property
     def size(self) -> int:
@@ -177,32 +219,21 @@ class Hits:
     def __len__(self) -> int:
         return len(self.topic)
 
-    def let_go(self) -> None:
-        """Forget the run and the views kept for later: they refer to one another, and would wait for the collector."""
-        for view in self._relevant.values():
-            view.let_go()
-        self._relevant.clear()
-        self._source = self._searched = None
-
     # narrowing
 
     def where(self, mask: Mask) -> Hits:
         """The hits that `mask` marks; ranks and the number retrieved stay."""
-        view = Hits.__new__(Hits)
-        view.judgments, view.retrieved, view._relevant = self.judgments, self.retrieved, {}
-        view._wider, view._kept, view._source = self, np.flatnonzero(mask), None
-        view._searched = self._searched
+        view = Hits.of(self.judgments, self.columns.part(np.flatnonzero(mask)), self.retrieved)
+        view.origin = self.origin
         return view
 
     def top(self, k: int | None) -> Hits:
         """The hits at ranks 1 to k, as if no more than k had been retrieved; all of them if k is None."""
-        if k is None:
+        if k is None or k >= self._deepest:
             return self
-        if k >= self._deepest:
-            return self
-        kept = self.where(self.rank <= k)
-        kept.retrieved = np.minimum(self.retrieved, k)
-        return kept
+        view = self.where(self.rank <= k)
+        view.retrieved = np.minimum(self.retrieved, k)
+        return view
 
     @cached_property
     def _deepest(self) -> int:
@@ -232,15 +263,14 @@ class Hits:
         size = np.diff(np.r_[start, len(rank)])
         first, last = np.repeat(rank[start], size), np.repeat(rank[start] + size - 1, size)
         view = Hits(self.judgments, kept.topic, rank, kept.grade, first, last.astype(np.int32), counts, kept.row)
-        view._searched = self._searched
+        view.origin = None if self.origin is None else replace(self.origin, condensed=True, kept={})
         return view
 
     # per topic
 
     def sum(self, values: npt.ArrayLike) -> Floats:
         """Add up one value a hit within each topic, down the ranks."""
-        weights = np.broadcast_to(np.asarray(values, np.float64), self.topic.shape)
-        return np.asarray(np.bincount(self.topic, weights=weights, minlength=self.size), np.float64)
+        return self.judgments.sum(self.topic, values)
 
     def count(self) -> Ints:
         """The number of hits in each topic."""
@@ -276,59 +306,6 @@ class Hits:
         row = rows_of[starts[hit] + nth]
         label = qrels.label[row] if len(qrels.label) else np.zeros(len(row), np.int32)
         return Labelled(hit, self.topic[hit], self.rank[hit], label, qrels.grade[row])
-
-    @cached_property
-    def listing(self) -> Listing:
-        """Every document returned for a judged topic, judged or not. Costs as much as reading the run once more."""
-        widest = self
-        while "_wider" in widest.__dict__:
-            widest = widest._wider
-        if widest._source is None:
-            return self._judged_listing()
-        run, order = widest._source
-        numbers = {name: i for i, name in enumerate(self.judgments.qrels.topics)}
-        topic: list[int] = []
-        rank: list[int] = []
-        documents: list[str] = []
-        for name in run.topics:
-            if name not in numbers:
-                continue
-            ranked = [document for document, _ in run.ranking(name, order)]
-            topic += [numbers[name]] * len(ranked)
-            rank += range(1, len(ranked) + 1)
-            documents += ranked
-        by_topic = np.argsort(topic, kind="stable")
-        return Listing(
-            np.array(topic, np.int32)[by_topic], np.array(rank, np.int32)[by_topic], [documents[i] for i in by_topic]
-        )
-
-    def search(self, index: Index) -> Found:
-        """Where the same run has other documents than the judged ones: those of a second index, such as preferences."""
-        if self._searched is None:
-            raise TypeError("these hits do not come from a run")
-        if self._elsewhere is None or self._elsewhere[0] is not index:
-            run, order = self._searched
-            self._elsewhere = index, run.hits(index, order)
-        return self._elsewhere[1]
-
-    def _judged_listing(self) -> Listing:
-        """The documents of a list that holds judged ones only: the ideal or the condensed list."""
-        if (self.row < 0).any():
-            raise TypeError("these hits do not come from a run")
-        names = self.judgments.qrels.documents
-        return Listing(self.topic, self.rank, [decode(names[row]) for row in self.row.tolist()])
-
-    def costs(self, unknown: float = 1.0) -> tuple[Ints, Ints, Floats]:
-        """The topic, rank and cost of every document returned; `unknown` where the collection gives it no cost.
-
-        Without any costs there is nothing to list: every document then costs `unknown`.
-        """
-        known = self.judgments.extras.costs
-        if known is None:
-            return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0)
-        listing = self.listing
-        cost = np.array([known.get(document, unknown) for document in listing.documents], np.float64)
-        return listing.topic, listing.rank, cost
 
     # over the orders of ties
 
@@ -395,17 +372,14 @@ class Hits:
         return (here - start).astype(np.int32)
 
 
-class Ties:
+class Ties(NamedTuple):
     """Tie groups: their topic, first rank and size, how many of the hits stand in each, and how many above it."""
 
-    def __init__(
-        self, topic: Ints, first: Ints, size: Ints, number: npt.NDArray[np.intp], above: npt.NDArray[Any]
-    ) -> None:
-        self.topic = topic
-        self.first = first
-        self.size = size
-        self.number = number
-        self.above = above
+    topic: Ints
+    first: Ints
+    size: Ints
+    number: npt.NDArray[np.intp]
+    above: npt.NDArray[Any]
 
     def places(self) -> tuple[npt.NDArray[np.intp], Ints]:
         """Every place of every group: which group it is in, and which place of it, counted from 0."""
@@ -422,35 +396,27 @@ class Ties:
         grid[group, place] = np.where(place > 0, step, 1.0)
         return np.asarray(np.cumprod(grid, axis=1)[group, place], np.float64)
 
-    def topmost(self) -> Ties:
-        """The first group of each topic."""
-        kept = self.above == 0
-        return Ties(self.topic[kept], self.first[kept], self.size[kept], self.number[kept], self.above[kept])
+    def first_places(self) -> tuple[Ints, Ints, Floats]:
+        """Every place where the first hit of a topic may stand: the topic, the rank, and how likely that is."""
+        top = Ties(*(column[self.above == 0] for column in self))
+        group, place = top.places()
+        chance = top.number[group] / (top.size[group] - place) * top.none_before()
+        return top.topic[group], top.first[group] + place, chance
 
 
-class Labelled:
+class Labelled(NamedTuple):
     """Hits by label, in the order of the hits: `hit` says which hit each row is about."""
 
-    def __init__(self, hit: npt.NDArray[Any], topic: Ints, rank: Ints, label: Ints, grade: Floats) -> None:
-        self.hit = hit
-        self.topic = topic
-        self.rank = rank
-        self.label = label
-        self.grade = grade
-
-
-class Listing:
-    """All that a run returned for the judged topics, by topic and then by rank."""
-
-    def __init__(self, topic: Ints, rank: Ints, documents: list[str]) -> None:
-        self.topic = topic
-        self.rank = rank
-        self.documents = documents
+    hit: npt.NDArray[Any]
+    topic: Ints
+    rank: Ints
+    label: Ints
+    grade: Floats
 
 
 def join(found: Found, judgments: Judgments, conventions: Conventions, run: Run | None = None) -> Hits:
     """Hits from what a kernel found. With the run they can list unjudged documents too."""
     grade = judgments.of_row[found.row]
     hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved, found.row)
-    hits._source = hits._searched = None if run is None else (run, conventions.order)
+    hits.origin = None if run is None else Origin(run, conventions.order)
     return hits.condensed() if conventions.unjudged == "drop" else hits

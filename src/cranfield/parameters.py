@@ -113,19 +113,21 @@ class Real(Parameter[float]):
 
 
 class Whole(Parameter[int]):
-    """A whole number, `low` or more."""
+    """A whole number, `low` or more, and `high` at the most where there is such a bound."""
 
-    def __init__(self, default: Any, meaning: str, low: int = 1) -> None:
+    def __init__(self, default: Any, meaning: str, low: int = 1, high: int | None = None) -> None:
         super().__init__(default, meaning)
-        self.low = low
+        self.low, self.high = low, high
 
     @property
     def range(self) -> str:
+        if self.high is not None:
+            return f"a whole number between {self.low} and {self.high}"
         return f"a whole number, {self.low} or more"
 
     def read(self, given: Any) -> int:
         value = int(given)
-        if value < self.low or value != float(given):
+        if value < self.low or (self.high is not None and value > self.high) or value != float(given):
             raise ValueError
         return value
 

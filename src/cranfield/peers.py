@@ -64,17 +64,29 @@ class Peer:
         fixed = {key: highest if value == HIGHEST else value for key, value in rule.parameters.items()}
         if all(given.values.get(key) == value for key, value in fixed.items()):
             return given
-        changed = type(given)(**{**given.values, **fixed})
-        changed.aggregate = given.aggregate
-        return changed
+        return given.with_values(**fixed)
 
 
 SIGNED = {"gain": "signed-exp2"}
 BY_ID_ASCENDING = {"ties": "document-ascending", "scores": "double"}
+OWN_IDEAL = "itself takes the ideal from the documents passed and refuses negative grades"
 AS_GIVEN = {"ties": "input-order"}
 
-SHARED = ("AP", "Bpref", "infAP", "IPrec", "nDCG", "P", "R", "RR", "Rprec", "SetAP", "SetF", "SetP", "SetR", "Success")
-TREC_EVAL = {name: Rule() for name in (*SHARED, "NumQ", "NumRel", "NumRelRet", "NumRet")}
+
+def _same(*names: str) -> dict[str, Rule]:
+    return dict.fromkeys(names, Rule())
+
+
+def _as_given(*names: str) -> dict[str, Rule]:
+    return dict.fromkeys(names, Rule(conventions=AS_GIVEN))
+
+
+TREC_EVAL = {
+    **_same(
+        "AP", "Bpref", "infAP", "IPrec", "nDCG", "P", "R", "RR", "Rprec", "SetAP", "SetF", "SetP", "SetR", "Success"
+    ),
+    **_same("NumQ", "NumRel", "NumRelRet", "NumRet"),
+}
 
 PEERS: dict[str, Peer] = {
     "trec_eval-9": Peer(
@@ -86,11 +98,8 @@ PEERS: dict[str, Peer] = {
     "trec_eval-10": Peer(
         PRESETS["trec_eval-10"],
         TREC_EVAL
-        | {
-            "IPrec": Rule({"level": "trec_eval-10"}),
-            "11pt": Rule({"level": "trec_eval-10"}),
-            "RBP": Rule({"gain": "topic"}),
-        },
+        | dict.fromkeys(("IPrec", "11pt"), Rule({"level": "trec_eval-10"}))
+        | {"RBP": Rule({"gain": "topic"})},
         "trec_eval",
     ),
     "trec_eval-ndcg": Peer(PRESETS["trec_eval-ndcg"], {"nDCG": Rule({"ideal": "all", "k": None})}),
@@ -113,55 +122,31 @@ PEERS: dict[str, Peer] = {
     "ranx": Peer(
         PRESETS["ranx"], {"RBP": Rule({"gain": "grade", "max": 1})}, "ranx", "the order of many ties is undefined"
     ),
-    "scikit-learn": Peer(
-        PRESETS["scikit-learn"],
-        {"nDCG": Rule(), "DCG": Rule()},
-        note="itself takes the ideal from the documents passed and refuses negative grades",
-    ),
+    "scikit-learn": Peer(PRESETS["scikit-learn"], _same("nDCG", "DCG"), note=OWN_IDEAL),
     "torchmetrics": Peer(
         PRESETS["torchmetrics"],
-        {
-            "nDCG": Rule(note="itself takes the ideal from the documents passed and refuses negative grades"),
-            "AP": Rule({"divide": "found"}, AS_GIVEN),
-            "P": Rule(conventions=AS_GIVEN),
-            "R": Rule(conventions=AS_GIVEN),
-            "RR": Rule(conventions=AS_GIVEN),
-            "Rprec": Rule(conventions=AS_GIVEN),
-            "Success": Rule(conventions=AS_GIVEN),
-        },
+        _as_given("P", "R", "RR", "Rprec", "Success")
+        | {"nDCG": Rule(note=OWN_IDEAL), "AP": Rule({"divide": "found"}, AS_GIVEN)},
     ),
-    "beir": Peer(
-        PRESETS["beir"],
-        {
-            "nDCG": Rule(),
-            "AP": Rule(),
-            "R": Rule(),
-            "P": Rule(),
-            "RR": Rule(conventions=AS_GIVEN),
-            "Success": Rule(conventions=AS_GIVEN),
-        },
-        note="prints 5 decimals",
-    ),
+    "beir": Peer(PRESETS["beir"], _same("nDCG", "AP", "R", "P") | _as_given("RR", "Success"), note="prints 5 decimals"),
     "elasticsearch": Peer(
         PRESETS["elasticsearch"],
-        {
+        _same("R", "RR")
+        | {
             "nDCG": Rule({**SIGNED, "ideal": "hits"}),
             "DCG": Rule(SIGNED),
             "P": Rule({"divide": "returned"}),
-            "R": Rule(),
-            "RR": Rule(),
             "ERR": Rule(note="the highest grade must be given"),
         },
     ),
     "opensearch": Peer(
         PRESETS["opensearch"],
-        {
+        _same("R", "RR")
+        | {
             "nDCG": Rule({**SIGNED, "ideal": "cut"}),
             "DCG": Rule(SIGNED),
             "AP": Rule({"divide": "relevant"}),
             "P": Rule({"divide": "returned"}),
-            "R": Rule(),
-            "RR": Rule(),
         },
         note="then rounds each topic to 2 decimals",
     ),
@@ -180,12 +165,9 @@ PEERS: dict[str, Peer] = {
     "quepid-cut": Peer(PRESETS["quepid-cut"], {"nDCG": Rule({**SIGNED, "ideal": "cut"}, note="its scorer NDCG_CUT")}),
     "ntcireval": Peer(
         PRESETS["ntcireval"],
-        {
+        _same("AP", "RR", "P", "Success")
+        | {
             "nDCG": Rule({"discount": "jk", "base": 2}),
-            "AP": Rule(),
-            "RR": Rule(),
-            "P": Rule(),
-            "Success": Rule(),
             "RBP": Rule({"gain": "grade", "max": HIGHEST}),
             "ERR": Rule({"stop": "linear", "max": HIGHEST}),
         },

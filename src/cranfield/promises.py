@@ -20,7 +20,7 @@ from cranfield.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cranfield.measures.measure import Parameter
+    from cranfield.parameters import Parameter
 
     Judged = dict[str, float]
     Check = Callable[["_Trial"], Iterator[str]]
@@ -171,8 +171,7 @@ def _names(trial: _Trial) -> Iterator[str]:
 
 def _condensed(trial: _Trial) -> Iterator[str]:
     judged = [document for document in trial.ranking if document in trial.grades]
-    kind, values = type(trial.measure), trial.measure.values
-    with_flag, without = kind(**{**values, "judged_only": True}), kind(**{**values, "judged_only": False})
+    with_flag, without = (trial.measure.with_values(judged_only=flag) for flag in (True, False))
     if judged and not _same(
         trial.score(with_flag, (trial.grades, trial.ranking)), trial.score(without, (trial.grades, judged))
     ):

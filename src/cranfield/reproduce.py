@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.columns import aligned
+from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.correlate import correlate
 from cranfield.errors import DataError
 from cranfield.evaluate import Evaluator, distinct
@@ -23,26 +23,13 @@ from cranfield.formats import as_runs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from cranfield.answer import Part
     from cranfield.conventions import Conventions
+    from cranfield.correlate import Pair
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
     from cranfield.run import Run
     from cranfield.scores import Scores
-
-
-FIGURES = {
-    "KTU": "Kendall's tau union of the result lists, mean over topics; 1 is the same order",
-    "RBO": "Rank-biased overlap of the result lists, mean over topics; 1 is the same order",
-    "original": "The original run's mean score",
-    "reproduced": "The reproduced run's mean score",
-    "RMSE": "Root mean square difference of the topics' scores; 0 is the same scores",
-    "nRMSE": "RMSE over the largest it could be for the original's scores; between 0 and 1",
-    "p": "t-test between original and reproduced scores: paired on the same topics, else not; small is a difference",
-    "improvement": "The original's mean improvement over its baseline",
-    "reproduced improvement": "The reproduction's",
-    "ER": "Effect ratio: the reproduced improvement over the original; 1 is the same effect, 0 or less a failure",
-    "DeltaRI": "Original less reproduced relative improvement; 0 is the same, above 0 a smaller effect than reported",
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +44,7 @@ class Row:
 
 
 @dataclass
-class Reproduction:
+class Reproduction(Answer):
     """What `reproduce` returns: the figures, and what was left out.
 
     >>> qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
@@ -76,124 +63,95 @@ class Reproduction:
     order: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # run → topic → KTU and RBO
     remarks: list[str] = field(default_factory=list)
 
+    has_topics = True
+    ascii_json = True
+
     def value(self, figure: str, measure: str | None = None, of: str | None = None) -> float:
         """One figure; the measure and the run may be left out where there is only one. NaN if undefined."""
-        found = self._found(figure, measure, of)
-        if len(found) != 1:
+        rows = self._rows(figure, measure, of)
+        if len(rows) != 1:
             known = "; ".join(" of ".join(filter(None, (row.figure, row.measure, row.of))) for row in self.rows)
             raise DataError(f"no single figure {figure!r}; there are {known}")
-        return found[0].value
+        return rows[0].value
 
     def why(self, figure: str, measure: str | None = None, of: str | None = None) -> str:
         """Why a figure is undefined; nothing if it is not."""
-        found = self._found(figure, measure, of)
-        return found[0].why if found else ""
+        rows = self._rows(figure, measure, of)
+        return rows[0].why if rows else ""
 
-    def _found(self, figure: str, measure: str | None, of: str | None) -> list[Row]:
+    def _rows(self, figure: str, measure: str | None, of: str | None) -> list[Row]:
         return [
             row for row in self.rows if row.figure == figure and measure in (None, row.measure) and of in (None, row.of)
         ]
 
     def notes(self, shell: bool = False) -> list[str]:
         """What was left out or is not defined, a sentence each; `shell` hints name options."""
-        answer = self._gaps(shell)
-        for row in self.rows:
-            if row.why:
-                where = f"{row.measure} ({row.of})" if row.measure else row.of
-                answer.append(f"{row.figure} of {where} is undefined: {row.why}")
-        return answer
+        undefined = [
+            f"{row.figure} of {f'{row.measure} ({row.of})' if row.measure else row.of} is undefined: {row.why}"
+            for row in self.rows
+            if row.why
+        ]
+        return self._gaps(shell) + undefined
 
     def _gaps(self, shell: bool = False) -> list[str]:
-        said = [note for scores in self.scores for note in scores.notes(shell=shell)]
-        return list(dict.fromkeys([*said, *self.remarks]))
+        notes = [note for scores in self.scores for note in scores.notes(shell)]
+        return list(dict.fromkeys([*notes, *self.remarks]))
 
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
-        """Plain values; an undefined one is None and `undefined` says why."""
+    def plain(self, how: Layout) -> dict[str, Any]:
+        """An undefined value is None and `undefined` says why."""
+
+        def figures(of: str, measure: str | None) -> dict[str, float | None]:
+            rows = (row for row in self.rows if row.of == of and row.measure == measure)
+            return {row.figure: plain(row.value, how.digits) for row in rows}
+
         runs = []
         for of, (original, reproduced) in self.runs.items():
-            one: dict[str, Any] = {"of": of, "original": original, "reproduced": reproduced}
-            one.update(self._named(of, None, digits))
-            one["measures"] = {measure: self._named(of, measure, digits) for measure in self.measures}
-            if per_topic and of in self.order:
-                one["topics"] = {t: {k: _plain(v, digits) for k, v in row.items()} for t, row in self.order[of].items()}
-            runs.append(one)
+            run: dict[str, Any] = {"of": of, "original": original, "reproduced": reproduced, **figures(of, None)}
+            run["measures"] = {measure: figures(of, measure) for measure in self.measures}
+            if how.per_topic and of in self.order:
+                run["topics"] = plain(self.order[of], how.digits)
+            runs.append(run)
         topics = [len(scores.topics) for scores in self.scores]
         answer: dict[str, Any] = {"parameters": self.parameters, "topics": topics, "runs": runs}
         if any(row.of == "effect" for row in self.rows):
-            answer["effect"] = {measure: self._named("effect", measure, digits) for measure in self.measures}
-        reasons = [
+            answer["effect"] = {measure: figures("effect", measure) for measure in self.measures}
+        answer["undefined"] = [
             {"of": row.of, "measure": row.measure, "figure": row.figure, "why": row.why} for row in self.rows if row.why
         ]
-        answer["undefined"] = reasons
         answer["conventions"] = self.scores[0].conventions.to_dict()
         return {**answer, "notes": self._gaps()} if self._gaps() else answer
 
-    def _named(self, of: str, measure: str | None, digits: int | None) -> dict[str, float | None]:
-        rows = (row for row in self.rows if row.of == of and row.measure == measure)
-        return {row.figure: _plain(row.value, digits) for row in rows}
-
-    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_dict` as JSON."""
-        import json
-
-        return json.dumps(self.to_dict(per_topic, digits), indent=2)
-
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
+    def records(self, how: Layout) -> Iterator[list[Any]]:
         """A header and a row a figure: of which run, measure, topic (where there is one), figure, value."""
-        import csv
-        import io
-
-        def shown(value: float) -> str:
-            return "" if value != value else repr(value) if digits is None else f"{value:.{digits}f}"
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(["of", "measure", *(["topic"] if per_topic else []), "figure", "value"])
+        yield ["of", "measure", *(["topic"] if how.per_topic else []), "figure", "value"]
         for row in self.rows:
-            topic = [""] if per_topic else []
-            writer.writerow([row.of, row.measure or "", *topic, row.figure, shown(row.value)])
-        for of, topics in self.order.items() if per_topic else ():
-            for name, values in topics.items():
-                writer.writerows([of, "", name, figure, shown(value)] for figure, value in values.items())
-        return file.getvalue()
-
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
-
-    def to_text(self, per_topic: bool = False, digits: int = 4, limit: int | None = None) -> str:
-        """Tables for people: the order of documents, the scores, the effect."""
-        tables = [list(self._table(kind, digits)) for kind in ("order", "scores", "effect")]
-        texts = [
-            "\n".join(aligned(rows, names, limit=limit))
-            for rows, names in zip(tables, (3, 2, 1), strict=True)
-            if len(rows) > 1
-        ]
-        if per_topic and self.order:
-            texts.insert(1, "\n".join(aligned(list(self._topics(digits)), 2, limit=limit)))
-        return "\n\n".join(texts)
-
-    def _table(self, kind: str, digits: int) -> Iterator[list[str]]:
-        chosen = [row for row in self.rows if _kind(row) == kind]
-        figures = list(dict.fromkeys(row.figure for row in chosen))
-        lead = {"order": ["run", "original", "reproduced"], "scores": ["run", "measure"], "effect": ["measure"]}[kind]
-        yield [*lead, *figures]
-        for of, measure in dict.fromkeys((row.of, row.measure) for row in chosen):
-            names = {
-                "order": [of, *self.runs.get(of, ("", ""))],
-                "scores": [of, measure or ""],
-                "effect": [measure or ""],
-            }[kind]
-            yield [*names, *(_shown(self.value(figure, measure, of), digits) for figure in figures)]
-
-    def _topics(self, digits: int) -> Iterator[list[str]]:
-        yield ["run", "topic", "KTU", "RBO"]
-        for of, topics in self.order.items():
+            yield [row.of, row.measure, *([""] if how.per_topic else []), row.figure, row.value]
+        for of, topics in self.order.items() if how.per_topic else ():
             for topic, values in topics.items():
-                yield [of, topic, *(_shown(values[figure], digits) for figure in ("KTU", "RBO"))]
+                yield from ([of, "", topic, figure, value] for figure, value in values.items())
 
-    def __repr__(self) -> str:
-        return self.to_text()
+    def content(self, how: Layout) -> Iterator[Part]:
+        """Tables: the order of documents, the scores, the effect."""
+        if self.order:
+            names = {of: [of, *pair] for of, pair in self.runs.items()}
+            yield self._table(["run", "original", "reproduced"], how, {(of, None): names[of] for of in self.order})
+        if how.per_topic and self.order:
+            topics = [(of, topic, values) for of, each in self.order.items() for topic, values in each.items()]
+            rows = [[of, topic, how.number(values["KTU"]), how.number(values["RBO"])] for of, topic, values in topics]
+            yield Table(["run", "topic", "KTU", "RBO"], rows, names=2)
+        scored: dict[tuple[str, str | None], list[str]]
+        scored = {(of, measure): [of, measure] for of in self.runs for measure in self.measures}
+        yield self._table(["run", "measure"], how, scored)
+        if len(self.runs) == 2:
+            yield self._table(["measure"], how, {("effect", measure): [measure] for measure in self.measures})
+
+    def _table(self, lead: list[str], how: Layout, names: Mapping[tuple[str, str | None], list[str]]) -> Table:
+        """The figures of some runs and measures, a row each below these names."""
+        chosen = [row for row in self.rows if (row.of, row.measure) in names]
+        figures = list(dict.fromkeys(row.figure for row in chosen))
+        values = {(row.of, row.measure, row.figure): row.value for row in chosen}
+        rows = [[*name, *(how.number(values[*of, figure]) for figure in figures)] for of, name in names.items()]
+        return Table([*lead, *figures], rows, len(lead))
 
 
 def reproduce(
@@ -229,31 +187,34 @@ def reproduce(
         )
     labels = distinct([run.name for run in [*originals, *reproductions]])
     originals, reproductions = _relabelled(originals, labels), _relabelled(reproductions, labels[len(originals) :])
-    evaluator = Evaluator(qrels, measures, rel=rel, conventions=conventions, **changes)
-    before = _scored(evaluator, originals)
-    other = evaluator
+    roles = ["run"] if len(originals) == 1 else ["baseline", "advanced"]
+    runs = {role: (a, b) for role, a, b in zip(roles, originals, reproductions, strict=True)}
+    evaluator = other = Evaluator(qrels, measures, rel=rel, conventions=conventions, **changes)
     if other_qrels is not None:
         other = Evaluator(other_qrels, measures, rel=rel, conventions=conventions, **changes)
-    after = _scored(other, reproductions)
-    roles = ["run"] if len(originals) == 1 else ["baseline", "advanced"]
-    answer = Reproduction(
-        runs={role: (a.name, b.name) for role, a, b in zip(roles, originals, reproductions, strict=True)},
+    before, after = _scored(evaluator, originals), _scored(other, reproductions)
+    lists = {}
+    if other_qrels is None:  # ties broken by the conventions, as in repro_eval: the same list must come out as 1
+        options: dict[str, Any] = {"p": p, "depth": depth, "conventions": evaluator.conventions}
+        lists = {role: correlate(a, b, "ktu rbo", tied="order", **options) for role, (a, b) in runs.items()}
+    pairs = {role: correlations.pairs[0] for role, correlations in lists.items()}
+    rows = [row for role, pair in pairs.items() for row in _compare_order(role, pair)]
+    for r, role in enumerate(runs):
+        for m, (name, measure) in enumerate(before.measures.items()):
+            x, y = before.values[r, m], after.values[r, m]
+            rows += _compare_scores(role, name, measure, x, y, other_qrels is None)
+    if len(runs) == 2:
+        for m, name in enumerate(before.measures):
+            rows += _compare_effects(name, before.values[:, m], after.values[:, m])
+    return Reproduction(
+        runs={role: (a.name, b.name) for role, (a, b) in runs.items()},
         measures=list(before.measures),
-        rows=[],
+        rows=rows,
         parameters={"p": p, "depth": depth, "replication": other_qrels is not None},
         scores=(before, after),
+        order={role: _by_topic(pair) for role, pair in pairs.items()},
+        remarks=[remark for correlations in lists.values() for remark in correlations.left_out()],
     )
-    if other_qrels is None:
-        for role, a, b in zip(roles, originals, reproductions, strict=True):
-            _compare_order(answer, role, a, b, p, depth, evaluator.conventions)
-    for r, role in enumerate(roles):
-        for m, measure in enumerate(before.measures.values()):
-            x, y = before.values[r, m], after.values[r, m]
-            answer.rows += _compare_scores(role, answer.measures[m], measure, x, y, other_qrels is None)
-    if len(roles) == 2:
-        for m, name in enumerate(answer.measures):
-            answer.rows += _compare_effects(name, before.values[:, m], after.values[:, m])
-    return answer
 
 
 def _relabelled(runs: list[Run], labels: list[str]) -> list[Run]:
@@ -270,43 +231,43 @@ def _scored(evaluator: Evaluator, runs: list[Run]) -> Scores:
     return scores
 
 
-def _compare_order(
-    answer: Reproduction, role: str, one: Run, other: Run, p: float, depth: int | None, conventions: Conventions
-) -> None:
-    # Ties broken by the conventions, as in repro_eval: the same list must come out as 1.
-    found = correlate(one, other, "ktu rbo", p=p, depth=depth, tied="order", conventions=conventions)
-    [pair] = found.pairs
-    answer.remarks += found.left_out()
-    for figure, kind in (("KTU", "ktu"), ("RBO", "rbo")):
-        answer.rows.append(Row(role, None, figure, pair.values[kind], pair.why.get(kind, "")))
-    answer.order[role] = {t: {"KTU": values["ktu"], "RBO": values["rbo"]} for t, values in pair.topics.items()}
+LISTS = {"KTU": "ktu", "RBO": "rbo"}  # figure → what `correlate` calls it
+
+
+def _rows(of: str, measure: str | None, figures: Mapping[str, tuple[float, str]]) -> list[Row]:
+    return [Row(of, measure, figure, value, why) for figure, (value, why) in figures.items()]
+
+
+def _compare_order(role: str, pair: Pair) -> list[Row]:
+    return _rows(role, None, {figure: (pair.values[kind], pair.why.get(kind, "")) for figure, kind in LISTS.items()})
+
+
+def _by_topic(pair: Pair) -> dict[str, dict[str, float]]:
+    return {topic: {figure: values[kind] for figure, kind in LISTS.items()} for topic, values in pair.topics.items()}
 
 
 def _compare_scores(role: str, name: str, measure: Measure, x: Floats, y: Floats, same: bool) -> list[Row]:
     """The mean scores and their differences: topic by topic where the topics are the same."""
-    if same:
-        both = ~(np.isnan(x) | np.isnan(y))
-        x, y = x[both], y[both]
-    else:
+    if not same:
         x, y = x[~np.isnan(x)], y[~np.isnan(y)]
-    rows = [Row(role, name, "original", *_mean(x)), Row(role, name, "reproduced", *_mean(y))]
-    if same:
-        rows += [Row(role, name, "RMSE", *_rmse(x, y)), Row(role, name, "nRMSE", *_nrmse(x, y, measure))]
-    return [*rows, Row(role, name, "p", *(_paired(x, y) if same else _unpaired(x, y)))]
+        return _rows(role, name, {"original": _mean(x), "reproduced": _mean(y), "p": _unpaired(x, y)})
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[both], y[both]
+    figures = {"original": _mean(x), "reproduced": _mean(y), "RMSE": _rmse(x, y), "nRMSE": _nrmse(x, y, measure)}
+    return _rows(role, name, {**figures, "p": _paired(x, y)})
 
 
 def _compare_effects(name: str, before: Floats, after: Floats) -> list[Row]:
     """The improvement over the baseline, as claimed and as found again. Both arrays hold baseline and advanced run."""
     (base, better), (base_again, better_again) = (_both(values) for values in (before, after))
-    claimed, found = better - base, better_again - base_again
-    return [
-        Row("effect", name, "improvement", claimed, _NO_TOPIC if claimed != claimed else ""),
-        Row("effect", name, "reproduced improvement", found, _NO_TOPIC if found != found else ""),
-        Row(
-            "effect", name, "ER", *_ratio(found, claimed, "the original improvement is 0, so nothing can be its share")
-        ),
-        Row("effect", name, "DeltaRI", *_delta_ri(base, claimed, base_again, found)),
-    ]
+    claimed, again = better - base, better_again - base_again
+    figures = {
+        "improvement": (claimed, _NO_TOPIC if claimed != claimed else ""),
+        "reproduced improvement": (again, _NO_TOPIC if again != again else ""),
+        "ER": _ratio(again, claimed, "the original improvement is 0, so nothing can be its share"),
+        "DeltaRI": _delta_ri(base, claimed, base_again, again),
+    }
+    return _rows("effect", name, figures)
 
 
 _NO_TOPIC = "no topic has a score in both"
@@ -342,10 +303,10 @@ def _ratio(above: float, below: float, zero: str) -> tuple[float, str]:
     return (np.nan, zero) if below == 0 else (above / below, "")
 
 
-def _delta_ri(base: float, claimed: float, base_again: float, found: float) -> tuple[float, str]:
+def _delta_ri(base: float, claimed: float, base_again: float, improved: float) -> tuple[float, str]:
     zero = "{} baseline's mean is 0, so no improvement is relative to it"
     relative, why = _ratio(claimed, base, zero.format("the original"))
-    again, other = _ratio(found, base_again, zero.format("the reproduced"))
+    again, other = _ratio(improved, base_again, zero.format("the reproduced"))
     return (np.nan, why or other) if why or other else (relative - again, "")
 
 
@@ -383,15 +344,3 @@ def _spread(x: Floats) -> float:
     """The range of the values; 0 where it is nothing but rounding."""
     spread = float(x.max() - x.min())
     return 0.0 if spread <= 1e-12 * float(np.abs(x).max()) else spread
-
-
-def _kind(row: Row) -> str:
-    return "effect" if row.of == "effect" else "order" if row.measure is None else "scores"
-
-
-def _plain(value: float, digits: int | None) -> float | None:
-    return None if value != value else value if digits is None else round(value, digits)
-
-
-def _shown(value: float, digits: int) -> str:
-    return "-" if value != value else f"{value:.{digits}f}"

@@ -11,6 +11,7 @@ kernels, so that scoring a large file never builds seven million Python objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,6 @@ from cranfield.errors import BadLineError, DataError, DuplicateError
 from cranfield.kernels import (
     Fault,
     FaultError,
-    Found,
-    Index,
-    Layout,
     Order,
     Strings,
     Table,
@@ -36,17 +34,36 @@ from cranfield.kernels import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cranfield.kernels import Found, Index, Layout
     from cranfield.kernels.table import Buffer
 
 
+@dataclass
 class Text:
     """The bytes of a file of lines, its layout, and the name to use in messages."""
 
-    def __init__(self, buffer: Buffer, layout: Layout, where: str, lenient: bool = False) -> None:
-        self.buffer = buffer
-        self.layout = layout
-        self.where = where
-        self.lenient = lenient
+    buffer: Buffer
+    layout: Layout
+    where: str
+    lenient: bool = False
+
+    def table(self) -> Table:
+        """Its rows as columns."""
+        try:
+            return parse(self.buffer, self.layout, self.lenient)
+        except FaultError as error:
+            raise bad_line(self, error.fault) from None
+
+    def hits(self, index: Index, order: Order, threads: int) -> Found:
+        """What a kernel finds of an index in it, were it a run."""
+        try:
+            return hits_of_text(index, self.buffer, self.layout, order, self.lenient, threads)
+        except FaultError as error:
+            raise bad_line(self, error.fault) from None
+
+    def line(self, offset: int) -> int:
+        """The number of the line that starts there."""
+        return bytes(self.buffer[:offset]).count(b"\n") + 1
 
 
 class Run:
@@ -65,7 +82,7 @@ class Run:
         self.source = source
         self.name = name
         self._tag = tag
-        self._table: Table | None = source if isinstance(source, Table) else None
+        self._table: Table | None = None
 
     @property
     def tag(self) -> str | None:
@@ -84,15 +101,7 @@ class Run:
     def table(self) -> Table:
         """The rows as columns, in the order given."""
         if self._table is None:
-            source = self.source
-            if isinstance(source, Text):
-                try:
-                    self._table = parse(source.buffer, source.layout, source.lenient)
-                except FaultError as error:
-                    raise bad_line(source, error.fault) from None
-            else:
-                assert isinstance(source, Mapping)
-                self._table = table_of(source, "a run", "score")
+            self._table = table_of(self.source, "a run", "score")
         return self._table
 
     @property
@@ -114,24 +123,17 @@ class Run:
 
     def ranking(self, topic: str, order: Order = Order()) -> list[tuple[str, float]]:  # noqa: B008
         """One topic's documents and scores, best first."""
-        from cranfield.kernels.twin import rank
+        from cranfield.kernels.twin import counted, rank
 
         if topic not in self:
             raise DataError(f"{self.name}: no topic {topic!r}; it has {len(self.topics)} others")
         numbers = {name: i for i, name in enumerate(self.table.topics)}
         rows = np.flatnonzero(self.table.topic == numbers[encode(topic)])
-        kept: dict[bytes, float] = {}
-        for document, score in ((self.table.documents[int(i)], float(self.table.value[i])) for i in rows):
-            document = document.split(order.collapse, 1)[0] if order.collapse else document
-            if order.drop_self and document == encode(topic):
-                continue
-            if document not in kept or (order.duplicates == "last" and not order.collapse):
-                kept[document] = score
-            elif order.collapse or order.duplicates == "best":
-                kept[document] = max(score, kept[document])
-        documents, scores = list(kept), np.array(list(kept.values()))
-        best, _, _ = rank(documents, scores, order)
-        return [(decode(documents[i]), float(scores[i])) for i in best]
+        names = [self.table.documents[row] for row in rows.tolist()]
+        scores, _ = counted(encode(topic), names, self.table.value[rows], order)
+        ranked = list(scores.items())
+        best, _, _ = rank(list(scores), np.array(list(scores.values())), order)
+        return [(decode(document), score) for document, score in (ranked[i] for i in best)]
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """The run as `{topic: {document: score}}`, in the order given; the last of two equal documents stays."""
@@ -146,18 +148,15 @@ class Run:
         """The judged documents that the run returned, and where: the join with an index of judgments."""
         source = self.source
         if isinstance(source, Text):
-            try:
-                found: Found = hits_of_text(index, source.buffer, source.layout, order, source.lenient, threads)
-            except FaultError as error:
-                raise bad_line(source, error.fault) from None
+            found = source.hits(index, order, threads)
             self._tag = self._tag or found.tag
             return found
         if isinstance(source, Mapping) and not (order.collapse or order.drop_self):
-            return hits_of_mapping(index, source, order)  # type: ignore[no-any-return]
+            return hits_of_mapping(index, source, order)
         try:
             found = hits_of_table(index, self.table, order)
         except FaultError as error:
-            raise _duplicate_row(self, error.fault.offset) from None
+            raise duplicate_row(self, error.fault.offset) from None
         found.skipped = self.table.skipped
         return found
 
@@ -165,8 +164,12 @@ class Run:
         return f"<Run {self.name}>"
 
 
-def table_of(source: Mapping[str, Mapping[str, float]], what: str, value: str) -> Table:
-    """A mapping as columns. `what` and `value` name it in messages: "a run", "score"."""
+def table_of(source: Mapping[str, Mapping[str, float]] | Text | Table, what: str, value: str) -> Table:
+    """Whatever it is as columns. `what` and `value` name it in messages: "a run", "score"."""
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, Text):
+        return source.table()
     sizes: list[int] = []
     documents: list[str] = []
     values: list[float] = []
@@ -182,9 +185,6 @@ def table_of(source: Mapping[str, Mapping[str, float]], what: str, value: str) -
         np.repeat(np.arange(len(source), dtype=np.int32), sizes),
         Strings.of_text(documents),
         np.array(values, np.float64),
-        Strings.of([]),
-        np.zeros(0, np.int32),
-        np.zeros(0, np.int64),
     )
 
 
@@ -207,7 +207,10 @@ def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
 INFINITE = (float("inf"), float("-inf"))
 
 
-def _duplicate_row(run: Run, row: int) -> DuplicateError:
+def duplicate_row(run: Run, row: int) -> BadLineError:
+    """The error to raise at a row that names a document again for its topic."""
+    if isinstance(run.source, Text):
+        return bad_line(run.source, Fault(int(run.table.start[row]), "duplicate"))
     topic = decode(run.table.topics[int(run.table.topic[row])])
     document = decode(run.table.documents[row])
     return DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}")
@@ -216,23 +219,20 @@ def _duplicate_row(run: Run, row: int) -> DuplicateError:
 def bad_line(source: Text, fault: Fault) -> BadLineError:
     """Word what is wrong with a line: where, what was expected, what was found."""
     buffer, layout = source.buffer, source.layout
-    line = bytes(buffer[: fault.offset]).count(b"\n") + 1
-    end = bytes(buffer[fault.offset : fault.offset + 65536]).find(b"\n")
-    raw = bytes(buffer[fault.offset : fault.offset + (end if end >= 0 else 65536)])
+    raw = bytes(buffer[fault.offset : fault.offset + 65536]).partition(b"\n")[0]
     fields = raw.split()
+    columns = f"expected {layout.fewest} columns ({layout.columns})"
     if fault.why == "blank":
-        return BadLineError(
-            source.where, line, f"expected {layout.fewest} columns ({layout.columns}), found a blank line"
-        )
-    if fault.why == "columns":
-        few = f"expected {layout.fewest} columns ({layout.columns}), found {len(fields)}"
-        return BadLineError(source.where, line, few)
-    if fault.why == "value":
+        problem = f"{columns}, found a blank line"
+    elif fault.why == "columns":
+        problem = f"{columns}, found {len(fields)}"
+    elif fault.why == "value":
         name = layout.columns.split()[layout.value]
         shown = decode(fields[layout.value])[:60]
         kind = "a finite number" if layout.finite else "a number"
-        return BadLineError(
-            source.where, line, f"expected {kind} in column {layout.value + 1} ({name}), found {shown!r}"
-        )
-    topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
-    return DuplicateError(source.where, line, f"document {document!r} stands twice for topic {topic!r}")
+        problem = f"expected {kind} in column {layout.value + 1} ({name}), found {shown!r}"
+    else:
+        topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
+        problem = f"document {document!r} stands twice for topic {topic!r}"
+    error = DuplicateError if fault.why == "duplicate" else BadLineError
+    return error(source.where, source.line(fault.offset), problem)

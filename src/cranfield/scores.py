@@ -8,32 +8,35 @@ short decimals often ends in a 5, and then the order of adding decides the print
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.columns import aligned, listed
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, legible, plain, text
+from cranfield.columns import listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from cranfield.answer import Part
     from cranfield.conventions import Conventions
+    from cranfield.explanation import Explanation
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
-
-    Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
 
 
 COUNTS = ("judged", "retrieved", "missing")
 
 
-class Scores:
+@dataclass(eq=False, repr=False)
+class Scores(Answer):
     """What `evaluate` returns: runs × measures × topics.
 
     Index it by measure, by run, by topic or by several of them. A name is looked up among the measures first, then
@@ -52,33 +55,21 @@ class Scores:
     conventions: cranfield
     """
 
-    def __init__(
-        self,
-        runs: list[str],
-        tags: list[str | None],
-        measures: Mapping[str, Measure],
-        topics: list[str],
-        values: Floats,
-        counted: npt.NDArray[np.bool_],
-        retrieved: npt.NDArray[np.int32],
-        absent: Absent,
-        conventions: Conventions,
-        pooled: Mapping[str, Floats] | None = None,
-    ) -> None:
-        self.runs = runs
-        self.tags = tags
-        self.measures = dict(measures)
-        self.topics = topics
-        self.values = values  # runs × measures × topics
-        self.counted = counted  # runs × topics: whether the topic enters the run's mean
-        self.retrieved = retrieved  # runs × topics: documents returned
-        self.absent = absent
-        self.conventions = conventions
-        self.pooled = dict(pooled or {})  # measure → runs × 2 × topics: above and below the line of a micro average
-        self.elsewhere = False  # whether they come from a table, so that nobody knows under which conventions
-        self.bounds: Any = None  # what the scores could have been (cranfield.bounds), where that was asked for
-        self._means: Floats | None = None
-        self._origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None
+    runs: list[str]
+    tags: list[str | None]
+    measures: dict[str, Measure]
+    topics: list[str]
+    values: Floats  # runs × measures × topics
+    counted: npt.NDArray[np.bool_]  # runs × topics: whether the topic enters the run's mean
+    retrieved: npt.NDArray[np.int32]  # runs × topics: documents returned
+    absent: Absent
+    conventions: Conventions
+    pooled: dict[str, Floats] = field(default_factory=dict)  # measure → runs × 2 × topics: a micro average's fraction
+    elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
+    bounds: Answer | None = None  # what the scores could have been (cranfield.bounds), where that was asked for
+    _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
+
+    has_topics = True
 
     @classmethod
     def from_table(
@@ -100,7 +91,7 @@ class Scores:
         (0.75, array([0.25, 0.75]))
         """
         from cranfield.conventions import Conventions
-        from cranfield.measures.given import given
+        from cranfield.measures.external import named
 
         tables = values if hasattr(values, "keys") else {measure: values}
         arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
@@ -108,20 +99,18 @@ class Scores:
         shape = next(iter(arrays.values())).shape
         stacked = np.stack([array.T for array in arrays.values()], axis=1)
         there: npt.NDArray[np.bool_] = np.any(~np.isnan(stacked), axis=1)
-        names = [f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs]
-        answer = cls(
-            runs=names,
+        return cls(
+            runs=[f"run{r + 1}" for r in range(shape[1])] if runs is None else [str(run) for run in runs],
             tags=[None] * shape[1],
-            measures={name: given(name, lower_is_better) for name in arrays},
+            measures={name: named(name, lower_is_better) for name in arrays},
             topics=[str(t + 1) for t in range(shape[0])] if topics is None else [str(topic) for topic in topics],
             values=stacked,
             counted=there,
             retrieved=there.astype(np.int32),
             absent=Absent(),
             conventions=Conventions(),
+            elsewhere=True,
         )
-        answer.elsewhere = True
-        return answer
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_origin": None}  # files and judgments do not travel
@@ -131,7 +120,9 @@ class Scores:
         kept = {run: source for run, source in zip(self.runs, sources, strict=True) if source[0] not in (None, "-")}
         self._origin = evaluator, kept
 
-    def explain(self, topic: str, measure: str | Measure | None = None, run: str | None = None, **options: Any) -> Any:
+    def explain(
+        self, topic: str, measure: str | Measure | None = None, run: str | None = None, *, full: bool = False
+    ) -> Explanation:
         """How a run came by its score on one topic, rank by rank: see `cranfield.explain`. Files are read again.
 
         >>> from cranfield import evaluate
@@ -139,7 +130,7 @@ class Scores:
         >>> scores.explain("q", "RR").value
         0.5
         """
-        import cranfield  # through the front door: `explain` lies above this room
+        from cranfield.explanation import walk
 
         name = self.runs[self._run(run)]
         spelt = list(self.measures)[self._measure(measure)]
@@ -150,7 +141,7 @@ class Scores:
             )
         evaluator, sources = self._origin
         source, place = sources[name]
-        return cranfield.explain(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, **options)
+        return walk(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, full)
 
     # as arrays
 
@@ -187,12 +178,10 @@ class Scores:
         return float(answer) if answer.ndim == 0 else answer
 
     def _axis_of(self, part: str | Measure, taken: Mapping[str, Any]) -> str:
-        if "measure" not in taken and part in self.measures:
-            return "measure"
-        if "run" not in taken and part in self.runs:
-            return "run"
-        if "topic" not in taken and part in self.topics:
-            return "topic"
+        axes: dict[str, Container[Any]] = {"measure": self.measures, "run": self.runs, "topic": self.topics}
+        for axis, names in axes.items():
+            if axis not in taken and part in names:
+                return axis
         if "measure" not in taken and self._known_as(part) is not None:
             return "measure"
         runs = listed(self.runs, most=10)
@@ -215,11 +204,12 @@ class Scores:
             meant = measure(name) if isinstance(name, str) else name
         except CranfieldError:
             return None
-        found = [m for m, known in enumerate(self.measures.values()) if known == meant]
-        if not found and meant.aggregate == type(meant).aggregate:  # AP's topics are those of gmean(AP)
-            alike = [(type(known), known.values) for known in self.measures.values()]
-            found = [m for m, known in enumerate(alike) if known == (type(meant), meant.values)]
-        return found[0] if found else None
+        measures = list(self.measures.values())
+        if meant in measures:
+            return measures.index(meant)
+        alike = [(type(known), known.values) for known in measures]  # AP's topics are those of gmean(AP)
+        like = type(meant), meant.values
+        return alike.index(like) if like in alike and meant.aggregate == type(meant).aggregate else None
 
     def select(
         self,
@@ -228,39 +218,26 @@ class Scores:
         topics: Iterable[str] | None = None,
     ) -> Scores:
         """The scores of some runs, measures and topics, in the order asked for."""
-        r = range(len(self.runs)) if runs is None else [self._run(run) for run in runs]
-        m = range(len(self.measures)) if measures is None else [self._measure(measure) for measure in measures]
-        t = range(len(self.topics)) if topics is None else [_position("topic", x, self.topics) for x in topics]
-        names, spelt = [self.runs[i] for i in r], list(self.measures.items())
-        kept = {self.topics[i] for i in t}
-        lacking = {run: [x for x in self.absent.missing.get(run, []) if x in kept] for run in names}
-        absent = replace(
-            self.absent,
-            missing={run: lack for run, lack in lacking.items() if lack},
-            unjudged={run: self.absent.unjudged[run] for run in names if run in self.absent.unjudged},
-            no_relevant=[topic for topic in self.absent.no_relevant if topic in kept],
-            skipped={run: self.absent.skipped[run] for run in names if run in self.absent.skipped},
-        )
-        chosen = Scores(
-            runs=names,
+        r = list(range(len(self.runs))) if runs is None else [self._run(run) for run in runs]
+        m = list(range(len(self.measures))) if measures is None else [self._measure(measure) for measure in measures]
+        t = list(range(len(self.topics))) if topics is None else [_position("topic", x, self.topics) for x in topics]
+        chosen_runs, chosen_topics = [self.runs[i] for i in r], [self.topics[i] for i in t]
+        chosen_measures = dict(list(self.measures.items())[i] for i in m)
+        origin = self._origin
+        return replace(
+            self,
+            runs=chosen_runs,
             tags=[self.tags[i] for i in r],
-            measures=dict(spelt[i] for i in m),
-            topics=[self.topics[i] for i in t],
-            values=self.values[np.ix_(list(r), list(m), list(t))],
-            counted=self.counted[np.ix_(list(r), list(t))],
-            retrieved=self.retrieved[np.ix_(list(r), list(t))],
-            absent=absent,
-            conventions=self.conventions,
-            pooled={
-                name: self.pooled[name][np.ix_(list(r), [0, 1], list(t))]
-                for name in (spelt[i][0] for i in m)
-                if name in self.pooled
-            },
+            measures=chosen_measures,
+            topics=chosen_topics,
+            values=self.values[np.ix_(r, m, t)],
+            counted=self.counted[np.ix_(r, t)],
+            retrieved=self.retrieved[np.ix_(r, t)],
+            absent=self.absent.select(chosen_runs, chosen_topics),
+            pooled={name: self.pooled[name][np.ix_(r, [0, 1], t)] for name in chosen_measures if name in self.pooled},
+            bounds=None,
+            _origin=origin and (origin[0], {run: origin[1][run] for run in chosen_runs if run in origin[1]}),
         )
-        chosen.elsewhere = self.elsewhere
-        if self._origin is not None:
-            chosen._origin = self._origin[0], {name: self._origin[1][name] for name in names if name in self._origin[1]}
-        return chosen
 
     def sort(self, by: str | Measure = "name") -> Scores:
         """The runs in another order: by a measure's mean, best first and undefined last, or by name."""
@@ -284,16 +261,15 @@ class Scores:
     def __float__(self) -> float:
         return self.mean()
 
-    @property
+    @cached_property
     def summary(self) -> Floats:
         """Runs × measures: the mean over the topics that count; the sum for counts; NaN where there is no topic."""
-        if self._means is None:
-            self._means = self._summed_up()
-        return self._means
+        return self.summed_up(self.values)
 
-    def _summed_up(self) -> Floats:
+    def summed_up(self, values: Floats) -> Floats:
+        """What `summary` is where the values are these; micro averages stay as they are."""
         order = sorted(range(len(self.topics)), key=self.topics.__getitem__)
-        answer = np.full(self.values.shape[:2], np.nan)
+        answer = np.full(values.shape[:2], np.nan)
         for r in range(len(self.runs)):
             kept = [t for t in order if self.counted[r, t]]
             for m, (name, measure) in enumerate(self.measures.items()):
@@ -301,12 +277,12 @@ class Scores:
                     above, below = self.pooled[name][r][:, kept].sum(axis=1)
                     answer[r, m] = above / below if below else 0.0
                     continue
-                row = self.values[r, m, kept]
+                row = values[r, m, kept]
                 row = row[~np.isnan(row)]
                 if len(row):
                     answer[r, m] = measure.summarise(row)
         for m, measure in enumerate(self.measures.values()):
-            together = measure.summarise_runs(self.values[:, m, order])
+            together = measure.summarise_runs(values[:, m, order])
             if together is not None:
                 answer[:, m] = together
         return answer
@@ -394,178 +370,127 @@ class Scores:
             ) from None
         columns = self.to_columns()
         value = np.array(columns.pop("value"), np.float64)
-        arrays = [pa.array([_legible(text) for text in column], pa.string()) for column in columns.values()]
+        arrays = [pa.array([legible(word) for word in column], pa.string()) for column in columns.values()]
         table = pa.table([*arrays, pa.array(value, pa.float64(), mask=np.isnan(value))], [*columns, "value"])
         return table.__arrow_c_stream__(requested_schema)
 
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
-        """Plain values: measures, runs with their means (and topics), conventions. An undefined value is None.
+    def plain(self, how: Layout) -> dict[str, Any]:
+        """Measures, runs with their means (and topics), conventions. An undefined value is None.
 
         What `absent` holds is added when there is any, and under `mean_and_gmean_differ` the measures by which mean and
         geometric mean rank two runs differently, with those runs: ahead by the mean, ahead by the geometric mean.
         """
-        names = list(self.measures)
         runs = []
         for r, run in enumerate(self.runs):
-            row: dict[str, Any] = {"run": run, "mean": _named(names, self.summary[r], digits)}
-            if per_topic:
-                row["topics"] = {
-                    topic: _named(names, self.values[r, :, t], digits)
-                    for t, topic in enumerate(self.topics)
-                    if self.counted[r, t]
-                }
+            row: dict[str, Any] = {"run": run, "mean": self._named(self.summary[r], how)}
+            if how.per_topic:
+                kept = np.flatnonzero(self.counted[r]).tolist()
+                row["topics"] = {self.topics[t]: self._named(self.values[r, :, t], how) for t in kept}
             runs.append(row)
-        answer = {"measures": names, "runs": runs, "conventions": self.conventions.to_dict()}
+        answer = {"measures": list(self.measures), "runs": runs, "conventions": self.conventions.to_dict()}
         turned = {name: list(pair) for name, pair in self.turned().items()}
         if turned:
             answer["mean_and_gmean_differ"] = turned
         absent = self.absent.to_dict()
         return {**answer, "absent": absent} if absent else answer
 
-    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
-        import json
+    def _named(self, values: Floats, how: Layout) -> dict[str, float | None]:
+        return dict(zip(self.measures, plain(values, how.digits), strict=True))
 
-        given = self.to_dict(per_topic, digits)
-        text = json.dumps(given, indent=2, ensure_ascii=False)
-        return text if _is_text(text) else json.dumps(given, indent=2)
-
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and a row a run, or a row a run and topic; numbers in full unless `digits` are given."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerows(
-            self._cells(per_topic, lambda value, measure: _shown(value, measure, digits), undefined="", total=False)
-        )
-        return file.getvalue()
-
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
+    def records(self, how: Layout) -> list[list[Cell | str]]:
+        return [[*self._head(how)], *self._rows(how, total=False)]
 
     def to_trec(self, per_topic: bool = False, digits: int = 4) -> str:
         """What trec_eval prints: a line a measure, topics in byte order, then `all`; `runid` is the run's name."""
         lines = []
+        how = Layout(digits=digits, undefined="nan")
         order = sorted(range(len(self.topics)), key=self.topics.__getitem__) if per_topic else []
         for r, run in enumerate(self.runs):
             for t in order:
                 if self.counted[r, t]:
-                    lines += self._trec_lines(self.topics[t], self.values[r, :, t], digits)
+                    lines += self._trec_lines(self.topics[t], self.values[r, :, t], how)
             lines.append(f"{'runid':<22}\tall\t{run}\n")
-            lines += self._trec_lines("all", self.summary[r], digits)
+            lines += self._trec_lines("all", self.summary[r], how)
         return "".join(lines)
 
-    def _trec_lines(self, topic: str, values: Floats, digits: int) -> list[str]:
-        pairs = zip(self.measures.items(), values.tolist(), strict=True)
-        return [f"{name:<22}\t{topic}\t{_shown(value, measure, digits)}\n" for (name, measure), value in pairs]
+    def _trec_lines(self, topic: str, values: Floats, how: Layout) -> list[str]:
+        pairs = zip(self.measures, self._texts(values, how), strict=True)
+        return [f"{name:<22}\t{topic}\t{value}\n" for name, value in pairs]
 
-    def to_text(
-        self, per_topic: bool = False, digits: int = 4, limit: int | None = None, style: Style | None = None
-    ) -> str:
-        """A table for people. Lines no wider than `limit` if possible; `style` may colour the head and the best."""
+    def content(self, how: Layout) -> list[Part]:
+        return [self._table(how), Lines(self.basis(), dim=True)]
 
-        def shown(value: float, measure: Measure) -> str:
-            return _shown(value, measure, digits)
+    def basis(self) -> list[str]:
+        return [f"conventions: {conventions_in_words(self.conventions)}"]
 
-        rows = list(self._cells(per_topic, shown, undefined="-", total=True))
-        best = self._best() if style and not per_topic else set()
+    def _table(self, how: Layout) -> Table:
+        title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
+        return Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
 
-        def paint(row: int, column: int, cell: str) -> str:
-            if style and row == 0:
-                return style("head", cell)
-            return style("best", cell) if style and (row - 1, column - 1) in best else cell
+    def _head(self, how: Layout) -> list[str]:
+        return ["run", "topic", *self.measures] if how.per_topic else ["run", *self.measures, *COUNTS]
 
-        names = 1 + per_topic
-        return "\n".join(aligned(rows, names, limit=limit, style=paint if style else None))
+    def _rows(self, how: Layout, total: bool = True) -> Iterator[list[Cell | str]]:
+        """A row a run; or a row a run and topic, and one for all of them where there is to be a `total`."""
+        if not how.per_topic:
+            for run, means, best, counts in zip(self.runs, self.summary, self._best(), self.counts(), strict=True):
+                texts = self._texts(means, how)
+                cells = [Cell(*cell) for cell in zip(texts, means.tolist(), best.tolist(), strict=True)]
+                yield [run, *cells, *(Cell(str(count), count) for count in counts.tolist())]
+            return
+        for r, run in enumerate(self.runs):
+            for t in np.flatnonzero(self.counted[r]).tolist():
+                yield [run, self.topics[t], *self._texts(self.values[r, :, t], how)]
+            if total:
+                yield [run, "all", *self._texts(self.summary[r], how)]
 
-    def _best(self) -> set[tuple[int, int]]:
-        """The positions of the highest means, where there is a choice."""
-        if len(self.runs) < 2:
-            return set()
-        pairs = ((r, m) for r in range(len(self.runs)) for m in range(len(self.measures)))
+    def _texts(self, values: Floats, how: Layout) -> list[str]:
+        """One value a measure as text: counts as whole numbers."""
+        pairs = zip(values.tolist(), self.measures.values(), strict=True)
+        return [
+            str(int(value)) if measure.aggregate == "sum" and value.is_integer() else how.number(value)
+            for value, measure in pairs
+        ]
+
+    def _best(self) -> npt.NDArray[np.bool_]:
+        """Runs × measures: whether a mean is the best of several."""
         upwards = self.summary * self._upwards
-        best = np.fmax.reduce(upwards, axis=0)
-        means = [measure.aggregate != "sum" for measure in self.measures.values()]
-        return {(r, m) for r, m in pairs if means[m] and upwards[r, m] == best[m] != 0}
+        means = [measure.aggregate != "sum" and len(self.runs) > 1 for measure in self.measures.values()]
+        best: npt.NDArray[np.bool_] = (upwards == np.fmax.reduce(upwards, axis=0)) & (upwards != 0) & means
+        return best
 
     @property
     def _upwards(self) -> Floats:
         """One a measure: 1 where higher is better, -1 where lower is."""
         return np.array([-1.0 if measure.lower_is_better else 1.0 for measure in self.measures.values()])
 
-    def _cells(
-        self, per_topic: bool, show: Callable[[float, Measure], str], undefined: str, total: bool
-    ) -> Iterator[list[str]]:
-        def texts(values: Floats) -> list[str]:
-            pairs = zip(values.tolist(), self.measures.values(), strict=True)
-            return [undefined if value != value else show(value, measure) for value, measure in pairs]
-
-        if not per_topic:
-            yield ["run", *self.measures, *COUNTS]
-            for run, means, counts in zip(self.runs, self.summary, self.counts().tolist(), strict=True):
-                yield [run, *texts(means), *map(str, counts)]
-            return
-        yield ["run", "topic", *self.measures]
-        for r, run in enumerate(self.runs):
-            for t, topic in enumerate(self.topics):
-                if self.counted[r, t]:
-                    yield [run, topic, *texts(self.values[r, :, t])]
-            if total:
-                yield [run, "all", *texts(self.summary[r])]
-
     def __repr__(self) -> str:
-        return f"{self.to_text()}\nconventions: {nearest_preset(self.conventions)}"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        head, *rows = self._cells(False, lambda value, measure: _shown(value, measure, 4), undefined="–", total=True)
-        columns = "".join(f'<th scope="col">{escape(_legible(name))}</th>' for name in head)
-        body = "".join(
-            f'<tr><th scope="row">{escape(_legible(row[0]))}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        notes = "".join(f"<li>{escape(_legible(note))}</li>" for note in self.notes())
-        said = escape(conventions_in_words(self.conventions))
-        return (
-            f"<table><caption>Means over topics. Conventions: {said}</caption>"
-            f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
-        )
+        return f"{text([self._table(Layout(digits=4))])}\nconventions: {nearest_preset(self.conventions)}"
 
 
-def conventions_in_words(given: Conventions) -> str:
+def conventions_in_words(conventions: Conventions) -> str:
     """All answers in one line, with the preset's name where they are a preset's.
 
     >>> from cranfield import Conventions
     >>> conventions_in_words(Conventions(missing="skip")).split(",")[2]
     ' missing=skip'
     """
-    answers = []
-    for name, value in given.to_dict().items():
-        if value is True:
-            answers.append(name)
-        elif value:
-            answers.append(f"{name}={value}")
-    preset = next((name for name, known in PRESETS.items() if known == given), None)
-    text = ", ".join(answers)
-    return f"{preset} ({text})" if preset else text
+    answers = conventions.to_dict().items()
+    words = ", ".join(name if value is True else f"{name}={value}" for name, value in answers if value)
+    preset = next((name for name, known in PRESETS.items() if known == conventions), None)
+    return f"{preset} ({words})" if preset else words
 
 
-def nearest_preset(given: Conventions) -> str:
+def nearest_preset(conventions: Conventions) -> str:
     """The preset that these conventions are, or come closest to, and the answers that differ.
 
     >>> from cranfield import Conventions
     >>> nearest_preset(Conventions(scores="single", missing="skip", unjudged="drop"))
     'trec_eval-9 with unjudged=drop'
     """
-    answers = given.to_dict()
+    answers = conventions.to_dict().items()
     changes = {
-        name: [f"{key}={value}" for key, value in answers.items() if getattr(preset, key) != value]
+        name: [f"{key}={value}" for key, value in answers if getattr(preset, key) != value]
         for name, preset in PRESETS.items()
     }
     name = min(changes, key=lambda name: len(changes[name]))
@@ -588,8 +513,8 @@ def _refuse_table(tables: Mapping[str, Floats], runs: Sequence[str] | None, topi
     shapes = {array.shape for array in tables.values()}
     shape = next(iter(shapes))
     if len(shapes) > 1 or len(shape) != 2 or 0 in shape:
-        found = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
-        raise DataError(f"expected a table of topics × runs for each measure, all alike, found {found or 'one number'}")
+        sizes = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
+        raise DataError(f"expected a table of topics × runs for each measure, all alike, found {sizes or 'one number'}")
     if any(np.isinf(array).any() for array in tables.values()):
         raise DataError("expected numbers, or NaN for a value that does not exist, found an infinite one")
     for what, names, size in (("run", runs, shape[1]), ("topic", topics, shape[0])):
@@ -604,33 +529,6 @@ def _position(what: str, name: Any, names: list[str]) -> int:
     if name is None and len(names) == 1:
         return 0
     if name not in names:
-        given = f"no {what} {name!r}" if name is not None else f"which {what}?"
-        raise DataError(f"{given}; there are {listed(names, most=20)}")
+        problem = f"no {what} {name!r}" if name is not None else f"which {what}?"
+        raise DataError(f"{problem}; there are {listed(names, most=20)}")
     return names.index(name)
-
-
-def _named(names: list[str], values: Floats, digits: int | None) -> dict[str, float | None]:
-    return {
-        name: None if value != value else value if digits is None else round(value, digits)
-        for name, value in zip(names, values.tolist(), strict=True)
-    }
-
-
-def _shown(value: float, measure: Measure, digits: int | None) -> str:
-    """A value as text: counts as whole numbers, the others with so many decimals, or in full."""
-    if measure.aggregate == "sum" and value == int(value):
-        return str(int(value))
-    return repr(value) if digits is None else f"{value:.{digits}f}"
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _legible(text: str) -> str:
-    """The text with bytes that are no text spelt out, as Arrow and HTML hold nothing else."""
-    return text if _is_text(text) else text.encode("utf-8", "backslashreplace").decode()

@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.columns import aligned, listed
+from cranfield.answer import Answer, Layout, Lines, Table, text
+from cranfield.columns import listed
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats import open_buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cranfield.answer import Part
     from cranfield.scores import Scores
 
 
@@ -48,37 +50,42 @@ def _words(text: str | None) -> str:
 
 
 def _rows(path: str) -> list[dict[str, str]]:
-    import csv
-    import io
-    import json
-
-    text = bytes(open_buffer(path)).decode("utf-8-sig", "surrogateescape")
-    rows: list[dict[str, str]] = []
-    if text.lstrip().startswith("{"):
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    row = None
-                if not isinstance(row, dict):
-                    raise BadLineError(path, number, "expected a JSON object a line (topic and its columns)")
-                rows.append({str(k): v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
-    else:
-        head = text.split("\n", 1)[0]
-        delimiter = "\t" if "\t" in head else ","
-        lines = list(csv.reader(io.StringIO(text), delimiter=delimiter))
-        names = lines[0] if lines else []
-        if len(names) < 2:
-            raise DataError(f"{path}: expected a header with the topic and at least one more column, found {head!r}")
-        for number, cells in enumerate(lines[1:], 2):
-            if cells and len(cells) != len(names):
-                raise BadLineError(path, number, f"expected {len(names)} columns, found {len(cells)}")
-            if cells:
-                rows.append(dict(zip(names, cells, strict=True)))
+    content = bytes(open_buffer(path)).decode("utf-8-sig", "surrogateescape")
+    rows = (_json_rows if content.lstrip().startswith("{") else _delimited_rows)(path, content)
     if not rows:
         raise DataError(f"{path}: expected a row for each topic, found none")
     return rows
+
+
+def _json_rows(path: str, content: str) -> list[dict[str, str]]:
+    import json
+
+    rows = []
+    for number, line in enumerate(content.splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise BadLineError(path, number, "expected a JSON object a line (topic and its columns)")
+            rows.append({str(k): v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
+    return rows
+
+
+def _delimited_rows(path: str, content: str) -> list[dict[str, str]]:
+    import csv
+    import io
+
+    head = content.split("\n", 1)[0]
+    lines = list(csv.reader(io.StringIO(content), delimiter="\t" if "\t" in head else ","))
+    names = lines[0] if lines else []
+    if len(names) < 2:
+        raise DataError(f"{path}: expected a header with the topic and at least one more column, found {head!r}")
+    for number, cells in enumerate(lines[1:], 2):
+        if cells and len(cells) != len(names):
+            raise BadLineError(path, number, f"expected {len(names)} columns, found {len(cells)}")
+    return [dict(zip(names, cells, strict=True)) for cells in lines[1:] if cells]
 
 
 def slices(scores: Scores, by: Mapping[str, str], column: str = "category") -> Slices:
@@ -92,9 +99,7 @@ def slices(scores: Scores, by: Mapping[str, str], column: str = "category") -> S
     run  navigational        1  1.0000
     run  all                 2  0.7500
     """
-    values: dict[str, list[str]] = {}
-    for value in sorted(set(by.values()), key=_natural):
-        values[value] = []
+    values: dict[str, list[str]] = {value: [] for value in sorted(set(by.values()), key=_natural)}
     for topic in scores.topics:
         values.setdefault(by.get(topic, NONE), []).append(topic)
     parts = {value: scores.select(topics=topics) for value, topics in values.items() if topics}
@@ -114,7 +119,7 @@ def _natural(value: str) -> tuple[bool, float, str]:
 
 
 @dataclass
-class Slices:
+class Slices(Answer):
     """Scores by category: `parts[value]` are the scores of its topics, `whole` those of all."""
 
     column: str
@@ -123,14 +128,18 @@ class Slices:
     uncategorised: list[str]  # judged topics that the file does not name
     unknown: list[str]  # topics of the file that are not judged
 
-    def notes(self) -> list[str]:
-        """What does not fit, a sentence each."""
+    has_topics = True
+
+    def notes(self, shell: bool = False) -> list[str]:
         notes = []
         if self.uncategorised:
             notes.append(f"no {self.column} is known of {_topics(self.uncategorised)}; the slice {NONE} holds them")
         if self.unknown:
             notes.append(f"the topics file names {_topics(self.unknown)} that no judgment is for; they are passed over")
-        return notes
+        return notes + self.whole.notes(shell)
+
+    def basis(self) -> list[str]:
+        return self.whole.basis()
 
     def rows(self) -> Iterator[tuple[str, str, int, dict[str, float]]]:
         """Run, category, number of topics that count, and the means; `all` is the last of each run."""
@@ -139,32 +148,19 @@ class Slices:
                 means = dict(zip(part.measures, part.summary[r].tolist(), strict=True))
                 yield run, value, int(part.counted[r].sum()), means
 
-    def _cells(self, digits: int | None, undefined: str) -> Iterator[list[str]]:
-        yield ["run", self.column, "topics", *self.whole.measures]
-        for run, value, number, means in self.rows():
-            yield [run, value, str(number), *(_shown(mean, digits, undefined) for mean in means.values())]
+    def content(self, how: Layout) -> list[Part]:
+        return [self._table(how), Lines(self.basis(), dim=True)]
 
-    def to_text(self, digits: int = 4, limit: int | None = None) -> str:
-        """A table for people."""
-        return "\n".join(aligned(list(self._cells(digits, "-")), 2, limit=limit))
+    def _table(self, how: Layout) -> Table:
+        rows = [
+            [run, value, str(number), *map(how.number, means.values())] for run, value, number, means in self.rows()
+        ]
+        return Table(["run", self.column, "topics", *self.whole.measures], rows, names=2)
 
-    def to_csv(self, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and a row a run and category."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(self._cells(digits, ""))
-        return file.getvalue()
-
-    def to_tsv(self, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(digits, delimiter="\t")
-
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
+    def plain(self, how: Layout) -> dict[str, Any]:
         """The dict of all topics' scores with one more key, `by`: the column, its values, and what does not fit."""
         parts = [
-            {"value": value, "topics": part.topics, "runs": part.to_dict(digits=digits)["runs"]}
+            {"value": value, "topics": part.topics, "runs": part.to_dict(digits=how.digits)["runs"]}
             for value, part in self.parts.items()
         ]
         by: dict[str, Any] = {"column": self.column, "slices": parts}
@@ -172,17 +168,11 @@ class Slices:
             by["uncategorised"] = self.uncategorised
         if self.unknown:
             by["unknown"] = self.unknown
-        return {**self.whole.to_dict(per_topic, digits), "by": by}
+        return {**self.whole.plain(how), "by": by}
 
     def __repr__(self) -> str:
-        return self.to_text()
+        return text([self._table(Layout(digits=4))])
 
 
 def _topics(topics: list[str]) -> str:
     return f"topic {topics[0]!r}" if len(topics) == 1 else f"{len(topics)} topics ({listed(topics)})"
-
-
-def _shown(value: float, digits: int | None, undefined: str) -> str:
-    if value != value:
-        return undefined
-    return repr(value) if digits is None else f"{value:.{digits}f}"

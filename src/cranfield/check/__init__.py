@@ -9,24 +9,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from cranfield.check.file import File, Kind, n_of, unpack
-from cranfield.check.findings import CODES, SEVERITIES, Code, Finding, render, to_dict
-from cranfield.check.ids import look_at_ids, look_for_scattered
+from cranfield.check.file import File, Kind, unpacked
+from cranfield.check.findings import CODES, Code, Finding, Findings, by_severity, render, to_dict
 from cranfield.check.judged import judgments, look_through
-from cranfield.check.qrels import look_at_qrels
-from cranfield.check.runs import compare_depths, look_at_run
-from cranfield.check.text import look_at_bytes, look_at_lines, recognise
+from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look_at_run, look_for_scattered
+from cranfield.check.text import format_of, look_at_bytes, look_at_lines, recognise
+from cranfield.columns import counted
 from cranfield.errors import CranfieldError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["CODES", "Code", "Finding", "check", "render", "to_dict"]
+__all__ = ["CODES", "Code", "Finding", "Findings", "check", "render", "to_dict"]
 
 
 def check(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], qrels: Any = None, kind: Kind | None = None
-) -> list[Finding]:
+) -> Findings:
     """Look for anything wrong or suspicious in run and qrels files.
 
     A file is taken for a run or for qrels by its columns unless `kind` says which. With `qrels` (a path or anything else
@@ -42,51 +41,61 @@ def check(
     """
     if kind not in (None, "run", "qrels"):
         raise DataError(f"kind must be run or qrels, got {kind!r}")
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    files = [read(path, kind) for path in given]
-    if isinstance(qrels, (str, os.PathLike)) and os.fspath(qrels) not in [file.where for file in files]:
-        files.append(read(qrels, "qrels"))
-    judged = judgments(qrels, files)
-    runs = [file for file in files if file.kind == "run" and len(file.rows.topic)]
-    compare_depths(runs)
-    if judged is not None:
-        for file in runs:
-            look_through(file, judged)
-    return [found for file in files for found in sorted(file.findings, key=lambda f: SEVERITIES.index(f.severity))]
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    examined = [examine(path, kind) for path in listed]
+    if isinstance(qrels, (str, os.PathLike)) and os.fspath(qrels) not in [file.where for file, _ in examined]:
+        examined.append(examine(qrels, "qrels"))
+    judged = judgments(qrels, [file for file, _ in examined])
+    runs = [(file, findings) for file, findings in examined if file.kind == "run" and len(file.rows.topic)]
+    deepest = max((int(file.depth.max()) for file, _ in runs), default=0)
+    for file, findings in runs:
+        findings += look_at_depth(file, deepest)
+        findings += look_through(file, judged) if judged is not None else ()
+    return Findings(found for _, findings in examined for found in by_severity(findings))
 
 
-def read(path: str | os.PathLike[str], kind: Kind | None) -> File:
-    """Open a file, tell what it is, and report all that can be said of it alone."""
+def examine(path: str | os.PathLike[str], kind: Kind | None) -> tuple[File, list[Finding]]:
+    """Open a file, tell what it is, and find all that can be said of it alone."""
     where = "<stdin>" if path == "-" else os.fspath(path)
     try:
-        buffer, problem = unpack(path, where)
+        buffer, problem = unpacked(path, where)
     except CranfieldError as error:
         file = File(where)
-        file.add("unreadable", f"{str(error).removeprefix(f'{where}: ')}")
-        return file
+        return file, [file.finding("unreadable", str(error).removeprefix(f"{where}: "))]
     marked = bytes(buffer[:3]) == b"\xef\xbb\xbf"
     file = File(where, memoryview(buffer)[3:] if marked else buffer)
+    findings: list[Finding] = []
     if problem:
-        file.add("truncated", f"{problem}; {n_of(len(buffer), 'byte')} of text could be unpacked")
+        findings.append(
+            file.finding("truncated", f"{problem}; {counted(len(buffer), 'byte')} of text could be unpacked")
+        )
     if marked:
-        file.add("byte-order-mark", "", at=[(0, "")])
-    look_at_bytes(file)
-    if not file.found("empty", "utf-16"):
-        recognise(file, kind)
-    if file.kind is not None:
-        _look_at_rows(file)
-    return file
+        findings.append(file.finding("byte-order-mark", "", at=[(0, "")]))
+    findings += _look_at(file, kind)
+    return file, findings
 
 
-def _look_at_rows(file: File) -> None:
-    look_at_lines(file)
-    if not len(file.rows.topic):
-        if not file.rows.skipped:
-            file.add("empty", "only comments")
+def _look_at(file: File, kind: Kind | None) -> Iterator[Finding]:
+    unclear = ""
+    try:
+        file.format = format_of(file)
+    except CranfieldError as error:  # two formats that nothing tells apart
+        unclear = str(error).removeprefix(f"{file.where}: ")
+    if file.format is None or file.format.is_text:
+        about_bytes = list(look_at_bytes(file))
+        yield from about_bytes
+        if {"empty", "utf-16"} & {finding.code for finding in about_bytes}:
+            return
+    if unclear:
+        yield file.finding("unknown-kind", unclear)
         return
-    look_at_ids(file)
-    look_for_scattered(file)
-    if file.kind == "run":
-        look_at_run(file)
-    else:
-        look_at_qrels(file)
+    yield from recognise(file, kind)
+    if file.kind is None:
+        return
+    yield from look_at_lines(file)
+    if len(file.rows.topic):
+        yield from look_at_ids(file)
+        yield from look_for_scattered(file)
+        yield from look_at_run(file) if file.kind == "run" else look_at_qrels(file)
+    elif not file.rows.skipped:
+        yield file.finding("empty", "only comments")

@@ -1,4 +1,4 @@
-"""A file under examination: its bytes and rows, what was found in them, and the way back from an offset to its line.
+"""A file under examination: its bytes and rows, and the way back from an offset to its line.
 
 Files may hold many million lines, so a check works on columns of numbers and blocks of bytes; ids
 become Python text only where they are shown.
@@ -7,71 +7,67 @@ become Python text only where they are shown.
 from __future__ import annotations
 
 import os
-import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.check.findings import CODES, Finding
-from cranfield.check.keys import keys, spread
+from cranfield.check.findings import SHOWN, Finding, show
 from cranfield.errors import DataError
-from cranfield.formats import open_buffer
+from cranfield.formats.streams import open_buffer, salvaged
 from cranfield.kernels import Layout, Strings, Table, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from cranfield.formats.format import Format
+
 
 Kind = Literal["run", "qrels"]
 Array: TypeAlias = npt.NDArray[Any]
 
-SHOWN = 5  # how many lines a finding names
 CHUNK = 1 << 23  # bytes looked at in one go
 
 
 class File:
-    """A file's bytes and rows, what was found in them so far, and the way back from an offset to its line."""
+    """A file's bytes, and its rows once it is known how to read them."""
 
     def __init__(self, where: str, buffer: Any = b"") -> None:
         self.where = where
         self.buffer = buffer
         self.data: npt.NDArray[np.uint8] = np.frombuffer(buffer, np.uint8)
+        self.format: Format | None = None
         self.kind: Kind | None = None
         self.layout: Layout | None = None
-        self.rows: Table = _no_rows()
-        self.findings: list[Finding] = []
+        none, whole = Strings.of([]), np.zeros(0, np.int32)
+        self.rows = Table(none, whole, none, np.zeros(0), none, whole, np.zeros(0, np.int64))
 
-    def add(self, code: str, detail: str, count: int = 1, at: Sequence[tuple[int, str]] = ()) -> None:
-        """Report a problem: what exactly was found, how often, and the offset and text of its first lines."""
+    # findings
+
+    def finding(self, code: str, detail: str, count: int = 1, at: Sequence[tuple[int, str]] = ()) -> Finding:
+        """A problem: what exactly was found, how often, and the offset and text of its first lines."""
         lines = [self.line(offset) for offset, _ in at[:SHOWN]]
         examples = [f"line {line:,}: {text}" for line, (_, text) in zip(lines, at, strict=False) if text]
-        self.report(code, detail, count, lines[0] if lines else None, examples)
+        return Finding.of(code, self.where, detail, count, line=lines[0] if lines else None, examples=examples)
 
-    def add_rows(self, code: str, detail: str, rows: Array, text: Callable[[int], str]) -> None:
-        """Report a problem of some rows of the table, each told by `text`."""
+    def of_rows(self, code: str, detail: str, rows: Array, text: Callable[[int], str]) -> Finding:
+        """A problem of some rows of the table, each told by `text`."""
         start = self.rows.start
         if len(start):
-            self.add(code, detail, len(rows), [(int(start[row]), text(int(row))) for row in rows[:SHOWN]])
-        else:
-            examples = [f"row {row + 1:,}: {text(int(row))}" for row in rows[:SHOWN]]
-            self.report(code, detail, len(rows), None, examples)
+            return self.finding(code, detail, len(rows), [(int(start[row]), text(int(row))) for row in rows[:SHOWN]])
+        examples = [f"row {row + 1:,}: {text(int(row))}" for row in rows[:SHOWN]]
+        return Finding.of(code, self.where, detail, len(rows), examples=examples)
 
-    def add_names(self, code: str, detail: str, names: Sequence[str]) -> None:
-        """Report a problem of some ids that stand on no single line."""
-        shown = ", ".join(show(name) for name in names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
-        self.report(code, f"{detail}: {shown}", len(names), None, [])
+    def of_row(self, code: str, detail: str, count: int, row: int) -> Finding:
+        """A problem that first shows in a row of the table."""
+        return self.finding(code, detail, count, [(int(self.rows.start[row]), "")] if len(self.rows.start) else [])
 
-    def report(self, code: str, detail: str, count: int, line: int | None, examples: Sequence[str]) -> None:
-        """Report a problem in full."""
-        known = CODES[code]
-        message = f"{known.what}{': ' if detail else ''}{detail}. {known.advice}"
-        self.findings.append(Finding(self.where, line, known.severity, code, message, count, tuple(examples)))
+    def of_names(self, code: str, detail: str, names: Sequence[str]) -> Finding:
+        """A problem of some ids that stand on no single line."""
+        return Finding.of(code, self.where, detail, names=names)
 
-    def found(self, *codes: str) -> bool:
-        """Whether one of these problems was reported."""
-        return any(finding.code in codes for finding in self.findings)
+    # bytes and lines
 
     @cached_property
     def newlines(self) -> Array:
@@ -159,6 +155,9 @@ def bytes_among(values: Iterable[int]) -> npt.NDArray[np.bool_]:
     return np.isin(np.arange(256), list(values))
 
 
+IS_WHITE = bytes_among(b" \t\n\r\x0b\x0c")
+
+
 def byte_counts(data: npt.NDArray[np.uint8]) -> Array:
     """How often each byte occurs; counted in pairs, which is twice as fast."""
     pairs = np.zeros(65536, np.int64)
@@ -170,55 +169,44 @@ def byte_counts(data: npt.NDArray[np.uint8]) -> Array:
     return counts
 
 
-IS_WHITE = bytes_among(b" \t\n\r\x0b\x0c")
-
-
-def _no_rows() -> Table:
-    none = Strings.of([])
-    whole = np.zeros(0, np.int32)
-    return Table(none, whole, none, np.zeros(0), none, whole, np.zeros(0, np.int64))
-
-
-def show(text: str) -> str:
-    """An id or a line as a message quotes it."""
-    return repr(text if len(text) <= 60 else text[:57] + "…")
-
-
-def n_of(count: int, word: str) -> str:
-    """A count and its noun: 1 line, 12 lines."""
-    return f"{count:,} {word if count == 1 else word + 's'}"
-
-
-def unpack(path: str | os.PathLike[str], where: str) -> tuple[Any, str]:
+def unpacked(path: str | os.PathLike[str], where: str) -> tuple[Any, str]:
     """A file's bytes, unpacked; and what is wrong with a packed file of which only a part could be."""
     try:
         return open_buffer(path), ""
     except DataError as error:
-        kept = _salvage(where) if os.path.isfile(where) else b""
+        kept = salvaged(where) if os.path.isfile(where) else b""
         if not kept:
             raise
         return kept, str(error).removeprefix(f"{where}: ")
 
 
-PACKERS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma", b"\x28\xb5\x2f\xfd": "backports.zstd"}
+# numbers for byte strings: equal strings have equal keys, different ones hardly ever (64 bits), without Python objects
 
 
-def _salvage(path: str) -> bytes:
-    """What can be unpacked of a damaged file."""
-    import importlib
+def words(data: Array, at: Array, left: Array) -> Array:
+    """Eight bytes from each offset as one number, with those beyond `left` set to 0. `data` needs 8 spare bytes."""
+    windows = np.ndarray((max(len(data) - 7, 0),), "V8", data, strides=(1,))
+    raw = windows[np.minimum(at, len(windows) - 1)].view("<u8")
+    kept = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+    masked: Array = raw & kept[np.clip(left, 0, 8)]
+    return masked
 
-    with open(path, "rb") as file:
-        head = file.read(6)
-    module = next((name for start, name in PACKERS.items() if head.startswith(start)), None)
-    if module is None:
-        return b""
-    if sys.version_info >= (3, 14):
-        module = module.replace("backports", "compression")
-    parts: list[bytes] = []
-    with importlib.import_module(module).open(path, "rb") as packed:
-        try:
-            while part := packed.read1(1 << 16):
-                parts.append(part)
-        except Exception:  # each codec has its own; the first of them was reported already
-            pass
-    return b"".join(parts)
+
+def spread(keys: Array, more: Array) -> Array:
+    """Mix another number into each key, so that equal pairs have equal keys and others hardly ever."""
+    keys = (keys ^ more) * np.uint64(0x9E3779B97F4A7C15)
+    mixed: Array = keys ^ (keys >> np.uint64(29))
+    return mixed
+
+
+def keys(strings: Strings, folded: bool = False) -> Array:
+    """A 64-bit key for each string; `folded` takes upper for lower case letters."""
+    data = np.r_[np.frombuffer(strings.block, np.uint8), np.zeros(8, np.uint8)]
+    if folded:
+        data[(data >= ord("A")) & (data <= ord("Z"))] |= 0x20
+    start, length = strings.offsets[:-1], np.diff(strings.offsets)
+    keys = spread(np.zeros(len(start), np.uint64), length.astype(np.uint64))
+    for done in range(0, int(length.max(initial=0)), 8):
+        rows = np.flatnonzero(length > done) if done else slice(None)
+        keys[rows] = spread(keys[rows], words(data, start[rows] + done, length[rows] - done))
+    return keys

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.check.file import SHOWN, n_of, show
-from cranfield.check.keys import keys, spread
+from cranfield.check.file import keys, spread
+from cranfield.check.findings import SHOWN, Finding, some
+from cranfield.check.rows import DEEP
 from cranfield.collection import Qrels
+from cranfield.columns import counted
 from cranfield.evaluate import Evaluator
 from cranfield.formats import as_qrels
 from cranfield.kernels import Strings, Table, decode, encode
@@ -17,26 +19,23 @@ from cranfield.measures import measure
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cranfield.check.file import Array, File
     from cranfield.hits import Hits
-
-
-DEEP = 1000  # the depth that TREC asks for
 
 
 def judgments(qrels: Any, files: list[File]) -> Qrels | None:
     """The judgments to check runs against: what was given, or the one qrels file among several files."""
     if qrels is not None and not isinstance(qrels, (str, os.PathLike)):
         return as_qrels(qrels)
-    found = [file for file in files if file.kind == "qrels" and len(file.rows.topic)]
+    judged = [file for file in files if file.kind == "qrels" and len(file.rows.topic)]
     if qrels is not None:
-        found = [file for file in found if file.where == os.fspath(qrels)][-1:]
-    if len(found) != 1:
+        judged = [file for file in judged if file.where == os.fspath(qrels)][-1:]
+    if len(judged) != 1:
         return None
-    again, _ = found[0].repeats()
-    return Qrels(_without(found[0].rows, again), found[0].where)
+    again, _ = judged[0].repeats()
+    return Qrels(_without(judged[0].rows, again), judged[0].where)
 
 
 def _without(rows: Table, again: Array) -> Table:
@@ -51,29 +50,24 @@ def _without(rows: Table, again: Array) -> Table:
     )
 
 
-def look_through(file: File, qrels: Qrels) -> None:
-    """Report what a run and judgments have to do with each other."""
+def look_through(file: File, qrels: Qrels) -> Iterator[Finding]:
+    """What a run and judgments have to do with each other."""
     answered = file.rows.topics.text()
     common = set(answered) & set(qrels.topics)
     if not common:
-        what = f"it answers {_some(answered)}; judged are {_some(qrels.topics)}{_would_match(answered, qrels.topics)}"
-        return file.add("no-common-topic", what)
+        hint = _would_match(answered, qrels.topics)
+        what = f"it answers {some(answered, 3)}; judged are {some(qrels.topics, 3)}{hint}"
+        yield file.finding("no-common-topic", what)
+        return
     missing = [topic for topic in qrels.topics if topic not in common]
     others = [topic for topic in answered if topic not in common]
     hint = _would_match(others, missing)
-    if missing:
-        file.add_names("topics-missing", f"{n_of(len(missing), 'topic')} of {len(qrels.topics):,}{hint}", missing)
-    if others:
-        file.add_names("topics-not-judged", f"{n_of(len(others), 'topic')} of {len(answered):,}{hint}", others)
-    evaluator = Evaluator(qrels, "nDCG@10", duplicates="first")
-    hits = evaluator.hits(Run(file.rows, file.where))
-    _look_for_unjudged(file, qrels, hits)
-    _look_at_tie_order(file, hits)
-    return None
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(show(name) for name in names[:3]) + (" …" if len(names) > 3 else "")
+    for code, names, all_names in (("topics-missing", missing, qrels.topics), ("topics-not-judged", others, answered)):
+        if names:
+            yield file.of_names(code, f"{counted(len(names), 'topic')} of {len(all_names):,}{hint}", names)
+    hits = Evaluator(qrels, "nDCG@10", duplicates="first").hits(Run(file.rows, file.where))
+    yield from _look_for_unjudged(file, qrels, hits)
+    yield from _look_at_tie_order(file, hits)
 
 
 def _would_match(answered: Sequence[str], judged: Sequence[str]) -> str:
@@ -90,24 +84,25 @@ def _would_match(answered: Sequence[str], judged: Sequence[str]) -> str:
     return ""
 
 
-def _look_for_unjudged(file: File, qrels: Qrels, hits: Hits) -> None:
+def _look_for_unjudged(file: File, qrels: Qrels, hits: Hits) -> Iterator[Finding]:
     returned = int(hits.retrieved.sum())
     judged = hits.judged()
     if not len(judged):
-        ids = _some([file.document(row) for row in range(min(4, len(file.rows.topic)))])
-        known = _some([decode(qrels.documents[i]) for i in range(min(4, len(qrels)))])
-        return file.add("no-judged-document", f"it returns {ids}; judged are {known}")
-    if len(judged) == returned:
-        return None
-    shares = []
-    for k in (10, DEEP):
-        top = judged.top(k)
-        shares.append(f"{len(top) / max(int(top.retrieved.sum()), 1):.1%} of the top {k:,}")
-    what = f"judged are {' and '.join(shares)}; {returned - len(judged):,} of {n_of(returned, 'document')} are not"
-    rows = _unjudged_rows(file, qrels)
-    start = file.rows.start
-    at = [(int(start[row]), file.pair(int(row))) for row in rows[:SHOWN]] if len(start) else []
-    return file.add("documents-not-judged", what, returned - len(judged), at)
+        ids = some([file.document(row) for row in range(min(4, len(file.rows.topic)))], 3)
+        known = some([decode(qrels.documents[i]) for i in range(min(4, len(qrels)))], 3)
+        yield file.finding("no-judged-document", f"it returns {ids}; judged are {known}")
+    elif len(judged) < returned:
+        shares = []
+        for k in (10, DEEP):
+            top = judged.top(k)
+            shares.append(f"{len(top) / max(int(top.retrieved.sum()), 1):.1%} of the top {k:,}")
+        what = (
+            f"judged are {' and '.join(shares)}; {returned - len(judged):,} of {counted(returned, 'document')} are not"
+        )
+        start = file.rows.start
+        rows = _unjudged_rows(file, qrels)[:SHOWN]
+        at = [(int(start[row]), file.pair(int(row))) for row in rows] if len(start) else []
+        yield file.finding("documents-not-judged", what, returned - len(judged), at)
 
 
 def _unjudged_rows(file: File, qrels: Qrels) -> Array:
@@ -121,18 +116,16 @@ def _unjudged_rows(file: File, qrels: Qrels) -> Array:
     return np.flatnonzero((topic >= 0) & ~np.isin(here, known))
 
 
-def _look_at_tie_order(file: File, hits: Hits) -> None:
-    if not file.found("tied-scores"):
-        return
+def _look_at_tie_order(file: File, hits: Hits) -> Iterator[Finding]:
     ndcg = measure("nDCG@10")
     low, now, high = (ndcg.score(order) for order in (tied(hits, best=False), hits, tied(hits, best=True)))
     moved = int((high - low > 1e-12).sum())
     if moved:
         what = (
             f"mean nDCG@10 lies between {low.mean():.4f} and {high.mean():.4f} ({now.mean():.4f} with ties by document id, "
-            f"descending); the order of ties moves {n_of(moved, 'topic')} of {hits.size:,}, one by {(high - low).max():.4f}"
+            f"descending); the order of ties moves {counted(moved, 'topic')} of {hits.size:,}, one by {(high - low).max():.4f}"
         )
-        file.add("tie-order", what, moved)
+        yield file.finding("tie-order", what, moved)
 
 
 def tied(hits: Hits, best: bool) -> Hits:

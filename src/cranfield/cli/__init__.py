@@ -42,6 +42,8 @@ COMMANDS = {
     "gate": "Fail if a candidate run is worse than the baseline by more than is allowed, and not by chance.",
     "report": "Write a report: a page that opens offline, tables for a paper, data, or one chart.",
     "measures": "List the measures, or explain one.",
+    "tests": "List the significance tests, or explain one.",
+    "corrections": "List the corrections for many tests, or explain one.",
     "presets": "List the presets of conventions and their answers.",
     "formats": "List the file formats that are read and written.",
     "trec_eval": "Do what trec_eval does, with its own options, byte for byte.",

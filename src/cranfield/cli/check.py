@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.output import put
 
@@ -26,10 +25,9 @@ def command(
     \b
     $ cranfield check bm25.run --qrels qrels.txt
     """
-    from cranfield.check import render, to_dict
     from cranfield.workspace import check_
 
     findings = check_(files, qrels, kind)
-    put(as_json(to_dict(findings)) if shape == "json" else render(findings), output)
-    if any(finding.severity == "error" for finding in findings):
+    put(findings.to_json() if shape == "json" else findings.to_text(), output)
+    if findings.counts["error"]:
         ctx.exit(BAD_DATA)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.output import note, put, screen_width
+
+if TYPE_CHECKING:
+    from cranfield.answer import Answer
 
 
 @click.group("collection")
@@ -34,7 +38,7 @@ def show(collection: str, topic: str | None, document: str | None, shape: str, o
     from cranfield.workspace import collection_show
 
     shown = collection_show(collection, topic, document)
-    put(as_json(shown) if shape == "json" else _page(shown), output)
+    put(shown.to_json() if shape == "json" else shown.to_text(), output)
 
 
 @command.command("check")
@@ -50,14 +54,13 @@ def check(ctx: click.Context, collection: str, shape: str, output: str | None) -
     \b
     $ cranfield collection check allotment
     """
-    from cranfield.check import render, to_dict
     from cranfield.cli.progress import progress
     from cranfield.workspace import collection_check
 
     with progress("documents") as tell:
         findings = collection_check(collection, tell)
-    put(as_json(to_dict(findings)) if shape == "json" else render(findings), output)
-    if any(finding.severity == "error" for finding in findings):
+    put(findings.to_json() if shape == "json" else findings.to_text(), output)
+    if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
 
@@ -79,13 +82,8 @@ def stats(collection: str, shape: str, output: str | None) -> None:
         found = collection_stats(collection, tell)
     if output is not None and draw_stats(found, output):
         note(f"{output}: {len(found.distributions)} charts")
-    elif shape == "json":
-        put(as_json(found.to_dict()), output)
-    elif shape == "table":
-        put(found.to_text(), output)
     else:
-        mark = "," if shape == "csv" else "\t"
-        put("\n".join(mark.join(map(str, row)) for row in [("figure", "value"), *found.rows()]), output)
+        put(_written(found, shape), output)
 
 
 @command.command("diff")
@@ -103,13 +101,7 @@ def diff(a: str, b: str, shape: str, output: str | None) -> None:
 
     with progress("documents") as tell:
         found = collection_diff(a, b, tell)
-    if shape == "json":
-        put(as_json(found.to_dict()), output)
-    elif shape == "table":
-        put(found.to_text(), output)
-    else:
-        mark = "," if shape == "csv" else "\t"
-        put("\n".join(mark.join(row) for row in [("what", "change", "id"), *found.rows()]), output)
+    put(_written(found, shape), output)
 
 
 @command.command("list")
@@ -120,29 +112,13 @@ def list_(shape: str, output: str | None) -> None:
     \b
     $ cranfield collection list
     """
-    from cranfield.columns import aligned
     from cranfield.workspace import collection_list
 
-    head, entries = collection_list()
-    if shape == "json":
-        put(as_json([entry.to_dict() for entry in entries]), output)
-        return
-    if shape != "table":
-        mark = "," if shape == "csv" else "\t"
-        plain = [list(entries[0].row()), *(list(entry.row().values()) for entry in entries)]
-        put(
-            "\n".join(mark.join(_quoted("" if value is None else str(value), mark) for value in row) for row in plain),
-            output,
-        )
-        return
-    rows = [head, *(entry.cells() for entry in entries)]
-    wide = max(len(row[-1]) for row in rows)
-    padded = [[*row[:-1], row[-1].ljust(wide)] for row in rows]
-    put("\n".join(aligned(padded, limit=screen_width(output))), output)
-    note("counts: as taught / as published where the two differ")
-    for entry in entries:
-        if entry.remark:
-            note(f"note: {entry.title}: {entry.remark}")
+    collections = collection_list()
+    put(_written(collections, shape, screen_width(output)), output)
+    if shape == "table":
+        for sentence in collections.notes():
+            note(sentence)
 
 
 @command.command("stamp")
@@ -154,25 +130,7 @@ def stamp(collection: str) -> None:
     note(f"{collection_stamp(collection)}: counts and hashes written")
 
 
-def _quoted(cell: str, mark: str) -> str:
-    return '"' + cell.replace('"', '""') + '"' if mark in cell or '"' in cell else cell
-
-
-def _page(shown: dict[str, object]) -> str:
-    lines: list[str] = []
-    for key, value in shown.items():
-        if isinstance(value, dict) and value:
-            lines += ["", key, *(f"  {name}: {_line(each)}" for name, each in value.items())]
-        elif value not in (None, "", [], {}):
-            lines.append(f"{key}: {_line(value)}")
-    return "\n".join(lines)
-
-
-def _line(value: object) -> str:
-    if isinstance(value, dict):
-        return "; ".join(
-            f"{key}: {_line(each)}" if key not in ("label",) else str(each) for key, each in value.items() if each
-        )
-    if isinstance(value, list):
-        return ", ".join(map(_line, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _written(answer: Answer, shape: str, limit: int | None = None) -> str:
+    if shape == "table":
+        return answer.to_text(limit=limit)
+    return {"json": answer.to_json, "csv": answer.to_csv, "tsv": answer.to_tsv}[shape]()

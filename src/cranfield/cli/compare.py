@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.output import note, put, screen_width, style
 
 ASKED = (
@@ -23,10 +23,6 @@ ASKED = (
     "rope",
     "margin",
     "groups",
-)
-TESTS = (
-    "randomisation, t, wilcoxon, sign, bootstrap, bootstrap-bca, bootstrap-t, bayes, bayes-t, mcnemar; unpaired: welch, "
-    "mann-whitney, permutation; all runs at once: tukey, randomised-tukey, anova, friedman, nemenyi"
 )
 
 
@@ -48,15 +44,18 @@ TESTS = (
     default=["randomisation"],
     show_default=True,
     metavar="NAME|all",
-    help=f"The first decides; all makes each. Of pairs: {TESTS}. May be repeated.",
+    cls=names.Named,
+    names=names.all_tests,
+    help="The first decides; all makes each. Of pairs: {names}. May be repeated.",
 )
 @click.option(
     "--correction",
     default="holm",
     show_default=True,
     metavar="NAME",
-    help="Over all pairs and measures: none, bonferroni, holm, hochberg, sidak, benjamini-hochberg (bh), "
-    "benjamini-yekutieli (by).",
+    cls=names.Named,
+    names=names.corrections,
+    help="Over all pairs and measures: {names}.",
 )
 @click.option("--alpha", type=float, default=0.05, show_default=True, metavar="A", help="Significant is p <= A.")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="The level of the intervals.")
@@ -64,7 +63,9 @@ TESTS = (
     "--interval",
     default="t",
     show_default=True,
-    metavar="t|percentile|bca|studentised|randomisation",
+    cls=names.Named,
+    names=names.intervals,
+    metavar="{names}",
     help="How the interval of the mean difference is made.",
 )
 @click.option(
@@ -159,7 +160,7 @@ def command(
             output,
         )
     elif shape == "markdown":
-        put(found.to_markdown(places, every), output)
+        put(found.to_markdown(digits=places, every=every), output)
     else:
         put({"json": found.to_json, "csv": found.to_csv, "tsv": found.to_tsv}[shape](per_topic, digits), output)
     if shape in ("csv", "tsv"):

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import options
 from cranfield.cli.output import note, put, screen_width
 
@@ -54,8 +53,8 @@ def command(
     elif shape == "table":
         put(curves.to_text(limit=screen_width(output)), output)
     elif shape == "json":
-        put(as_json(curves.to_dict()), output)
+        put(curves.to_json(), output)
     else:
-        put(curves.to_csv("," if shape == "csv" else "\t"), output)
+        put(curves.to_csv() if shape == "csv" else curves.to_tsv(), output)
     for sentence in curves.notes():
         note(f"note: {sentence}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from cranfield.cli import names as named
 from cranfield.cli import options
 from cranfield.cli.output import note, put, screen_width
 
@@ -34,7 +35,9 @@ from cranfield.cli.output import note, put, screen_width
     default=["t", "sign", "randomisation"],
     show_default=True,
     metavar="TESTS",
-    help="t, sign, randomisation, wilcoxon; the last two are simulated. May be repeated.",
+    cls=named.Named,
+    names=named.power_tests,
+    help="{names}. May be repeated.",
 )
 @click.option("--one-sided", is_flag=True, help="Only the better side counts.")
 @click.option("--sizes", metavar="N,N,...", help="Numbers of topics for the power curve.  [default: round ones]")
@@ -85,7 +88,7 @@ def command(
     if output is not None and draw_power(plans, output):
         pass
     elif shape == "text":
-        put(plans.to_text(screen_width(output)), output)
+        put(plans.to_text(limit=screen_width(output)), output)
     else:
         put({"json": plans.to_json, "csv": plans.to_csv, "tsv": plans.to_tsv}[shape](), output)
     for sentence in plans.notes():

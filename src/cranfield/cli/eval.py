@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import options
 from cranfield.cli.output import note, put, screen_width, style
-from cranfield.columns import folded
 
 if TYPE_CHECKING:
-    from cranfield.bounds import Bounds
-    from cranfield.slices import Slices
+    from cranfield.answer import Answer
 
 USUAL = "nDCG@10 AP RR@10"
 
@@ -101,7 +98,6 @@ def command(
     """
     options.without_algebra()
     from cranfield.cli.progress import progress
-    from cranfield.scores import conventions_in_words
     from cranfield.workspace import eval_, slice_
 
     if digits is not None and digits < 0:
@@ -117,43 +113,20 @@ def command(
         scores = eval_(qrels, runs, measures, changes=changes, progress=tell, **given)
     if sort is not None:
         scores = scores.sort(sort)
-    said = f"conventions: {conventions_in_words(scores.conventions)}"
+    answer: Answer = scores
     if scores.bounds is not None:
-        _put_bounds(scores.bounds, per_topic, digits, shape, output)
+        answer = scores.bounds
     elif by is not None and topics_file is not None:
-        _put_slices(slice_(scores, topics_file, by), per_topic, digits, shape, output, said)
-    elif shape == "table":
-        paint = style(output)
-        table = scores.to_text(per_topic, 4 if digits is None else digits, screen_width(output), paint)
-        put(f"{table}\n\n{paint('dim', said) if paint else said}", output)
+        answer = slice_(scores, topics_file, by)
+    if shape == "table":
+        put(answer.to_text(per_topic, 4 if digits is None else digits, screen_width(output), style(output)), output)
     elif shape == "trec":
         put(scores.to_trec(per_topic, 4 if digits is None else digits), output)
     else:
-        write = {"json": scores.to_json, "csv": scores.to_csv, "tsv": scores.to_tsv}[shape]
+        write = {"json": answer.to_json, "csv": answer.to_csv, "tsv": answer.to_tsv}[shape]
         put(write(per_topic, digits), output)
     if shape not in ("table", "json"):
-        note(said)
-    for sentence in scores.notes(shell=True):
-        note(f"note: {sentence}")
-
-
-def _put_bounds(bounds: Bounds, per_topic: bool, digits: int | None, shape: str, output: str | None) -> None:
-    if shape == "table":
-        table = bounds.to_text(per_topic, 4 if digits is None else digits, screen_width(output))
-        put(f"{table}\n\n{folded(f'assumption: {bounds.assumption}', screen_width(output))}", output)
-        return
-    write = {"json": bounds.to_json, "csv": bounds.to_csv, "tsv": bounds.to_tsv}[shape]
-    put(write(per_topic, digits), output)
-    if shape != "json":
-        note(f"assumption: {bounds.assumption}")
-
-
-def _put_slices(slices: Slices, per_topic: bool, digits: int | None, shape: str, output: str | None, said: str) -> None:
-    if shape == "table":
-        put(f"{slices.to_text(4 if digits is None else digits, screen_width(output))}\n\n{said}", output)
-    elif shape == "json":
-        put(as_json(slices.to_dict(per_topic, digits)), output)
-    else:
-        put((slices.to_csv if shape == "csv" else slices.to_tsv)(digits), output)
-    for sentence in slices.notes():
+        for line in answer.basis():
+            note(line)
+    for sentence in answer.notes(shell=True):
         note(f"note: {sentence}")

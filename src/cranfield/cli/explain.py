@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import options
 from cranfield.cli.output import put, screen_width
+
+if TYPE_CHECKING:
+    from cranfield.answer import Answer
 
 
 @click.command("explain", cls=options.Sectioned)
@@ -54,16 +56,16 @@ def command(
     from cranfield.workspace import explain_, explain_as_
 
     changes = options.taken(given)
-    told: Any
+    answer: Answer
     if preset == "all" or (preset is not None and topic is None and preset != "cranfield"):
         if changes:
             raise click.UsageError(f"--as {preset} settles the conventions; leave out --{next(iter(changes))}")
-        told = explain_as_(measure, qrels, run, topic, preset, rel=rel, **given)
+        answer = explain_as_(measure, qrels, run, topic, preset, rel=rel, **given)
     else:
-        told = explain_(measure, qrels, run, topic, rel=rel, preset=preset, changes=changes, full=full, **given)
+        answer = explain_(measure, qrels, run, topic, rel=rel, preset=preset, changes=changes, full=full, **given)
     if shape == "json":
-        put(as_json(told.to_dict()), output)
+        put(answer.to_json(), output)
     elif shape == "html":
-        put(told.to_html(page=True), output)
+        put(answer.to_html(page=True), output)
     else:
-        put(told.to_markdown() if shape == "markdown" else told.to_text(screen_width(output)), output)
+        put(answer.to_markdown() if shape == "markdown" else answer.to_text(limit=screen_width(output)), output)

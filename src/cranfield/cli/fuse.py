@@ -7,33 +7,57 @@ from typing import Any
 import click
 
 from cranfield.answer import as_json
+from cranfield.cli.options import Late
 from cranfield.cli.output import note, put
 
-METHODS = (
-    "CombSUM, CombMNZ, CombANZ, CombMAX, CombMIN, CombMED, w-sum, RRF, ISR, LogISR, RBC, Borda, Condorcet, MAPFuse, "
-    "SlideFuse"
-)
+
+def _methods() -> str:
+    from cranfield.fuse import METHODS
+
+    return ", ".join(METHODS)
+
+
+def _that(*claims: str) -> str:
+    from cranfield.fuse import methods_that
+
+    return methods_that(*claims)
+
+
+def _norms() -> str:
+    from cranfield.fuse import NORMS
+
+    return "|".join(NORMS)
 
 
 @click.command("fuse")
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @click.option(
     "--method",
+    cls=Late,
     default="RRF",
     show_default=True,
     metavar="METHOD",
-    help=f"How to fuse: {METHODS}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
+    help=lambda: f"How to fuse: {_methods()}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
 )
 @click.option(
     "--norm",
-    metavar="min-max|max|sum|z|rank|borda|none",
+    cls=Late,
+    metavar=_norms,
     help="What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
 )
 @click.option(
-    "--weights", metavar="W,W,…", help="One a run, for w-sum, CombSUM, RRF, RBC and Borda; else w-sum tunes them."
+    "--weights",
+    cls=Late,
+    metavar="W,W,…",
+    help=lambda: f"One a run, for {_that('takes_weights')}; else w-sum tunes them.",
 )
 @click.option("-k", "--depth", type=click.IntRange(min=1), metavar="K", help="Keep the best K documents of each topic.")
-@click.option("--train-qrels", metavar="QRELS", help="Judgments to learn from, for MAPFuse, SlideFuse and w-sum.")
+@click.option(
+    "--train-qrels",
+    cls=Late,
+    metavar="QRELS",
+    help=lambda: f"Judgments to learn from, for {_that('trained', 'needs_weights')}.",
+)
 @click.option("--train-topics", metavar="FILE", help="Learn from these topics only: the first word of each line.")
 @click.option("--folds", type=int, metavar="N", help="Fuse each Nth of the topics by what the other topics taught.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="How --folds are drawn.")
@@ -71,8 +95,7 @@ def command(
     with progress("weights tried") as tell:
         done = fuse_(runs, weights=_numbers(weights), output=output or "-", progress=tell, **given)
     for tuned in done.tuned:
-        shown = ", ".join(f"{name} {weight:g}" for name, weight in zip(tuned.runs, tuned.weights, strict=True))
-        note(f"weights: {shown} ({tuned.measure} {tuned.score:.4f} on {tuned.topics} training topics)")
+        note(str(tuned))
     if output not in (None, "-"):
         note(f"{output}: {len(done.run)} rows, {len(done.run.topics)} topics, {given['method']} of {len(runs)} runs")
     for sentence in done.notes:

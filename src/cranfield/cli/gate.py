@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.output import note, put, screen_width
 
 
@@ -41,7 +41,9 @@ from cranfield.cli.output import note, put, screen_width
     "--test",
     default="t",
     show_default=True,
-    metavar="t|randomisation",
+    cls=names.Named,
+    names=names.gate_tests,
+    metavar="{names}",
     help="Which one-sided interval of the mean difference decides.",
 )
 @click.option(
@@ -107,10 +109,10 @@ def command(
     with progress("steps") as tell:
         found = gate_(qrels, baseline, candidate, measures, changes=changes, progress=tell, **given)
     write = {
-        "text": lambda: f"{found.to_text(screen_width(output))}\n\n{found.how()}",
+        "text": lambda: found.to_text(limit=screen_width(output)),
         "json": found.to_json,
         "csv": found.to_csv,
-        "tsv": lambda: found.to_csv("\t"),
+        "tsv": found.to_tsv,
         "markdown": found.to_markdown,
         "junit": found.to_junit,
     }

@@ -8,8 +8,9 @@ import click
 
 from cranfield.answer import as_json
 from cranfield.cli.output import note, put
+from cranfield.importers.registry import SOURCES
 
-LAYOUTS = "smart|time|npl|lisa|trec|beir|msmarco|jsonl|csv|parquet|ir_datasets"
+LAYOUTS = "|".join(SOURCES)
 
 
 @click.command("import")

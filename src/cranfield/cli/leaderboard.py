@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.output import note, put, screen_width
 
 
@@ -21,10 +21,18 @@ from cranfield.cli.output import note, put, screen_width
     default="randomisation",
     show_default=True,
     metavar="NAME",
-    help="What tells runs apart, for the tiers: a paired test (randomisation, t …), or randomised-tukey, tukey.",
+    cls=names.Named,
+    names=names.tests_that_tell,
+    help="What tells runs apart, for the tiers: {names}.",
 )
 @click.option(
-    "--correction", default="holm", show_default=True, metavar="NAME", help="For paired tests: over all pairs of runs."
+    "--correction",
+    default="holm",
+    show_default=True,
+    metavar="NAME",
+    cls=names.Named,
+    names=names.corrections,
+    help="For paired tests, over all pairs of runs: {names}.",
 )
 @click.option("--alpha", type=float, default=0.05, show_default=True, metavar="A", help="The level of the tiers.")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="That of the rank intervals.")
@@ -70,10 +78,9 @@ def command(
     if output is not None and draw_ranks(board, output):
         pass
     elif shape == "text":
-        put(f"{board.to_text(digits, screen_width(output))}\n\n{board.how()}", output)
+        put(board.to_text(digits=digits, limit=screen_width(output)), output)
     else:
-        write = {"json": board.to_json, "csv": board.to_csv, "tsv": board.to_tsv, "markdown": board.to_markdown}
-        put(write[shape](), output)
+        put(getattr(board, f"to_{shape}")(), output)
     if shape != "markdown":
         for sentence in board.notes(shell=True):
             note(f"note: {sentence}")

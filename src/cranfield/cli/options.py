@@ -14,6 +14,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Words = str | Callable[[], str]
+
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -30,6 +32,21 @@ CONVENTIONS = {
     "duplicates": ("error|first|last|best", "Which line counts when a run names a document twice for a topic."),
     "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
 }
+
+
+class Late(click.Option):
+    """An option whose help, or the word for its value, is written when it is shown: it names what a room holds."""
+
+    def __init__(self, *declared: Any, help: Words, metavar: Words, **given: Any) -> None:
+        self._help, self._metavar = help, metavar
+        super().__init__(*declared, **given)
+
+    help = property(lambda self: _written(self._help), lambda self, text: None)
+    metavar = property(lambda self: _written(self._metavar), lambda self, text: None)
+
+
+def _written(words: Words) -> str:
+    return words if isinstance(words, str) else words()
 
 
 class Sectioned(click.Command):

@@ -13,6 +13,7 @@ from cranfield.cli.output import note, put, screen_width
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cranfield.answer import Answer
     from cranfield.pool.session import Session
 
 
@@ -124,6 +125,11 @@ def chosen(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _put(answer: Answer, shape: str, output: str | None) -> None:
+    text = answer.to_text(limit=screen_width(output)) if shape == "table" else getattr(answer, f"to_{shape}")()
+    put(text, output)
+
+
 @command.command("make")
 @contributing
 @choosing
@@ -184,7 +190,7 @@ def statistics(shape: str, output: str | None, **given: Any) -> None:
 
     with progress("runs read") as tell:
         found = pool_statistics(progress=tell, **chosen(given))
-    put(found.to_text() if shape == "table" else as_json(found.to_dict()), output)
+    _put(found, shape, output)
 
 
 @command.command("strategies")
@@ -292,19 +298,13 @@ def simulate(qrels: str, shape: str, output: str | None, sampling: str | None, d
         found = simulate_(qrels, progress=tell, **given)
     if output is not None and draw_simulation(found, output):
         return
-    if shape == "table":
-        put(found.to_text(screen_width(output)), output)
-    elif shape == "json":
-        put(as_json(found.to_dict()), output)
-    else:
-        put(found.to_csv("," if shape == "csv" else "\t"), output)
+    _put(found, shape, output)
 
 
 def _put_estimates(
     qrels: str, sampling: str, draws: int, shape: str, output: str | None, given: dict[str, Any]
 ) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.pool.estimate import table, to_dict
     from cranfield.workspace import estimates_
 
     try:
@@ -317,7 +317,7 @@ def _put_estimates(
     kept = {name: value for name, value in given.items() if name not in unused}
     with progress("samples drawn") as tell:
         found = estimates_(qrels, rates=rates, draws=draws, progress=tell, **kept)
-    put(table(found) if shape == "table" else as_json(to_dict(found)), output)
+    _put(found, shape, output)
 
 
 @command.command("thin")
@@ -336,12 +336,11 @@ def thin(shape: str, output: str | None, **given: Any) -> None:
     \b
     $ cranfield pool thin qrels.txt bm25.run dense.run
     """
-    from cranfield.pool.thin import table
     from cranfield.workspace import thin_
 
     changes = options.taken(given)
     found, written = thin_(changes=changes, **given)
-    put(table(found, screen_width(output)) if shape == "table" else as_json([each.to_dict() for each in found]), output)
+    _put(found, shape, output)
     if given["holes"]:
         note(f"{written} documents to judge in {given['holes']}")
 
@@ -355,17 +354,15 @@ def thin(shape: str, output: str | None, **given: Any) -> None:
 @click.option("--seconds", type=float, help="What a judgment takes, for hours.")
 @click.option("--price", type=float, help="What a judgment costs.")
 @options.output("table", "json")
-def stop(shape: str, output: str | None, seconds: float | None, price: float | None, **given: Any) -> None:
+def stop(shape: str, output: str | None, **given: Any) -> None:
     """Estimate how many relevant documents are still unfound, topic by topic, and say which topics can stop.
 
     \b
     $ cranfield pool stop labels.jsonl --pool pool.jsonl
     """
-    from cranfield.pool.stop import table
     from cranfield.workspace import stopping_
 
-    found = stopping_(**given)
-    put(table(found, seconds, price) if shape == "table" else as_json([each.to_dict() for each in found]), output)
+    _put(stopping_(**given), shape, output)
 
 
 @command.command("qrels")

@@ -61,9 +61,9 @@ def command(
     if shape == "json":
         put(as_json({**found.to_dict(), **({"new": read.to_dict()} if read else {})}), output)
     elif shape == "table":
-        text = found.to_text(screen_width(output))
-        put(f"{text}\n\n{read.to_text(screen_width(output))}" if read else text, output)
+        texts = [answer.to_text(limit=screen_width(output)) for answer in (found, read) if answer is not None]
+        put("\n\n".join(texts), output)
     else:
-        put(found.to_csv("," if shape == "csv" else "\t"), output)
+        put(found.to_csv() if shape == "csv" else found.to_tsv(), output)
     if read and holes:
         note(f"{read.holes} documents to judge in {holes}")

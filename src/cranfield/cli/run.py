@@ -7,19 +7,21 @@ from typing import Any
 import click
 
 from cranfield.answer import as_json
+from cranfield.cli.options import Late
 from cranfield.cli.output import note, put
 
 PARTIAL = 1
 
 
+def _specs() -> str:
+    from cranfield.systems import specs
+
+    return f"{', '.join(specs())}; options behind a colon: bm25s:k1=0.9,stem=no."
+
+
 @click.command("run")
 @click.argument("collection", required=False)
-@click.option(
-    "--system",
-    metavar="SPEC",
-    help="bm25s, tantivy, sqlite, dense (options behind a colon: bm25s:k1=0.9,stem=no), module:function, command:CMD, "
-    "elasticsearch:URL, opensearch:URL, solr:URL, vespa:URL, typesense:URL, meilisearch:URL, http:FILE.toml.",
-)
+@click.option("--system", cls=Late, metavar="SPEC", help=_specs)
 @click.option("-o", "--output", metavar="RUN", help="The run to write; RUN.stats.json beside it says what it cost.")
 @click.option("-k", type=int, default=1000, show_default=True, metavar="K", help="How many documents for each topic.")
 @click.option("--fields", default="title", show_default=True, metavar="F,F", help="The topic's fields to search for.")
@@ -81,50 +83,11 @@ def command(
         done = run_(
             collection, system, output, fields=[name.strip() for name in fields.split(",")], progress=tell, **given
         )
-    put(as_json(done.stats.__dict__) if shape == "json" else _shown(done.stats))
-    for sentence in done.notes:
+    put(done.to_json() if shape == "json" else done.to_text())
+    for sentence in done.notes(shell=True):
         note(f"note: {sentence}")
     if not done.stats.complete:
         click.get_current_context().exit(PARTIAL)
-
-
-def _shown(stats: Any) -> str:
-    """A line for each thing measured."""
-    rows = [("run", f"{stats.run}: {stats.topics['answered']} of {stats.topics['asked']} topics, {stats.system}")]
-    if stats.index:
-        size = f", {_bytes(stats.index['bytes'])} on disk" if stats.index["bytes"] else ""
-        speed = f"{stats.index['documents_per_second']:,.0f} a second" if stats.index["documents_per_second"] else ""
-        rows.append(
-            ("index", f"{stats.index['documents']:,} documents in {stats.index['seconds']:.2f} s, {speed}{size}")
-        )
-    wait = stats.queries.get("latency_ms")
-    if wait:
-        named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
-        rows.append(("latency", f"{named} ms ({_loop(stats.queries)})"))
-    if stats.throughput:
-        rows.append(("throughput", f"{stats.throughput:,.1f} queries a second, {_asked(stats.queries['count'])}"))
-    if stats.memory:
-        rows.append(
-            ("memory", f"{_bytes(stats.memory['peak_bytes'])} at most, {_bytes(stats.memory['before_bytes'])} before")
-        )
-    if stats.cost:
-        rows.append(("cost", f"{stats.cost['per_thousand_queries']:g} for 1000 queries"))
-    return "\n".join(f"{name:10}  {text}" for name, text in rows)
-
-
-def _asked(count: int) -> str:
-    return f"{count:,} {'query' if count == 1 else 'queries'}"
-
-
-def _loop(queries: dict[str, Any]) -> str:
-    clients = f"{queries['clients']} client{'s' if queries['clients'] > 1 else ''}"
-    if queries["loop"] == "open":
-        return f"open loop, {queries['rate_per_second']:g} a second due, {clients}"
-    return f"closed loop, {clients}"
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
 
 
 def _listed(found: list[dict[str, Any]], shape: str) -> str:

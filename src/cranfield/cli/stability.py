@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
+from cranfield.cli import names, options
 from cranfield.cli.output import note, put, screen_width
 
 PARTS = "measures, qrels, halves, discrimination, generalisability"
@@ -39,7 +39,9 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
     default="randomised-tukey",
     show_default=True,
     metavar="NAME",
-    help="What tells runs apart: randomised-tukey, tukey, or a paired test without correction (t, randomisation …).",
+    cls=names.Named,
+    names=names.tests_that_tell,
+    help="What tells runs apart: {names}. Paired tests are not corrected.",
 )
 @click.option("--alpha", type=float, default=0.05, show_default=True, metavar="A", help="Its level.")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="That of intervals.")
@@ -86,7 +88,7 @@ def command(
     if output is not None and found is not None and draw_stability(found, output):
         pass
     elif shape == "text":
-        texts = [found.to_text(screen_width(output))] if found is not None else []
+        texts = [found.to_text(limit=screen_width(output))] if found is not None else []
         texts += [f"lists: do the runs return the same documents?\n{lists.to_text()}"] if lists is not None else []
         put("\n\n".join(texts), output)
     elif shape == "json":

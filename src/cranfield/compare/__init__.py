@@ -6,7 +6,8 @@ a number that cannot be had is replaced by its reason, never by another number.
 
 from __future__ import annotations
 
-from cranfield.compare.comparison import Caution, Comparison, Pair
-from cranfield.compare.pairs import compare
+from cranfield.compare.cautions import Caution
+from cranfield.compare.comparison import Comparison, compare
+from cranfield.compare.pair import Pair
 
 __all__ = ["Caution", "Comparison", "Pair", "compare"]

@@ -1,76 +1,46 @@
-"""Comparison: the differences between systems, pair by pair and measure by measure, and what to know about them.
+"""`compare`: which system is better, by how much, and how sure are we.
 
-A pair holds one difference, `other` minus `one` (the baseline), over the topics for which both have a value. `better`
-already knows whether lower is better; the difference and its interval do not, they are plain numbers.
+Everything is computed from the scores and the settings first; then the comparison is built, whole, and never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.answer import Answer, Layout, plain
+from cranfield.columns import listed
+from cranfield.compare.cautions import Caution, all_cautions
+from cranfield.compare.content import content, pair_table, shown_pairs
+from cranfield.compare.evidence import Evidence, compared
+from cranfield.compare.pair import Pair
+from cranfield.compare.scored import Scored, depths, evaluated, judged_shares
+from cranfield.compare.settings import read_settings
+from cranfield.compare.systems import Systems, grouped
+from cranfield.errors import ConventionError, DataError
+from cranfield.evaluate import Evaluator
+from cranfield.formats.streams import run_name
+from cranfield.measures import Measure
+from cranfield.measures.measure import split
+from cranfield.scores import Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from cranfield.answer import Part, Table
     from cranfield.compare.efficiency import Efficiency
-    from cranfield.compare.groups import Group
-    from cranfield.kernels.table import Floats
-    from cranfield.scores import Scores
+    from cranfield.compare.evidence import Names
+    from cranfield.compare.scored import Shares
 
 
-NAN = float("nan")
+DEFAULT_MEASURES = "nDCG@10 AP RR@10"
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One difference: `other` against `one` (the baseline) by a measure."""
-
-    measure: str
-    one: str
-    other: str
-    n: int  # topics for which both have a value
-    mean_one: float
-    mean_other: float
-    difference: float  # other − one
-    low: float  # the interval of the mean difference
-    high: float
-    effect: float  # d_z, the mean difference in standard deviations; NaN where there is no spread
-    wins: int  # topics on which other is better; where lower is better a lower value wins
-    ties: int
-    losses: int
-    p: float  # of the test that decides; NaN with a `reason`
-    corrected: float
-    outcomes: Mapping[str, Any] = field(default_factory=dict)  # all tests that were made, by name
-    reason: str = ""
-    better: Literal["one", "other", "neither"] = "neither"  # by the mean, whatever the p-value
-    test: str = ""  # the test that decides for this pair: groups of runs have their own
-    left_out: int = 0  # topics for which one of the two has no value
-    equivalence: Any = None  # what TOST and the test of non-inferiority say, where a margin was given
-
-    def sentence(self, correction: str = "", alpha: float = 0.05, lower_is_better: bool = False) -> str:
-        """The pair in plain words; `Comparison.sentence` knows what to fill in."""
-        from cranfield.compare.sentences import in_words
-
-        return in_words(self, correction, alpha, lower_is_better=lower_is_better)
-
-
-@dataclass(frozen=True)
-class Caution:
-    """What a statistician would warn of: a code for programs, a sentence for people, and what it is about."""
-
-    code: str
-    text: str
-    measure: str | None = None
-    runs: tuple[str, ...] = ()
-
-
-@dataclass(repr=False)
-class Comparison:
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Evidence, Answer):
     """What `compare` returns: pairs with their differences, intervals and p-values, and what to beware of.
 
     >>> from cranfield import compare
@@ -81,225 +51,86 @@ class Comparison:
     (1.0, ['few-topics', 'coarse'])
     """
 
-    scores: Scores
-    pairs: list[Pair]
-    tests: list[str]  # the first of them decides
-    correction: str = "holm"
-    alpha: float = 0.05
-    level: float = 0.95
-    interval: str = "t"
-    resamples: int = 100_000
-    seed: int = 0
-    alternative: str = "two-sided"
-    baselines: list[str] = field(default_factory=list)
-    family: int = 0  # how many p-values the correction covers
-    many: dict[str, dict[str, Any]] = field(default_factory=dict)  # measure → test → what it says of all runs at once
-    groups: list[Group] = field(default_factory=list)
-    cautions: list[Caution] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)  # what was left out
-    rope: float | None = None
-    margin: float | None = None
-    judged: dict[str, dict[str, float]] = field(default_factory=dict)  # Judged@k → run → the share that was judged
-    micro: dict[str, dict[str, float]] = field(default_factory=dict)  # a ratio → run → the ratio of the topics' sums
+    has_topics: ClassVar[bool] = True
+    ends_with_notes: ClassVar[bool] = True
+
+    cautions: list[Caution]
+    micro: Shares  # a ratio → run → the ratio of the topics' sums
     inputs: dict[str, Any] = field(default_factory=dict)  # the names of files, where files were read
     efficiency: Efficiency | None = None  # what the runs cost, where that was measured
 
-    @property
-    def test(self) -> str:
-        """The test that decides."""
-        return self.tests[0]
-
-    def pair(self, one: str, other: str, measure: str | None = None) -> Pair:
-        """The pair of two runs, as `one` and `other`, by a measure."""
-        found = [p for p in self.pairs if (p.one, p.other) == (one, other) and measure in (None, p.measure)]
-        if len(found) != 1:
-            known = "; ".join(f"{p.one}, {p.other}, {p.measure}" for p in self.pairs[:6])
-            raise DataError(f"no single pair {one}, {other}, {measure}; there are {known}")
-        return found[0]
-
-    def significant(self, pair: Pair) -> bool:
-        """Whether the corrected p-value is at most alpha."""
-        return pair.corrected <= self.alpha
-
-    def best_first(self) -> list[Pair]:
-        """The pairs of the best systems first, measure by measure; against baselines, the best of the others first."""
-
-        def place(pair: Pair) -> tuple[float, ...]:
-            turn = 1.0 if self.lower_is_better(pair.measure) else -1.0
-            means = [turn * mean if mean == mean else np.inf for mean in (pair.mean_one, pair.mean_other)]
-            rank = (means[1],) if self.baselines else (min(means), max(means))
-            return (order[pair.measure], *rank)
-
-        order = {measure: m for m, measure in enumerate(self.scores.measures)}
-        return sorted(self.pairs, key=place)
-
-    def lower_is_better(self, measure: str) -> bool:
-        """Whether a lower value of this measure is better."""
-        return self.scores.measures[measure].lower_is_better
-
-    def runs_of(self, name: str) -> tuple[str, ...]:
-        """The runs of a group, or the run of that name."""
-        return next((group.runs for group in self.groups if group.name == name), (name,))
-
-    def table(self, name: str, measure: str) -> Floats:
-        """Topics × runs: the values of a run, or of all runs of a group; NaN where there is none."""
-        index = list(self.scores.measures).index(measure)
-        rows = [self.scores.runs.index(run) for run in self.runs_of(name)]
-        return self.scores.values[rows, index].T
-
-    def values(self, name: str, measure: str) -> Floats:
-        """The value of each topic of a run, or the mean over the runs of a group; NaN where one of them has none."""
-        answer: Floats = self.table(name, measure).mean(axis=1)
-        return answer
-
-    def differences(self, pair: Pair) -> tuple[list[str], Floats]:
-        """The topics of a pair and other − one for each, in the order of the scores."""
-        difference = self.values(pair.other, pair.measure) - self.values(pair.one, pair.measure)
-        kept = np.flatnonzero(~np.isnan(difference))
-        return [self.scores.topics[t] for t in kept.tolist()], difference[kept]
-
-    # in words
-
-    def sentence(self, pair: Pair) -> str:
-        """A pair in plain words."""
-        from cranfield.compare.many import MANY
-        from cranfield.compare.sentences import short_correction
-
-        corrects = self.family > 1 and self.test not in MANY
-        correction = short_correction(self.correction) if corrects else ""
-        return pair.sentence(correction, self.alpha, self.lower_is_better(pair.measure))
-
-    def sentences(self) -> list[str]:
-        """Every pair in plain words."""
-        return [self.sentence(pair) for pair in self.pairs]
-
-    def notes(self) -> list[str]:
-        """What was left out, and what to beware of, a sentence each."""
+    def notes(self, shell: bool = False) -> list[str]:
         return [*self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
 
-    def to_text(self, **options: Any) -> str:
-        """Table, sentences, bars, cautions: see `compare.text.to_text` for `bars`, `digits`, `limit`, `every`."""
-        from cranfield.compare.text import to_text
+    def pair_table(self, how: Layout) -> Table:
+        """A row a pair, as many as are shown."""
+        return pair_table(self, shown_pairs(self, how.every), how)
 
-        return to_text(self, **options)
-
-    def to_markdown(self, digits: int = 4, every: bool = False) -> str:
-        """The same in Markdown, without bars."""
-        from cranfield.compare.text import to_markdown
-
-        return to_markdown(self, digits, every)
+    def content(self, how: Layout) -> Iterator[Part]:
+        return content(self, self.efficiency, how)
 
     def __repr__(self) -> str:
         return self.to_text(bars=False)
 
-    # going out
-
-    def to_dict(self, per_topic: bool = False, digits: int | None = None) -> dict[str, Any]:
-        """Plain values, with all that is needed to make them again; a number that does not exist is None."""
+    def plain(self, how: Layout) -> dict[str, Any]:
+        settings = ("test", "tests", "correction", "family", "alpha", "level", "interval", "alternative", "resamples")
         answer: dict[str, Any] = {
-            "test": self.test,
-            "tests": self.tests,
-            "correction": self.correction,
-            "family": self.family,
-            "alpha": self.alpha,
-            "level": self.level,
-            "interval": self.interval,
-            "alternative": self.alternative,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "rope": self.rope,
-            "margin": self.margin,
+            **{name: getattr(self, name) for name in (*settings, "seed", "rope", "margin")},
             "runs": self.scores.runs,
             "baselines": self.baselines,
             "groups": {group.name: list(group.runs) for group in self.groups},
             "measures": list(self.scores.measures),
             "topics": len(self.scores.topics),
-            "pairs": [self._pair_to_dict(pair, per_topic, digits) for pair in self.pairs],
-            "spread": self._spread(digits),
-            "many": {
-                measure: {name: _plain(one, digits) for name, one in of.items()} for measure, of in self.many.items()
-            },
-            "judged": {name: _plain(shares, digits) for name, shares in self.judged.items()},
-            "micro": {name: _plain(means, digits) for name, means in self.micro.items()},
-            "cautions": [_plain(asdict(caution), digits) for caution in self.cautions],
+            "pairs": [self._plain_pair(pair, how) for pair in self.pairs],
+            "spread": plain(self._spread(), how.digits),
+            **{name: plain(getattr(self, name), how.digits) for name in ("many", "judged", "micro", "cautions")},
             "remarks": self.remarks,
-            "efficiency": None if self.efficiency is None else _plain(self.efficiency.to_dict(), digits),
+            "efficiency": None if self.efficiency is None else self.efficiency.plain(how),
             "inputs": self.inputs,
             "conventions": None if self.scores.elsewhere else self.scores.conventions.to_dict(),
             "versions": versions(),
         }
         return {name: value for name, value in answer.items() if value not in ({}, None)}
 
-    def _pair_to_dict(self, pair: Pair, per_topic: bool, digits: int | None) -> dict[str, Any]:
+    def _plain_pair(self, pair: Pair, how: Layout) -> dict[str, Any]:
         row = {each.name: getattr(pair, each.name) for each in fields(pair)}
-        answer = {name: _plain(value, digits) for name, value in row.items() if value is not None}
-        answer["significant"] = self.significant(pair)
-        answer["sentence"] = self.sentence(pair)
-        if per_topic:
+        answer = {name: plain(value, how.digits) for name, value in row.items() if value is not None}
+        answer |= {"significant": self.significant(pair), "sentence": self.sentence(pair)}
+        if how.per_topic:
             topics, differences = self.differences(pair)
-            answer["per_topic"] = dict(zip(topics, _plain(differences, digits), strict=True))
+            answer["per_topic"] = dict(zip(topics, plain(differences, how.digits), strict=True))
         return answer
 
-    def _spread(self, digits: int | None) -> dict[str, Any]:
+    def _spread(self) -> dict[str, Any]:
         """Of each group and measure: the mean of each run, their mean and standard deviation."""
-        from cranfield.compare.groups import spread
-
         answer: dict[str, Any] = {}
         for group in self.groups:
             for measure in self.scores.measures:
-                means, mean, deviation = spread(self.scores, group, measure)
+                means, mean, deviation = self.spread(group, measure)
                 row = {"runs": dict(zip(group.runs, means.tolist(), strict=True)), "mean": mean, "sd": deviation}
-                answer.setdefault(group.name, {})[measure] = _plain(row, digits)
+                answer.setdefault(group.name, {})[measure] = row
         return answer
 
-    def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
-        import json
+    def records(self, how: Layout) -> Iterator[list[Any]]:
+        """A row a pair with every p-value, or a row a pair and topic."""
+        return self._topic_records() if how.per_topic else self._pair_records()
 
-        given = self.to_dict(per_topic, digits)
-        text = json.dumps(given, indent=2, ensure_ascii=False)
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return json.dumps(given, indent=2)
-        return text
-
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and a row a pair, or a row a pair and topic; numbers in full unless `digits` are given."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerows(self._topic_rows(digits) if per_topic else self._pair_rows(digits))
-        return file.getvalue()
-
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
-        """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
-
-    def _pair_rows(self, digits: int | None) -> Iterator[list[str]]:
+    def _pair_records(self) -> Iterator[list[Any]]:
         columns = [each.name for each in fields(Pair) if each.name not in ("outcomes", "equivalence")]
-        others = [name for name in self.tests if any(name in pair.outcomes for pair in self.pairs)]
-        yield [*columns, "significant", *(f"p {name}" for name in others if name != self.test)]
+        others = [name for name in self.tests[1:] if any(name in pair.outcomes for pair in self.pairs)]
+        yield [*columns, "significant", *(f"p {name}" for name in others)]
         for pair in self.pairs:
-            row = [_cell(getattr(pair, name), digits) for name in columns]
-            outcomes = [pair.outcomes.get(name) for name in others if name != self.test]
-            tested = ["" if one is None else _cell(one.p, digits) for one in outcomes]
+            row = [getattr(pair, name) for name in columns]
+            tested = [pair.outcomes[name].p if name in pair.outcomes else None for name in others]
             yield [*row, "yes" if self.significant(pair) else "no", *tested]
 
-    def _topic_rows(self, digits: int | None) -> Iterator[list[str]]:
+    def _topic_records(self) -> Iterator[list[Any]]:
         yield ["measure", "one", "other", "topic", "value one", "value other", "difference"]
         for pair in self.pairs:
             a, b = self.values(pair.one, pair.measure), self.values(pair.other, pair.measure)
             for topic, x, y in zip(self.scores.topics, a.tolist(), b.tolist(), strict=True):
                 if x == x and y == y:
-                    yield [pair.measure, pair.one, pair.other, topic, *(_cell(v, digits) for v in (x, y, y - x))]
-
-    def _repr_html_(self) -> str:
-        from cranfield.compare.notebook import to_html
-
-        return to_html(self)
+                    yield [pair.measure, pair.one, pair.other, topic, x, y, y - x]
 
 
 def versions() -> dict[str, str]:
@@ -315,25 +146,128 @@ def versions() -> dict[str, str]:
     }
 
 
-def _plain(value: Any, digits: int | None) -> Any:
-    """Plain values of anything that a pair holds: NaN and infinity become None."""
-    if isinstance(value, (float, np.floating)):
-        number = float(value)
-        return None if not np.isfinite(number) else number if digits is None else round(number, digits)
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist(), digits)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one, digits) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one, digits) for one in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name), digits) for each in fields(value)}
-    return value
+def compare(
+    scores: Any,
+    runs: Any = None,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    *,
+    baselines: str | Iterable[str] | None = None,
+    tests: str | Iterable[str] = ("randomisation",),
+    correction: str = "holm",
+    alpha: float = 0.05,
+    level: float = 0.95,
+    interval: str = "t",
+    resamples: int | None = None,
+    seed: int = 0,
+    alternative: str = "two-sided",
+    rope: float | None = None,
+    margin: float | None = None,
+    groups: Any = None,
+    **conventions: Any,
+) -> Comparison:
+    """Compare systems: differences with intervals and effect sizes, p-values and their correction, and what to beware of.
+
+    `scores` are Scores, or judgments with which `runs` are scored first by `measures` (then `conventions` and all that
+    `Evaluator` takes may follow). Without `baselines` every pair is compared, else each other run with each baseline.
+    The first of `tests` decides; `all` makes every test there is. `correction` covers all pairs and measures.
+    `resamples` are 100,000, or as many as a p-value needs to be significant after correction.
+    `alternative` is two-sided, greater, less, better or worse, of the other run against the baseline. `rope` is the
+    largest difference that does not matter, for the Bayesian test; `margin` the same for equivalence and
+    non-inferiority. `groups` are patterns (`"dense.seed*"`, `"dense=dense.seed*"`) or a mapping of names to patterns
+    or runs: several runs of one system, compared over topics and seeds.
+
+    >>> scores = Scores.from_table([[0.1, 0.3], [0.2, 0.5], [0.4, 0.5], [0.3, 0.4]], ["bm25", "dense"], measure="AP")
+    >>> found = compare(scores)
+    >>> found.pairs[0].p  # 2 of the 16 ways to choose signs
+    0.125
+    >>> print(found.sentences()[0])
+    dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it; \
+randomisation p = 0.12
+    """
+    scored = _scored(scores, runs, measures, conventions)
+    _refuse_infinite(scored.scores)
+    systems = Systems(scores=scored.scores, groups=grouped(scored.scores.runs, groups))
+    names = systems.contenders()
+    if len(names) < 2:
+        raise DataError(f"expected two systems or more to compare, found {len(names)}: {listed(names)}")
+    chosen = _baselines(baselines, systems)
+    wanted = _wanted(names, chosen)
+    numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
+    numbers |= {"alternative": alternative, "rope": rope, "margin": margin}
+    p_values = len(wanted) * len(scored.scores.measures)
+    settings = read_settings(tests, correction, resamples, systems=len(names), p_values=p_values, **numbers)
+    _refuse_strangers(systems, wanted)
+    evidence = compared(systems, settings, wanted, chosen, scored.judged)
+    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
 
 
-def _cell(value: Any, digits: int | None) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return "" if value != value else repr(value) if digits is None else f"{value:.{digits}f}"
+def _scored(scores: Any, runs: Any, measures: Any, conventions: dict[str, Any]) -> Scored:
+    """The scores, or the runs scored now; how much of the runs was judged; and the micro averages of ratios."""
+    if isinstance(scores, Scores):
+        if runs is not None or conventions:
+            raise ConventionError("these are scores already: runs and conventions were chosen when they were computed")
+        known = scores if measures is None else scores.select(measures=_list(measures))
+        return Scored(known, judged_shares(known), {})
+    if runs is None:
+        raise DataError("expected Scores, or judgments and runs; found no runs")
+    progress = conventions.pop("progress", None)
+    evaluator = Evaluator(scores, measures or DEFAULT_MEASURES, **conventions)
+    return evaluated(evaluator, runs, depths(evaluator.measures), progress)
+
+
+def _list(measures: Any) -> list[Any]:
+    items = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    return [part for item in items for part in (split(item) if isinstance(item, str) else [item])]
+
+
+def _baselines(given: str | Iterable[str] | None, systems: Systems) -> list[str]:
+    """The baselines by their names; a file's name, or a run of a group, is understood."""
+    names = systems.contenders()
+    system = {run: group.name for group in systems.groups for run in group.runs} | {name: name for name in names}
+    answer = []
+    for typed in [given] if isinstance(given, str) else given or ():
+        chosen = system.get(typed) or system.get(run_name(typed))
+        if chosen is None:
+            raise DataError(f"no run {typed!r} to be the baseline; there are {listed(names, most=10)}")
+        answer.append(chosen)
+    return list(dict.fromkeys(answer))
+
+
+def _wanted(names: list[str], baselines: list[str]) -> Names:
+    """Which two to compare, the baseline first."""
+    others = [name for name in names if name not in baselines]
+    if not baselines or not others:
+        return list(combinations(names, 2))
+    return [(one, other) for one in baselines for other in others]
+
+
+def _refuse_infinite(scores: Scores) -> None:
+    """Stop at a score without end: it has no mean, and two of them no difference."""
+    infinite = np.argwhere(np.isinf(scores.values))
+    if len(infinite):
+        r, m, t = infinite[0].tolist()
+        what = f"{list(scores.measures)[m]} of {scores.runs[r]} on topic {scores.topics[t]!r}"
+        raise DataError(
+            f"{what}: expected a finite number, found {scores.values[r, m, t]:g}; leave the topic or the run out"
+        )
+
+
+def _refuse_strangers(systems: Systems, wanted: Names) -> None:
+    """Stop where a run answers no topic at all, or two runs none in common: they are runs for different topics."""
+    scores = systems.scores
+    answered = dict(zip(scores.runs, scores.retrieved > 0, strict=True))
+    silent = [run for run in scores.runs if not answered[run].any()]
+    if silent and not scores.elsewhere:
+        which = f"answers none of the {len(scores.topics)} topics ({listed(scores.topics, most=3)})"
+        raise DataError(
+            f"{silent[0]} {which}; leave it out, or give the run for these topics (are they numbered alike?)"
+        )
+    there = {
+        name: np.logical_or.reduce([answered[run] for run in systems.runs_of(name)]) for pair in wanted for name in pair
+    }
+    for one, other in wanted:
+        if there[one].any() and there[other].any() and not (there[one] & there[other]).any():
+            raise DataError(
+                f"{one} and {other} answer no topic in common ({there[one].sum()} and {there[other].sum()} topics); "
+                "are they runs for the same topics?"
+            )

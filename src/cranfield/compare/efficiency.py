@@ -9,30 +9,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Cell, Layout, Table, plain
 from cranfield.errors import DataError
-from cranfield.formats.run_stats import read_run_stats
+from cranfield.formats.run_stats import RunStats, read_run_stats
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cranfield.formats.run_stats import RunStats
+    from cranfield.answer import Part
     from cranfield.scores import Scores
 
 
 LATENCIES = ("mean", "median", "p95", "p99")
-COLUMNS = (
-    "mean ms",
-    "median ms",
-    "p95 ms",
-    "p99 ms",
-    "queries/s",
-    "index s",
-    "docs/s",
-    "index MB",
-    "peak MB",
-    "cost/1000",
-)
+COLUMNS: dict[str, Callable[[RunStats], float | None]] = {
+    "mean ms": lambda stats: stats.latency("mean"),
+    "median ms": lambda stats: stats.latency("median"),
+    "p95 ms": lambda stats: stats.latency("p95"),
+    "p99 ms": lambda stats: stats.latency("p99"),
+    "queries/s": lambda stats: stats.throughput,
+    "index s": lambda stats: stats.index.get("seconds"),
+    "docs/s": lambda stats: stats.index.get("documents_per_second"),
+    "index MB": lambda stats: _megabytes(stats.index.get("bytes")),
+    "peak MB": lambda stats: _megabytes(stats.memory.get("peak_bytes")),
+    "cost/1000": lambda stats: stats.cost_per_thousand,
+}
+"""What may have been measured of a run."""
+
+
+def _megabytes(size: float | None) -> float | None:
+    return None if size is None else size / 1e6
 
 
 def shown(value: float) -> str:
@@ -57,25 +63,11 @@ class Cost:
     def cells(self) -> dict[str, float | None]:
         """A number for each of COLUMNS; None where nothing was measured."""
         stats = self.stats
-        if stats is None:
-            return dict.fromkeys(COLUMNS)
-        size, peak = stats.index.get("bytes"), stats.memory.get("peak_bytes")
-        return {
-            "mean ms": stats.latency("mean"),
-            "median ms": stats.latency("median"),
-            "p95 ms": stats.latency("p95"),
-            "p99 ms": stats.latency("p99"),
-            "queries/s": stats.throughput,
-            "index s": stats.index.get("seconds"),
-            "docs/s": stats.index.get("documents_per_second"),
-            "index MB": None if size is None else size / 1e6,
-            "peak MB": None if peak is None else peak / 1e6,
-            "cost/1000": stats.cost_per_thousand,
-        }
+        return {name: None if stats is None else number(stats) for name, number in COLUMNS.items()}
 
 
 @dataclass(frozen=True)
-class Efficiency:
+class Efficiency(Answer):
     """The runs in the order given, the measure and the latency that they were compared by."""
 
     measure: str
@@ -97,40 +89,41 @@ class Efficiency:
         """Those of COLUMNS that some run has a number for."""
         return [name for name in COLUMNS if any(row.cells()[name] is not None for row in self.rows)]
 
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """What makes the numbers hard to compare, a sentence each."""
-        known = [row for row in self.rows if row.stats is not None]
-        found = [f"{row.run} is partial: topics failed while it was made" for row in known if not row.stats.complete]  # type: ignore[union-attr]
+        known = {row.run: row.stats for row in self.rows if row.stats is not None}
+        said = [
+            f"{run} is partial: topics failed while it was made" for run, stats in known.items() if not stats.complete
+        ]
         lacking = [row.run for row in self.rows if row.latency is None]
         if lacking and known:
-            found.append(f"no latency is known of {', '.join(lacking)}, which says nothing of the front")
-        for what in ("machine", "loop"):
-            kinds = {_circumstance(row.stats, what) for row in known if row.latency is not None}
-            if len(kinds) > 1:
-                words = {"machine": "on different machines", "loop": "under different loads"}[what]
-                found.append(f"the runs were timed {words}; their latencies do not compare")
-        return found
+            said.append(f"no latency is known of {', '.join(lacking)}, which says nothing of the front")
+        timed = [stats for run, stats in known.items() if run not in lacking]
+        if len({str(sorted(stats.machine.items())) for stats in timed}) > 1:
+            said.append("the runs were timed on different machines; their latencies do not compare")
+        load = ("loop", "clients", "rate_per_second")
+        if len({str([stats.queries.get(key) for key in load]) for stats in timed}) > 1:
+            said.append("the runs were timed under different loads; their latencies do not compare")
+        return said
 
-    def table(self, digits: int = 4) -> list[list[str]]:
-        """A head and a row a run, as text: name, score, what was measured, and a star for those on the front."""
+    def table(self, how: Layout) -> Table:
+        """A row a run: name, score, what was measured, and a star for those on the front."""
         names = self.columns()
-        rows = [["run", self.measure, *names, "front"]]
+        rows = []
         for row in self.rows:
             cells = row.cells()
-            measured = ["" if (value := cells[name]) is None else shown(value) for name in names]
-            rows.append([row.run, f"{row.score:.{digits}f}", *measured, "*" if row.on_front else ""])
-        return rows
+            measured = [Cell("") if (value := cells[name]) is None else Cell(shown(value), value) for name in names]
+            front = Cell("*" if row.on_front else "", float(row.on_front))
+            rows.append([Cell(row.run), how.cell(row.score), *measured, front])
+        return Table(["run", self.measure, *names, "front"], rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield self.table(how)
+
+    def plain(self, how: Layout) -> dict[str, Any]:
         rows = [{"run": row.run, self.measure: row.score, "on_front": row.on_front, **row.cells()} for row in self.rows]
-        return {
-            "measure": self.measure,
-            "latency": self.latency,
-            "front": self.front,
-            "runs": rows,
-            "notes": self.notes(),
-        }
+        facts = {"measure": self.measure, "latency": self.latency, "front": self.front}
+        return dict(plain({**facts, "runs": rows, "notes": self.notes()}, how.digits))
 
 
 def pareto_front(points: Sequence[tuple[float, float | None]]) -> list[bool]:
@@ -170,12 +163,5 @@ def stats_beside(names: Sequence[str], files: Sequence[str | os.PathLike[str]]) 
 def beside(scores: Scores, files: Mapping[str, str] | None) -> Efficiency | None:
     """The efficiency of runs whose statistics lie beside their files; None where nothing was timed."""
     known = {run: file for run, file in (files or {}).items() if file != "-"}
-    found = efficiency(scores, stats_beside(list(known), list(known.values())))
-    return found if found.measured else None
-
-
-def _circumstance(stats: RunStats | None, what: str) -> str:
-    assert stats is not None
-    if what == "machine":
-        return str(sorted(stats.machine.items()))
-    return str([stats.queries.get(key) for key in ("loop", "clients", "rate_per_second")])
+    costs = efficiency(scores, stats_beside(list(known), list(known.values())))
+    return costs if costs.measured else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from cranfield.compare.comparison import compare
 from cranfield.compare.efficiency import beside
-from cranfield.compare.groups import parsed
-from cranfield.compare.pairs import compare
+from cranfield.compare.systems import parsed
 from cranfield.formats import expand, run_name
 from cranfield.measures import measures as measures_of
 
@@ -41,16 +42,15 @@ def baseline_file(
 def compared(
     data: Any,
     inputs: Mapping[str, Any],
-    asked: dict[str, Any],
+    settings: dict[str, Any],
     runs: Any = None,
     measures: Any = None,
     **options: Any,
 ) -> Comparison:
     """Compare, and note what was read."""
-    found = compare(data, runs, measures, **{**asked, **options})
+    comparison = compare(data, runs, measures, **{**settings, **options})
     files = inputs.get("runs")
     if isinstance(files, list):
-        inputs = {**inputs, "runs": dict(zip(found.scores.runs, files, strict=False))}
-    found.inputs = dict(inputs)
-    found.efficiency = beside(found.scores, found.inputs.get("runs"))
-    return found
+        files = dict(zip(comparison.scores.runs, files, strict=False))
+    read = {**inputs, "runs": files} if files is not None else dict(inputs)
+    return replace(comparison, inputs=read, efficiency=beside(comparison.scores, files))

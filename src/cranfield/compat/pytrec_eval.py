@@ -134,7 +134,7 @@ class RelevanceEvaluator:
         _refuse_other_types(judged)
         self._conventions = Conventions(scores="single", unjudged="drop" if judged_docs_only_flag else "irrelevant")
         self._qrels = Qrels(judged)
-        self._judgments = Judgments(self._qrels)
+        self._judgments = Judgments.of(self._qrels)
         self._number = {topic: i for i, topic in enumerate(judged)}
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

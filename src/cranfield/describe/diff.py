@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Drawing, Layout
 from cranfield.formats.folder import read_collection
 
 if TYPE_CHECKING:
@@ -31,14 +32,18 @@ class Changes:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {"added": self.added, "removed": self.removed, "changed": self.changed, "same": self.same}
+        return {**self.ids(), "same": self.same}
+
+    def ids(self) -> dict[str, list[str]]:
+        """Which were added, removed and changed."""
+        return {"added": self.added, "removed": self.removed, "changed": self.changed}
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
+        return any(self.ids().values())
 
 
-@dataclass(frozen=True)
-class CollectionDiff:
+@dataclass(frozen=True, repr=False)
+class CollectionDiff(Answer):
     """The difference between two collections, seen from the first."""
 
     a: str
@@ -50,55 +55,46 @@ class CollectionDiff:
     settings: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.documents or self.topics or self.judgments or self.settings)
+        return any((*self.changes, self.settings))
 
     @property
-    def parts(self) -> tuple[Changes, Changes, Changes]:
-        """Documents, topics, judgments."""
+    def changes(self) -> tuple[Changes, Changes, Changes]:
+        """Of documents, topics and judgments."""
         return self.documents, self.topics, self.judgments
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """What, how and which, for every single difference."""
-        return [
-            (part.what, how, one)
-            for part in self.parts
-            for how, which in (("added", part.added), ("removed", part.removed), ("changed", part.changed))
-            for one in which
-        ]
+    def content(self, how: Layout) -> Iterator[Drawing]:
+        """A line a kind, the first few of each, and the grades of the one against the other's."""
+        lines = [f"{'':<10}  {'added':>9}  {'removed':>9}  {'changed':>9}  {'same':>9}"]
+        for each in self.changes:
+            counts = (len(each.added), len(each.removed), len(each.changed), each.same)
+            lines.append(f"{each.what + 's':<10}" + "".join(f"  {n:>9,}" for n in counts))
+        for each in self.changes:
+            for change, ids in each.ids().items():
+                if ids:
+                    lines.append(f"{each.what}s {change}: {', '.join(ids[:SHOWN])}{' …' if len(ids) > SHOWN else ''}")
+        lines += [f"{key}: {a!r} → {b!r}" for key, (a, b) in self.settings.items()]
+        yield Drawing(f"{self.a} → {self.b}", lines)
+        if any(a != b for a, b in self.grades):
+            before, after = (sorted({pair[i] for pair in self.grades}, key=_by_number) for i in (0, 1))
+            wide = max(9, *map(len, (*before, *after)))
+            rows = [[a, *(f"{self.grades.get((a, b), 0):,}" for b in after)] for a in before]
+            matrix = ["  ".join(f"{cell:>{wide}}" for cell in row) for row in (["", *after], *rows)]
+            yield Drawing("judgments by grade: rows before, columns after", matrix)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+    def plain(self, how: Layout) -> dict[str, Any]:
         return {
             "a": self.a,
             "b": self.b,
-            **{f"{part.what}s": part.to_dict() for part in self.parts},
+            **{f"{each.what}s": each.to_dict() for each in self.changes},
             "grades": [{"a": a, "b": b, "judgments": n} for (a, b), n in self.grades.items()],
             "settings": {key: {"a": a, "b": b} for key, (a, b) in self.settings.items()},
         }
 
-    def to_text(self) -> str:
-        """A line a kind, the first few of each, and the grades of the one against the other's."""
-        head = f"{'':<10}  {'added':>9}  {'removed':>9}  {'changed':>9}  {'same':>9}"
-        lines = [f"{self.a} → {self.b}", head]
-        for part in self.parts:
-            counts = (len(part.added), len(part.removed), len(part.changed), part.same)
-            lines.append(f"{part.what + 's':<10}" + "".join(f"  {n:>9,}" for n in counts))
-        for part in self.parts:
-            for how, which in (("added", part.added), ("removed", part.removed), ("changed", part.changed)):
-                if which:
-                    lines.append(f"{part.what}s {how}: {', '.join(which[:SHOWN])}{' …' if len(which) > SHOWN else ''}")
-        lines += [f"{key}: {a!r} → {b!r}" for key, (a, b) in self.settings.items()]
-        if any(a != b for a, b in self.grades):
-            lines += ["", *self._matrix()]
-        return "\n".join(lines)
-
-    def _matrix(self) -> Iterator[str]:
-        sides = [sorted({pair[i] for pair in self.grades}, key=_by_number) for i in (0, 1)]
-        wide = max(9, *(len(name) for side in sides for name in side))
-        yield "judgments by grade: rows before, columns after"
-        yield f"{'':>{wide}}" + "".join(f"  {name:>{wide}}" for name in sides[1])
-        for a in sides[0]:
-            yield f"{a:>{wide}}" + "".join(f"  {self.grades.get((a, b), 0):>{wide},}" for b in sides[1])
+    def records(self, how: Layout) -> Iterator[tuple[str, str, str]]:
+        """What, how and which, for every single difference."""
+        yield "what", "change", "id"
+        for each in self.changes:
+            yield from ((each.what, change, name) for change, ids in each.ids().items() for name in ids)
 
 
 def _by_number(grade: str) -> tuple[bool, float]:
@@ -148,12 +144,12 @@ def _compared(what: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Changes:
 
 def _documents(collection: Collection, progress: Callable[[int, int | None], None] | None) -> dict[str, bytes]:
     """A short digest of each document: two collections of a million fit into memory."""
-    found = {}
+    digests = {}
     for number, document in enumerate(collection.documents(), 1):
-        found[document.id] = _key(document.title, document.text, document.fields)
+        digests[document.id] = _key(document.title, document.text, document.fields)
         if progress is not None and not number & 0x3FF:
             progress(number, collection.meta.get("counts", {}).get("documents"))
-    return found
+    return digests
 
 
 def _key(*parts: Any) -> bytes:

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cranfield.answer import Answer, Drawing, Layout
 from cranfield.formats.folder import DOCUMENTS, file_in, read_collection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cranfield.collection import Collection
 
 
 WORD = re.compile(r"[^\W_]+")
 BINS = 12
-WIDTH = 40  # characters of the longest bar
+BAR_WIDTH = 40  # characters of the longest bar
 
 
 @dataclass(frozen=True)
@@ -73,23 +74,21 @@ class Distribution:
         bins = [{"from": first, "to": last, "count": count} for first, last, count in self.bins()]
         return {"mean": self.mean, **self.quantiles(), "bins": bins}
 
-    def to_text(self) -> str:
+    def drawing(self) -> Drawing:
         """A histogram in characters."""
         bins = self.bins()
-        if not bins:
-            return f"{self.name}: nothing to count"
-        most = max(count for _, _, count in bins) or 1
+        most = max((count for _, _, count in bins), default=0) or 1
         labels = [f"{first:,}" if first == last else f"{first:,}–{last:,}" for first, last, _ in bins]
-        wide = max(map(len, labels))
-        lines = [
-            f"  {label:>{wide}}  {'█' * round(WIDTH * count / most) or ('▏' if count else ''):<{WIDTH}} {count:,}".rstrip()
-            for label, (_, _, count) in zip(labels, bins, strict=True)
-        ]
-        return "\n".join([f"{self.name} ({self.unit})", *lines])
+        wide = max(map(len, labels), default=0)
+        lines = []
+        for label, (_, _, count) in zip(labels, bins, strict=True):
+            bar = "█" * round(BAR_WIDTH * count / most) or ("▏" if count else "")
+            lines.append(f"  {label:>{wide}}  {bar:<{BAR_WIDTH}} {count:,}".rstrip())
+        return Drawing(f"{self.name} ({self.unit})", lines)
 
 
-@dataclass(frozen=True)
-class CollectionStats:
+@dataclass(frozen=True, repr=False)
+class CollectionStats(Answer):
     """What a collection holds, in figures."""
 
     name: str
@@ -122,8 +121,17 @@ class CollectionStats:
             "relevant per topic": round(self.relevant / judged, 1),
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+    def content(self, how: Layout) -> Iterator[Drawing]:
+        """The figures, the grades and a histogram of each distribution."""
+        figures = {name: f"{value:,}" for name, value in self.figures().items()}
+        wide = max(map(len, figures))
+        yield Drawing(self.name, [f"  {name:<{wide}}  {value:>12}" for name, value in figures.items()])
+        if self.grades:
+            named = [(f"{grade:g} {self.labels.get(grade, '')}".rstrip(), n) for grade, n in self.grades.items()]
+            yield Drawing("judgments by grade", [f"  {name:<{wide}}  {n:>12,}" for name, n in reversed(named)])
+        yield from (one.drawing() for one in self.distributions.values() if len(one.values))
+
+    def plain(self, how: Layout) -> dict[str, Any]:
         grades = [
             {"grade": grade, "label": self.labels.get(grade, ""), "judgments": n} for grade, n in self.grades.items()
         ]
@@ -134,23 +142,11 @@ class CollectionStats:
             "distributions": {name.replace(" ", "_"): one.to_dict() for name, one in self.distributions.items()},
         }
 
-    def rows(self) -> list[tuple[str, Any]]:
+    def records(self, how: Layout) -> Iterator[tuple[str, Any]]:
         """Name and value of each figure, the grades included."""
-        named = [(f"judgments of grade {grade:g}", n) for grade, n in self.grades.items()]
-        return [*self.figures().items(), *named]
-
-    def to_text(self) -> str:
-        """The figures, the grades and a histogram of each distribution."""
-        figures = [(name, f"{value:,}") for name, value in self.figures().items()]
-        wide = max(len(name) for name, _ in figures)
-        lines = [self.name, *(f"  {name:<{wide}}  {value:>12}" for name, value in figures)]
-        if self.grades:
-            lines += ["", "judgments by grade"]
-            lines += [
-                f"  {f'{grade:g} {self.labels.get(grade, str())}'.rstrip():<{wide}}  {n:>12,}"
-                for grade, n in sorted(self.grades.items(), reverse=True)
-            ]
-        return "\n".join([*lines, *(f"\n{one.to_text()}" for one in self.distributions.values() if len(one.values))])
+        yield "figure", "value"
+        yield from self.figures().items()
+        yield from ((f"judgments of grade {grade:g}", n) for grade, n in self.grades.items())
 
 
 def stats(collection: Collection | str, progress: Callable[[int, int | None], None] | None = None) -> CollectionStats:
@@ -188,9 +184,9 @@ def _lengths(collection: Collection, progress: Callable[[int, int | None], None]
     lengths = array("q")
     different = 0
     for number, document in enumerate(collection.documents(), 1):
-        found = WORD.findall(f"{document.title} {document.text}".lower())
-        lengths.append(len(found))
-        different += len(set(found))
+        words = WORD.findall(f"{document.title} {document.text}".lower())
+        lengths.append(len(words))
+        different += len(set(words))
         if progress is not None and not number & 0x3FF:
             progress(number, total)
     return np.array(lengths, np.int64), different / max(len(lengths), 1)
@@ -203,8 +199,5 @@ def _size(collection: Collection) -> float:
 
 def _round(width: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50 …"""
-    for power in range(12):
-        for step in (1, 2, 5):
-            if step * 10**power >= width:
-                return int(step * 10**power)
-    return width
+    steps = (step * 10**power for power in range(12) for step in (1, 2, 5))
+    return next((step for step in steps if step >= width), width)

@@ -99,11 +99,17 @@ class Place(NamedTuple):
 
     where: str
     column: str
-    row: int  # the number of the batch's first row
+    row: int = 0  # the number of the batch's first row
 
-    def null(self, row: int) -> DataError:
-        """The error for a row without a value."""
-        return DataError(f"{self.where}: row {self.row + row + 1}: no value in column {self.column!r} (null)")
+    def refuse_nulls(self, null: Array | None) -> None:
+        """Stop at the first row that has no value."""
+        if null is not None and null.any():
+            row = self.row + int(np.argmax(null)) + 1
+            raise DataError(f"{self.where}: row {row}: no value in column {self.column!r} (null)")
+
+    def wrong(self, problem: str) -> FormatError:
+        """The error for a column that cannot be used."""
+        return FormatError(f"{self.where}: column {self.column!r} {problem}")
 
 
 class Stream:
@@ -176,7 +182,7 @@ class Stream:
     def _piece(self, batch: ArrowArray, column: int, row: int) -> Piece:
         schema, array = self._schema.children[column].contents, batch.children[column].contents
         place = Place(self.where, (schema.name or b"").decode("utf-8", "replace"), row)
-        _no_nulls(batch, batch.offset, batch.length, place)
+        place.refuse_nulls(_nulls(batch, batch.offset, batch.length))
         return _decoded(schema, array, batch.offset, batch.length, place)
 
 
@@ -211,36 +217,23 @@ def _bits(array: ArrowArray, buffer: int, start: int, count: int) -> Array:
     return bits[start - first * 8 : start - first * 8 + count]
 
 
-def _is_null(array: ArrowArray, start: int, count: int) -> Array | None:
-    """Which rows have no value; None if all have one."""
+def _nulls(array: ArrowArray, start: int, count: int) -> Array | None:
+    """Which rows have no value; None where all have one."""
     if not count or array.null_count == 0 or not array.n_buffers or not array.buffers[0]:
         return None
     null: Array = _bits(array, 0, start, count) == 0
-    return null if null.any() else None
-
-
-def _no_nulls(array: ArrowArray, start: int, count: int, place: Place) -> None:
-    null = _is_null(array, start, count)
-    if null is not None:
-        raise place.null(int(np.argmax(null)))
+    return null
 
 
 def _decoded(schema: ArrowSchema, array: ArrowArray, offset: int, count: int, place: Place) -> Piece:
     start, form = array.offset + offset, schema.format
-    if form == b"n" and count:
-        raise place.null(0)
-    _no_nulls(array, start, count, place)
-    if schema.dictionary:
-        return _coded(schema, array, start, count, place)
-    return _plain(form, array, start, count, place)
-
-
-def _coded(schema: ArrowSchema, array: ArrowArray, start: int, count: int, place: Place) -> Coded:
-    codes = _values(array, 1, NUMBERS[schema.format], start, count).astype(np.int64)
+    place.refuse_nulls(np.ones(count, bool) if form == b"n" else _nulls(array, start, count))
+    if not schema.dictionary:
+        return _plain(form, array, start, count, place)
+    codes = _values(array, 1, NUMBERS[form], start, count).astype(np.int64)
     values, form = array.dictionary.contents, schema.dictionary.contents.format
-    null = _is_null(values, values.offset, values.length)
-    if null is not None and null[codes].any():
-        raise place.null(int(np.argmax(null[codes])))
+    null = _nulls(values, values.offset, values.length)
+    place.refuse_nulls(None if null is None else null[codes])
     return Coded(codes, _plain(form, values, values.offset, values.length, place))
 
 
@@ -260,9 +253,8 @@ def _plain(form: bytes, array: ArrowArray, start: int, count: int, place: Place)
         return _decimals(form, array, start, count)
     if form == b"n":
         return np.zeros(0)
-    expected = "expected text or numbers"
     raise FormatError(
-        f"{place.where}: column {place.column!r}: {expected}, found Arrow type {form.decode()!r}; cast it"
+        f"{place.where}: column {place.column!r}: expected text or numbers, found Arrow type {form.decode()!r}; cast it"
     )
 
 

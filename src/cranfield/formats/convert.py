@@ -14,10 +14,12 @@ import numpy as np
 
 from cranfield.collection import Qrels
 from cranfield.errors import DataError, FormatError
-from cranfield.formats import as_qrels, as_runs, write_qrels, write_run
-from cranfield.formats.registry import FORMATS, HEAD, NOUNS, format_for, format_named, kinds_in
+from cranfield.formats.format import BOTH, NOUNS, PREFS_ONLY, QRELS_ONLY, RUN_ONLY, Head, rows_of
+from cranfield.formats.reading import as_qrels, as_runs, write_qrels, write_run
+from cranfield.formats.registry import FORMATS, format_for, format_named, strongest
 from cranfield.formats.streams import Opened, is_source, opened, plain_ending
 from cranfield.kernels import Strings, Table, decode
+from cranfield.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,18 +65,43 @@ def convert(
         raise FormatError(f"merge must be one of {', '.join(MERGES)}, got {merge!r}")
     if from_format is not None:
         format_named(from_format)
-    files = [opened(one) if is_source(one) else one for one in sources]
-    chosen = _kind(files, target, from_format, to_format, kind)
-    if chosen == "qrels":
-        return _convert_qrels(files, target, from_format, to_format, merge, lenient)
-    if len(files) > 1:
-        raise FormatError(f"{len(files)} runs cannot be merged into one; convert them one by one")
-    return _convert_run(files[0], target, from_format, to_format, lenient)
+    inputs = [_Input(one, from_format, lenient) for one in sources]
+    if (kind or _kind(inputs, target, to_format)) == "qrels":
+        return _convert_qrels(inputs, target, to_format, merge or "error")
+    if len(inputs) > 1:
+        raise FormatError(f"{len(inputs)} runs cannot be merged into one; convert them one by one")
+    return _convert_run(inputs[0], target, to_format)
 
 
-def _content(file: Any) -> Any:
-    """What `as_runs` and `as_qrels` take: the file, already read."""
-    return _Again(file) if isinstance(file, Opened) else file
+class _Input:
+    """One of the sources: a file, opened once, or what else holds a run or qrels."""
+
+    def __init__(self, source: Any, format: str | None, lenient: bool) -> None:
+        self.file = opened(source) if is_source(source) else None
+        self.content = source if self.file is None else _Again(self.file)
+        self.head = Head(b"" if self.file is None else self.file.buffer)
+        self.where = type(source).__name__ if self.file is None else self.file.where
+        self.format = format
+        self.lenient = lenient
+
+    def kinds(self) -> Kinds:
+        """What it may hold; nothing where that cannot be told."""
+        if self.file is None:
+            return (
+                QRELS_ONLY if isinstance(self.content, Qrels) else RUN_ONLY if isinstance(self.content, Run) else BOTH
+            )
+        if self.format is None:
+            evidence = strongest(self.head, self.where)[1]
+            return evidence.kinds if evidence else frozenset()
+        evidence = FORMATS[self.format].sniff(self.head)
+        return evidence.kinds if evidence else frozenset(FORMATS[self.format].kinds)
+
+    def ranks_only(self) -> bool:
+        """Whether it is a file of a format without scores."""
+        if self.file is None:
+            return False
+        chosen = FORMATS[self.format] if self.format else strongest(self.head, self.where)[0]
+        return chosen is not None and not chosen.scores
 
 
 class _Again:
@@ -89,49 +116,40 @@ class _Again:
         return self.file.buffer
 
 
-def _convert_run(
-    file: Any, target: str | os.PathLike[str], from_format: str | None, to_format: str | None, lenient: bool
-) -> Converted:
-    [run] = as_runs(_content(file), from_format, lenient)
-    chosen = format_named(to_format, "run") if to_format else format_for(target, "run")
-    answer = Converted("run", chosen.name, len(run), len(run.table.topics), _skipped(run.table))
+def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:
+    [run] = as_runs(source.content, source.format, source.lenient)
+    chosen = format_for(target, "run", to_format)
+    notes = _skipped(run.table)
     if not chosen.scores:
-        answer.notes.append(f"scores are not kept: {chosen.name} holds ranks only")
-    elif _ranks_only(file, from_format):
-        answer.notes.append("the source holds ranks and no scores: a score is the rank with a minus sign")
+        notes.append(f"scores are not kept: {chosen.name} holds ranks only")
+    elif source.ranks_only():
+        notes.append("the source holds ranks and no scores: a score is the rank with a minus sign")
     if "run" not in chosen.labels and run.tag:
-        answer.notes.append(f"the tag {run.tag!r} is not kept: {chosen.name} has no place for it")
-    if not chosen.twice:
-        _refuse_twice(run.table, run.name, chosen)
+        notes.append(f"the tag {run.tag!r} is not kept: {chosen.name} has no place for it")
+    _refuse_twice(run.table, run.name, chosen)
     write_run(run, target, to_format)
-    return answer
+    return Converted("run", chosen.name, len(run), len(run.table.topics), notes)
 
 
 def _convert_qrels(
-    files: list[Any],
-    target: str | os.PathLike[str],
-    from_format: str | None,
-    to_format: str | None,
-    merge: Merge | None,
-    lenient: bool,
+    sources: list[_Input], target: str | os.PathLike[str], to_format: str | None, merge: Merge
 ) -> Converted:
-    read = [as_qrels(_content(file), from_format, lenient) for file in files]
-    names = [file.where if isinstance(file, Opened) else one.name for file, one in zip(files, read, strict=True)]
-    qrels, notes = merge_qrels(read, merge or "error", names) if len(read) > 1 else (read[0], [])
-    chosen = format_named(to_format, "qrels") if to_format else format_for(target, "qrels")
-    skipped = [note for one in read for note in _skipped(one.table)]
-    answer = Converted("qrels", chosen.name, len(qrels), len(qrels.topics), skipped + notes)
+    read = [as_qrels(source.content, source.format, source.lenient) for source in sources]
+    notes = [note for one in read for note in _skipped(one.table)]
+    qrels = read[0]
+    if len(read) > 1:
+        names = [one.name if source.file is None else source.where for source, one in zip(sources, read, strict=True)]
+        qrels, settled = merge_qrels(read, merge, names)
+        notes += settled
+    chosen = format_for(target, "qrels", to_format)
     if "qrels" not in chosen.labels and not set(qrels.labels) <= PLAIN:
-        answer.notes.append(f"labels (column 2) are not kept: {chosen.name} has no place for them")
-    if any(_sampled(one) for one in read) and (len(read) > 1 or chosen.name not in KEEPING):
-        answer.notes.append("how documents were sampled is not kept: only prels and strata say it, of one file")
-    if not chosen.twice:
-        _refuse_twice(qrels.table, qrels.name, chosen)
+        notes.append(f"labels (column 2) are not kept: {chosen.name} has no place for them")
+    if any(_sampled(one) for one in read) and (len(read) > 1 or not chosen.samples):
+        keeping = " and ".join(each.name for each in FORMATS.values() if each.samples)
+        notes.append(f"how documents were sampled is not kept: only {keeping} say it, of one file")
+    _refuse_twice(qrels.table, qrels.name, chosen)
     write_qrels(qrels, target, to_format)
-    return answer
-
-
-KEEPING = ("prels", "strata")
+    return Converted("qrels", chosen.name, len(qrels), len(qrels.topics), notes)
 
 
 def _sampled(qrels: Qrels) -> bool:
@@ -143,6 +161,8 @@ def _skipped(table: Table) -> list[str]:
 
 
 def _refuse_twice(table: Table, where: str, chosen: Format) -> None:
+    if chosen.twice:
+        return
     seen: set[tuple[int, bytes]] = set()
     for topic, document in zip(table.topic.tolist(), table.documents, strict=True):
         if (topic, document) in seen:
@@ -153,58 +173,26 @@ def _refuse_twice(table: Table, where: str, chosen: Format) -> None:
         seen.add((topic, document))
 
 
-def _ranks_only(file: Any, from_format: str | None) -> bool:
-    if not isinstance(file, Opened):
-        return False
-    found = FORMATS[from_format] if from_format else kinds_in(bytes(file.buffer[:HEAD]))[0]
-    return found is not None and not found.scores
-
-
-def _kind(
-    files: list[Any],
-    target: str | os.PathLike[str],
-    from_format: str | None,
-    to_format: str | None,
-    kind: Kind | None,
-) -> Kind:
-    """Run or qrels: as told, by content, or by what the target can hold."""
-    if kind is not None:
-        return kind
-    possible: Kinds = frozenset({"run", "qrels"})
-    for file in files:
-        kinds = _possible(file, from_format)
-        if kinds == {"prefs"}:
-            raise FormatError(f"{_where(file)}: looks like preferences (prefs), which no other format can hold")
+def _kind(sources: list[_Input], target: str | os.PathLike[str], to_format: str | None) -> Kind:
+    """Run or qrels: by content, or by what the target can hold."""
+    possible: Kinds = BOTH
+    for source in sources:
+        kinds = source.kinds()
+        if kinds == PREFS_ONLY:
+            raise FormatError(f"{source.where}: looks like preferences (prefs), which no other format can hold")
         if kinds and not kinds & possible:
             raise FormatError(
-                f"{_where(file)}: looks like {NOUNS[min(kinds)]}, the other files hold {NOUNS[min(possible)]}"
+                f"{source.where}: looks like {NOUNS[min(kinds)]}, the other files hold {NOUNS[min(possible)]}"
             )
         possible &= kinds or possible
     if len(possible) > 1 and to_format:
         possible &= frozenset(format_named(to_format).kinds)
     if len(possible) > 1:
-        hints = {_hint(path) for path in (target, *(file.where for file in files if isinstance(file, Opened)))}
+        hints = {_hint(path) for path in (target, *(source.where for source in sources if source.file))}
         possible &= (hints - {None}) or possible
     if len(possible) != 1:
-        raise FormatError(f"{_where(files[0])}: may be a run or qrels; say kind='run' or kind='qrels'")
+        raise FormatError(f"{sources[0].where}: may be a run or qrels; say kind='run' or kind='qrels'")
     return min(possible)
-
-
-def _possible(file: Any, from_format: str | None) -> Kinds:
-    if isinstance(file, Opened):
-        found, kinds = kinds_in(bytes(file.buffer[:HEAD]))
-        return (
-            kinds
-            if from_format is None or (found and found.name == from_format)
-            else frozenset(FORMATS[from_format].kinds)
-        )
-    if isinstance(file, Qrels):
-        return frozenset({"qrels"})
-    return frozenset({"run"}) if type(file).__name__ == "Run" else frozenset({"run", "qrels"})
-
-
-def _where(file: Any) -> str:
-    return file.where if isinstance(file, Opened) else type(file).__name__
 
 
 def _hint(path: str | os.PathLike[str]) -> Kind | None:
@@ -228,7 +216,7 @@ def merge_qrels(
     merged: dict[tuple[bytes, bytes, bytes], tuple[float, bytes, str]] = {}
     same = conflicts = 0
     for name, qrels in zip(names, several, strict=True):
-        for topic, document, label, grade in _judgments(qrels):
+        for topic, label, document, grade in rows_of(qrels.table, "qrels"):
             key = (topic, document, label if labelled else b"")
             if key not in merged:
                 merged[key] = grade, label, name
@@ -248,16 +236,6 @@ def merge_qrels(
     notes = [f"{same} judgments stand in several files with the same grade"] if same else []
     notes += [f"{conflicts} conflicting grades were settled by {how!r}"] if conflicts else []
     return _qrels_of(merged), notes
-
-
-def _judgments(qrels: Qrels) -> Any:
-    table = qrels.table
-    topics, labels = list(table.topics), list(table.labels) or [b"0"]
-    label = table.label.tolist() if len(table.labels) else [0] * len(table.value)
-    for t, document, which, grade in zip(
-        table.topic.tolist(), table.documents, label, table.value.tolist(), strict=True
-    ):
-        yield topics[t], document, labels[which], grade
 
 
 def _qrels_of(merged: dict[tuple[bytes, bytes, bytes], tuple[float, bytes, str]]) -> Qrels:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError
-from cranfield.formats.streams import opened
+from cranfield.formats.streams import data_lines, opened
 from cranfield.kernels import decode
 
 __all__ = ["read_costs"]
@@ -24,9 +24,7 @@ def read_costs(source: Any) -> dict[str, float]:
     """
     content = opened(source)
     costs: dict[str, float] = {}
-    for number, line in enumerate(bytes(content.buffer).splitlines(), start=1):
-        if not line.strip() or line.startswith(b"#"):
-            continue
+    for number, line in data_lines(content.buffer):
         cells = line.split()
         if len(cells) != 2:
             raise BadLineError(content.where, number, f"expected 2 columns (document cost), found {len(cells)}")

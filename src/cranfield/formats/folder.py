@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Collection, Document, Grade, Qrels, Topic
 from cranfield.errors import BadLineError, DataError
-from cranfield.formats.streams import COMPRESSED, lines, plain_ending
-from cranfield.formats.toml_text import toml_text
+from cranfield.formats.known.trec import TREC
+from cranfield.formats.streams import COMPRESSED, lines, opened, plain_ending, reason, write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +41,7 @@ DOCUMENTS, TOPICS, QRELS, SUBTOPICS, META = (
 )
 BUNDLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bundled")
 BLOCK = 1 << 20  # bytes read at a time for a hash
+BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that TOML takes without quotes
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 QUOTED = json.encoder.encode_basestring
 
@@ -120,7 +121,7 @@ def _meta(path: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected UTF-8, found {error.object[error.start : error.start + 1]!r}") from error
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from error
+        raise DataError(f"{path}: {reason(error)}") from error
 
 
 def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], float]:
@@ -202,12 +203,10 @@ def _id(row: dict[str, Any], path: str, number: int) -> str:
 
 
 def _judgments(folder: str, name: str) -> Qrels | None:
-    from cranfield.formats import read_qrels
-
     path = file_in(folder, name)
     if not os.path.exists(path) or not os.path.getsize(path):
         return None
-    return read_qrels(path, format="trec", name=name.rpartition(".")[0])
+    return TREC.read_qrels(opened(path), name.rpartition(".")[0])
 
 
 def _graded_from(relevant_from: float, qrels: Qrels | None) -> Qrels:
@@ -262,8 +261,6 @@ def stamp(collection: Collection) -> None:
         **_counts(n_documents, len(collection.topics), collection.qrels, collection.relevant_from),
     }
     said["hashes"] = _hashes(folder)
-    from cranfield.formats.streams import write_bytes
-
     write_bytes(os.path.join(folder, META), [toml_text(said).encode()])
 
 
@@ -275,7 +272,7 @@ def hash_of(path: str | os.PathLike[str]) -> str:
             while block := file.read(BLOCK):
                 found.update(block)
     except OSError as error:
-        raise DataError(f"{os.fspath(path)}: {error.strerror or error}") from error
+        raise DataError(f"{os.fspath(path)}: {reason(error)}") from error
     return f"sha256:{found.hexdigest()}"
 
 
@@ -316,8 +313,7 @@ def _new_folder(target: str, shown: str) -> Iterator[str]:
     except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
         if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            raise DataError(f"{shown}: cannot be written: {reason[:1].lower()}{reason[1:]}") from error
+            raise DataError(f"{shown}: cannot be written: {reason(error)}") from error
         raise
 
 
@@ -379,8 +375,6 @@ def _topic_line(topic: Topic) -> str:
 
 
 def _write_qrels(path: str, qrels: Qrels | None) -> None:
-    from cranfield.formats.trec import TREC
-
     with open(path, "xb", buffering=BLOCK) as file:
         if qrels is not None and len(qrels):
             TREC.refuse(qrels.table, "qrels", qrels.name)
@@ -393,3 +387,49 @@ def _write_text(path: str, text: str) -> None:
     with open(path, "xb") as file:
         file.write(text.encode())
         _settle(file)
+
+
+# collection.toml: Python reads TOML but does not write it
+
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """A mapping as TOML: plain values first, then a table for each mapping; None is left out.
+
+    >>> print(toml_text({"name": "toy", "counts": {"documents": 3}, "hashes": {"qrels.txt": "sha256:…"}}), end="")
+    name = "toy"
+    <BLANKLINE>
+    [counts]
+    documents = 3
+    <BLANKLINE>
+    [hashes]
+    "qrels.txt" = "sha256:…"
+    """
+    return "\n".join(_toml_lines(values, ())).lstrip("\n") + "\n"
+
+
+def _toml_lines(values: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
+    lines = ["", f"[{'.'.join(map(_toml_key, path))}]"] if path and (plain or not values) else []
+    lines += [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in plain.items()]
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            lines += _toml_lines(value, (*path, key))
+    return lines
+
+
+def _toml_key(key: str) -> str:
+    return key if BARE.match(key) else _toml_string(key)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, str):
+        return _toml_string(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _toml_string(text: str) -> str:
+    """A basic string: JSON's escapes are TOML's, save that TOML wants the delete character escaped too."""
+    whole = text.encode("utf-8", "replace").decode()
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")

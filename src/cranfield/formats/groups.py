@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError
-from cranfield.formats.streams import opened
+from cranfield.formats.streams import data_lines, opened
 from cranfield.kernels import decode
 
 __all__ = ["read_groups"]
@@ -24,9 +24,7 @@ def read_groups(source: Any) -> dict[str, dict[str, float]]:
     """
     content = opened(source)
     groups: dict[str, dict[str, float]] = {}
-    for number, line in enumerate(bytes(content.buffer).splitlines(), start=1):
-        if not line.strip() or line.startswith(b"#"):
-            continue
+    for number, line in data_lines(content.buffer):
         document, group, share = _cells(line, content.where, number)
         if group in groups.setdefault(document, {}):
             raise DuplicateError(content.where, number, f"document {document!r} is put into group {group!r} twice")

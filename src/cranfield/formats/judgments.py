@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.reading import read_qrels
+from cranfield.formats.streams import open_buffer, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,8 +38,6 @@ class Judgment:
 
 def read_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
     """Every label in a file, in the order given. Qrels of any format are read too; they name no assessor."""
-    from cranfield.formats import open_buffer, read_qrels
-
     where = os.fspath(path)
     raw = bytes(open_buffer(where)).removeprefix(b"\xef\xbb\xbf")
     if not raw.strip() or _torn_alone(raw):
@@ -113,7 +113,7 @@ def append_judgments(path: str | os.PathLike[str], judgments: Iterable[Judgment]
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise DataError(f"{where}: cannot be written: {error.strerror or error}") from error
+        raise DataError(f"{where}: cannot be written: {reason(error)}") from error
 
 
 def _mend(file: Any, where: str) -> None:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,8 +60,6 @@ class _Spelt(dict[str, str]):
 
 def read_pool(path: str | os.PathLike[str]) -> list[Item]:
     """The items of a pool file."""
-    from cranfield.formats import open_buffer
-
     where = os.fspath(path)
     answer = []
     for number, line in enumerate(bytes(open_buffer(where)).split(b"\n"), 1):

@@ -112,6 +112,6 @@ def _where(source: Any) -> str:
 
 def _read(buffer: Buffer, layout: Layout, where: str) -> Table:
     try:
-        return parse(buffer, layout)  # type: ignore[no-any-return]
+        return parse(buffer, layout)
     except FaultError as error:
         raise bad_line(Text(buffer, layout, where), error.fault) from None

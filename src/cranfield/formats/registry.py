@@ -1,93 +1,92 @@
-"""All formats, by name, in the order in which a file is tried against them.
+"""All formats, by name, and the one rule that says which of them a file is in.
 
-What begins with certain bytes or names its columns comes before what is only counted columns.
-A new format is one more module and one more line here.
+The rule: each format says what speaks for it in the first lines, the strongest evidence wins, and between two that are
+equally strong nobody guesses. A format is found by lying in `formats/known/`; this module loads them all, so whoever
+can do without (a plain TREC file) does not import it.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import TYPE_CHECKING
 
 from cranfield.errors import FormatError
-from cranfield.formats.beir import BEIR
-from cranfield.formats.delimited import CSV, TSV
-from cranfield.formats.format import NEITHER, Format, Kind, Kinds
-from cranfield.formats.json_text import JSON, JSONL
-from cranfield.formats.msmarco import MSMARCO
-from cranfield.formats.parquet import PARQUET
-from cranfield.formats.prels import PRELS, STRATA
+from cranfield.formats import known
+from cranfield.formats.format import DEFINED, NOUNS, Evidence, Format, Head, Kind
+from cranfield.formats.known.trec import QRELS, RUN, TREC
 from cranfield.formats.streams import plain_ending
-from cranfield.formats.trec import PREFS, QRELS_JG, QRELS_PREFS, TREC, first_lines
 from cranfield.kernels import decode
 
 if TYPE_CHECKING:
     import os
+    from types import ModuleType
 
     from cranfield.kernels.table import Buffer
 
 
-FORMATS: dict[str, Format] = {
-    one.name: one
-    for one in (PARQUET, JSON, JSONL, BEIR, CSV, TSV, TREC, MSMARCO, PRELS, STRATA, PREFS, QRELS_JG, QRELS_PREFS)
-}
-HEAD = 65536  # bytes that decide
-NOUNS: dict[Kind, str] = {"run": "a run", "qrels": "qrels", "prefs": "preferences"}
+def load_all(package: ModuleType) -> None:
+    """Import every module of a package, so that whatever is registered by being defined there is."""
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+
+
+load_all(known)
+FORMATS: dict[str, Format] = {cls.name: cls() for cls in sorted(DEFINED, key=lambda cls: (cls.place, cls.name))}
 
 
 def format_named(name: str, kind: Kind | None = None) -> Format:
     """The format of that name, if it can hold that kind."""
     if name not in FORMATS:
         raise FormatError(f"no format {name!r}; there are {', '.join(sorted(FORMATS))}")
-    found = FORMATS[name]
-    if kind is not None and kind not in found.kinds:
-        raise FormatError(f"{name} holds {' or '.join(NOUNS[k] for k in found.kinds)}, not {NOUNS[kind]}")
-    return found
+    chosen = FORMATS[name]
+    if kind is not None and kind not in chosen.kinds:
+        raise FormatError(f"{name} holds {' or '.join(NOUNS[k] for k in chosen.kinds)}, not {NOUNS[kind]}")
+    return chosen
 
 
-def format_for(path: str | os.PathLike[str], kind: Kind) -> Format:
-    """The format to write a file in, by its ending; TREC's where the ending says nothing."""
-    if kind == "prefs":
-        return PREFS
+def format_for(path: str | os.PathLike[str], kind: Kind, name: str | None = None) -> Format:
+    """The format to write a file in: the one of that name, or by the file's ending; TREC's where that says nothing."""
+    if name is not None:
+        return format_named(name, kind)
     ending = plain_ending(path)
-    return next((one for one in FORMATS.values() if ending in one.endings and kind in one.kinds), TREC)
+    return next((each for each in FORMATS.values() if ending in each.endings and kind in each.kinds), TREC)
 
 
-def kinds_in(head: bytes) -> tuple[Format | None, Kinds]:
-    """The first format that a file fits, and what it may hold."""
-    for one in FORMATS.values():
-        kinds = one.sniff(head)
-        if kinds:
-            return one, kinds
-    return None, NEITHER
+def strongest(head: Head, where: str, kind: Kind | None = None) -> tuple[Format | None, Evidence | None]:
+    """The format that most speaks for, and what does; between equals, the one that can hold what is asked for."""
+    heard = [(each, evidence) for each in FORMATS.values() if (evidence := each.sniff(head)) is not None]
+    if not heard:
+        return None, None
+    most = max(evidence.strength for _, evidence in heard)
+    equal = [(each, evidence) for each, evidence in heard if evidence.strength == most]
+    fitting = [(each, evidence) for each, evidence in equal if kind in evidence.kinds]
+    if len(equal) > 1 and len(fitting) != 1:
+        names = " or ".join(each.name for each, _ in equal)
+        raise FormatError(f"{where}: may be {names}, and nothing tells which; format=… says it")
+    return fitting[0] if len(fitting) == 1 else equal[0]
 
 
 def recognise(buffer: Buffer, kind: Kind, where: str) -> Format:
     """The format of a file that is to hold this kind; FormatError if it holds another, or nothing known."""
-    head = bytes(buffer[:HEAD])
-    if not first_lines(head):  # empty, or comments only
+    head = Head(buffer)
+    if not head.lines:  # empty, or comments only
         return TREC
-    found, kinds = kinds_in(head)
-    if found is not None and kind in kinds:
-        return found
-    if found is not None:
-        [other] = kinds
-        shown = _columns(head) if found.words else ""
+    columns = len(head.rows[0])
+    chosen, evidence = strongest(head, where, kind)
+    if chosen is not None and evidence is not None:
+        if kind in evidence.kinds:
+            return chosen
+        shown = f", {columns} columns" if chosen.layouts else ""
         raise FormatError(
-            f"{where}: looks like {NOUNS[other]} ({found.name}{shown}), expected {NOUNS[kind]}; format=… overrules this"
+            f"{where}: looks like {NOUNS[min(evidence.kinds)]} ({chosen.name}{shown}), expected {NOUNS[kind]}; "
+            "format=… overrules this"
         )
-    count = len(first_lines(head)[0].split())
-    if b"\0" not in head and kind != "prefs" and 3 <= count <= 8:
+    if b"\0" not in head.raw and 3 <= columns <= 8:
         return TREC  # which says in which line and column it is wrong
-    wanted = (
-        "4 columns (topic iteration document grade)"
-        if kind == "qrels"
-        else "6 columns (topic Q0 document rank score tag)"
-    )
-    shown = decode(head.lstrip().split(b"\n", 1)[0][:60])
+    wanted = QRELS if kind == "qrels" else RUN
+    found = decode(head.raw.lstrip().split(b"\n", 1)[0][:60])
     raise FormatError(
-        f"{where}: not recognised as {NOUNS[kind]}; expected {wanted}, a header line or JSON, found {shown!r}"
+        f"{where}: not recognised as {NOUNS[kind]}; expected {wanted.fewest} columns ({wanted.columns}), a header line "
+        f"or JSON, found {found!r}"
     )
-
-
-def _columns(head: bytes) -> str:
-    return f", {len(first_lines(head)[0].split())} columns"

@@ -7,6 +7,7 @@ name and moved over it when it is whole, so that a full disk leaves the old file
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import os
 import stat
@@ -14,7 +15,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.errors import DataError, FormatError, MissingExtraError
+from cranfield.errors import CranfieldError, DataError, FormatError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +31,12 @@ MAGIC = {
     b"\xfd7zXZ\x00": "xz",
     b"BZh": "bzip2",
     b"PK\x03\x04": "zip",
+}
+MODULES = {
+    "gzip": "gzip",
+    "zstd": "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd",
+    "xz": "lzma",
+    "bzip2": "bz2",
 }
 BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # what follows BZh and a digit; an id may well start with BZh
 BOM = b"\xef\xbb\xbf"
@@ -69,48 +76,72 @@ def plain_ending(path: str | os.PathLike[str]) -> str:
     return os.path.splitext(base)[1].lower() if ending.lower() in COMPRESSED else ending.lower()
 
 
-def is_source(given: Any) -> bool:
+def is_source(value: Any) -> bool:
     """Whether it is a file or its content: a path, `-`, something with `read`, or bytes."""
-    return isinstance(given, (str, os.PathLike, bytes, bytearray, memoryview)) or (
-        hasattr(given, "read") and not hasattr(given, "columns") and not hasattr(given, "__arrow_c_stream__")
+    return isinstance(value, (str, os.PathLike, bytes, bytearray, memoryview)) or (
+        hasattr(value, "read") and not hasattr(value, "columns") and not hasattr(value, "__arrow_c_stream__")
     )
 
 
-def opened(given: Any) -> Opened:
+def opened(source: Any) -> Opened:
     """The content of a file, unpacked and past its byte order mark; UTF-16 is refused."""
-    buffer, where, name = _raw(given)
+    buffer, where, name = _raw(source)
     buffer = _unpacked(buffer, where)
     head = bytes(buffer[:64])
-    if head.startswith(BOM):
-        return Opened(memoryview(buffer)[len(BOM) :], where, name)
-    if (head.startswith(WIDE) and b"\0" in head) or _is_wide(head):
-        raise FormatError(f"{where}: the text is UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)")
-    return Opened(buffer, where, name)
+    _refuse_wide(head, where)
+    return Opened(memoryview(buffer)[len(BOM) :] if head.startswith(BOM) else buffer, where, name)
 
 
-def open_buffer(given: Any) -> Buffer:
+def open_buffer(source: Any) -> Buffer:
     """The content of a file, unpacked and otherwise as it is."""
-    buffer, where, _ = _raw(given)
+    buffer, where, _ = _raw(source)
     return _unpacked(buffer, where)
 
 
-def _is_wide(head: bytes) -> bool:
-    """Whether every other byte of a text is 0, as in UTF-16 without a mark."""
+def data_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold something and are no comment, with their numbers."""
+    for number, line in enumerate(bytes(buffer).splitlines(), start=1):
+        if line.strip() and not line.startswith(b"#"):
+            yield number, line
+
+
+def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a file one by one, unpacked on the way and past its byte order mark: a file of any size fits."""
+    where = os.fspath(path)
+    try:
+        raw = open(where, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise DataError(f"{where}: {reason(error)}") from error
+    with raw:
+        packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be wound back
+        with _unpacking(packing, where):
+            file = raw if packing is None else _codec(packing).open(raw, "rb")
+            first = file.readline()
+            _refuse_wide(first[:64], where)
+            if first:
+                yield first.removeprefix(BOM)
+            yield from file
+
+
+def _refuse_wide(head: bytes, where: str) -> None:
+    """Stop at UTF-16, with a mark or without one, where every other byte of a text is 0."""
     even, odd = head[: len(head) & ~1 : 2], head[1::2]
-    return len(odd) >= 8 and ((not any(odd) and all(even)) or (not any(even) and all(odd)))
+    unmarked = len(odd) >= 8 and ((not any(odd) and all(even)) or (not any(even) and all(odd)))
+    if unmarked or (head.startswith(WIDE) and b"\0" in head):
+        raise FormatError(f"{where}: the text is UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)")
 
 
-def _raw(given: Any) -> Opened:
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return Opened(given, "<bytes>", "run")
-    if isinstance(given, str) and given == "-":
+def _raw(source: Any) -> Opened:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return Opened(source, "<bytes>", "run")
+    if isinstance(source, str) and source == "-":
         return Opened(sys.stdin.buffer.read(), "<stdin>", "stdin")
-    if isinstance(given, (str, os.PathLike)):
-        return Opened(_mapped(given), os.fspath(given), run_name(given))
-    content = given.read()
+    if isinstance(source, (str, os.PathLike)):
+        return Opened(_mapped(source), os.fspath(source), run_name(source))
+    content = source.read()
     if isinstance(content, str):
         content = content.encode("utf-8", "surrogateescape")
-    label = getattr(given, "name", None)
+    label = getattr(source, "name", None)
     if isinstance(label, str):
         return Opened(content, label, run_name(label))
     return Opened(content, "<stream>", "run")
@@ -124,17 +155,19 @@ def _mapped(path: str | os.PathLike[str]) -> Buffer:
                 return file.read()
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
     except OSError as error:
-        raise DataError(f"{os.fspath(path)}: {_reason(error)}") from error
+        raise DataError(f"{os.fspath(path)}: {reason(error)}") from error
     except ValueError as error:  # a null character
         raise DataError(f"{os.fspath(path)!r}: no file's name ({error})") from error
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """Why the system refused, to stand behind a colon."""
     words = error.strerror or str(error)
     return words[:1].lower() + words[1:]
 
 
-def _packing(head: bytes) -> str | None:
+def packing_of(head: bytes) -> str | None:
+    """How a file that starts like this is packed, if it is."""
     for magic, name in MAGIC.items():
         if head.startswith(magic) and (name != "bzip2" or head[4:10] in BLOCKS):
             return name
@@ -142,69 +175,52 @@ def _packing(head: bytes) -> str | None:
 
 
 def _unpacked(buffer: Buffer, where: str) -> Buffer:
-    packing = _packing(bytes(buffer[:10]))
+    packing = packing_of(bytes(buffer[:10]))
     if packing is None:
         return buffer
+    with _unpacking(packing, where):
+        return _codec(packing).decompress(buffer)
+
+
+def salvaged(path: str) -> bytes:
+    """What can be unpacked of a damaged file; nothing of one that is not packed."""
+    with open(path, "rb") as raw:
+        packing = packing_of(raw.peek(10)[:10])
+        if packing not in MODULES:
+            return b""
+        parts: list[bytes] = []
+        with _codec(packing).open(raw, "rb") as packed:
+            try:
+                while part := packed.read1(1 << 16):
+                    parts.append(part)
+            except Exception:  # each codec has its own; what it says is known already
+                pass
+        return b"".join(parts)
+
+
+@contextmanager
+def _unpacking(packing: str | None, where: str) -> Iterator[None]:
+    """Say in words what a codec, or the system, stumbles over."""
     if packing == "zip":
         raise FormatError(f"{where}: a zip archive; unpack it first")
-    codec = _codec(packing)
     try:
-        return codec.decompress(buffer)
+        yield
     except EOFError as error:
         raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
+    except (CranfieldError, MemoryError):
+        raise
     except Exception as error:  # each codec has its own: zlib.error, LZMAError, ZstdError, OSError, ValueError
-        if isinstance(error, MemoryError):
-            raise
+        if packing is None:
+            raise DataError(f"{where}: {reason(error) if isinstance(error, OSError) else error}") from error
         if "end-of-stream" in str(error) or "incomplete" in str(error):
             raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
-        raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
-
-
-def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The lines of a file one by one, unpacked on the way and past its byte order mark: a file of any size fits."""
-    where = os.fspath(path)
-    try:
-        with open(where, "rb") as raw:
-            packing = _packing(raw.peek(10)[:10])  # a pipe cannot be wound back
-            if packing == "zip":
-                raise FormatError(f"{where}: a zip archive; unpack it first")
-            file = raw if packing is None else _codec(packing).open(raw, "rb")
-            first = file.readline()
-            if (first.startswith(WIDE) and b"\0" in first) or _is_wide(first[:64]):
-                raise FormatError(f"{where}: the text is UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)")
-            if first:
-                yield first.removeprefix(BOM)
-            yield from file
-    except EOFError as error:
-        raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
-    except OSError as error:
-        raise DataError(f"{where}: {_reason(error)}") from error
-    except Exception as error:  # each codec has its own: zlib.error, LZMAError, ZstdError
-        if not type(error).__module__.startswith(("zlib", "lzma", "_lzma", "backports", "compression")):
-            raise
         raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
 
 
 def _codec(packing: str) -> Any:
     """The module that packs and unpacks; each is loaded only when a file needs it."""
     try:
-        if packing == "gzip":
-            import gzip
-
-            return gzip
-        if packing == "bzip2":
-            import bz2
-
-            return bz2
-        if packing == "xz":
-            import lzma
-
-            return lzma
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-        return zstd
+        return importlib.import_module(MODULES[packing])
     except ImportError as error:
         advice = "pip install backports.zstd" if packing == "zstd" else f"this Python was built without {packing}"
         raise MissingExtraError(f"{packing} cannot be read or written here: {advice}") from error
@@ -254,7 +270,7 @@ def _replacing(path: str) -> Iterator[Any]:
             with open(target, "wb") as file:
                 yield file
         except OSError as error:
-            raise DataError(f"{path}: cannot be written: {_reason(error)}") from error
+            raise DataError(f"{path}: cannot be written: {reason(error)}") from error
         return
     folder, base = os.path.split(target)
     beside = os.path.join(folder, f".{base}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -270,5 +286,5 @@ def _replacing(path: str) -> Iterator[Any]:
         if os.path.exists(beside):
             os.unlink(beside)
         if isinstance(error, OSError):
-            raise DataError(f"{path}: cannot be written: {_reason(error)}") from error
+            raise DataError(f"{path}: cannot be written: {reason(error)}") from error
         raise

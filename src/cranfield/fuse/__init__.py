@@ -7,6 +7,7 @@ answered. Scores are added only after a normalisation, as no two systems' scores
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,22 +15,21 @@ import numpy as np
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.fuse.lists import Lists, lists_of
-from cranfield.fuse.method import METHODS as METHODS
-from cranfield.fuse.method import Method, method_named
-from cranfield.fuse.norms import NORMS as NORMS
-from cranfield.fuse.norms import norm_named
+from cranfield.fuse.method import METHODS, Method
+from cranfield.fuse.norms import NORMS
 from cranfield.kernels import encode
 from cranfield.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cranfield.collection import Qrels
+    import numpy.typing as npt
+
     from cranfield.kernels.table import Floats
 
-__all__ = ["METHODS", "NORMS", "fuse", "learn", "merged", "weights_for"]
+__all__ = ["METHODS", "NORMS", "Fusion", "chosen_topics", "fuse", "learn", "methods_that", "weights_for"]
 
-USUAL_NORM = "min-max"
+DEFAULT_NORM = "min-max"
 
 
 def fuse(
@@ -55,30 +55,42 @@ def fuse(
     >>> [document for document, _ in fuse([a, b], "RRF(k=1)")["q"]]
     ['y', 'x', 'w', 'z']
     """
-    chosen = method_named(method) if isinstance(method, str) else method
-    lists = lists_of(_several(as_runs(runs)))
-    if chosen.trained:
-        learn(chosen, lists, train, train_topics, rel)
-    return merged(lists, chosen, norm, weights_for(chosen, weights, lists.names), depth, name)
+    fusion = Fusion(METHODS.named(method), norm, depth, name)
+    opened = as_runs(runs)
+    if len(opened) < 2:
+        raise DataError(f"fusion needs two runs or more, found {len(opened)}")
+    lists = lists_of(opened)
+    if fusion.method.trained:
+        learn(fusion.method, lists, train, train_topics, rel)
+    return fusion.run(lists, fusion.scores(lists, weights_for(fusion.method, weights, lists.names)))
 
 
-def merged(
-    lists: Lists,
-    method: Method,
-    norm: str | None = None,
-    weights: Floats | None = None,
-    depth: int | None = None,
-    name: str | None = None,
-) -> Run:
-    """The fused run of lists that are already laid side by side, by a method that has learnt what it must."""
-    if norm is not None and method.reads == "ranks":
-        raise ConventionError(f"{method.name} reads ranks, a normalisation of scores changes nothing; leave norm out")
-    if depth is not None and (depth < 1 or depth != int(depth)):
-        raise ConventionError(f"depth must be a whole number, 1 or more, got {depth}")
-    value = method.fuse(lists, norm_named(norm or USUAL_NORM), weights)
-    title = name or f"{method.name}({'+'.join(lists.names)})"
-    tag = "_".join((name or method.name).split())
-    return Run(lists.fused(value, tag, depth), title, tag)
+@dataclass(frozen=True)
+class Fusion:
+    """How lists that stand side by side become one run: by a method that has learnt what it must, how deep, called what."""
+
+    method: Method
+    norm: str | None = None
+    depth: int | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.norm is not None and self.method.reads == "ranks":
+            raise ConventionError(
+                f"{self.method.name} reads ranks, a normalisation of scores changes nothing; leave norm out"
+            )
+        if self.depth is not None and (self.depth < 1 or self.depth != int(self.depth)):
+            raise ConventionError(f"depth must be a whole number, 1 or more, got {self.depth}")
+
+    def scores(self, lists: Lists, weights: Floats | None = None) -> Floats:
+        """One number for each entry."""
+        return self.method.fuse(lists, NORMS.named(self.norm or DEFAULT_NORM), weights)
+
+    def run(self, lists: Lists, scores: Floats) -> Run:
+        """The entries in the order of their scores."""
+        tag = "_".join((self.name or self.method.name).split())
+        title = self.name or f"{self.method.name}({'+'.join(lists.names)})"
+        return Run(lists.fused(scores, tag, self.depth), title, tag)
 
 
 def learn(method: Method, lists: Lists, qrels: Any, topics: Iterable[str] | None = None, rel: float = 1) -> None:
@@ -87,11 +99,10 @@ def learn(method: Method, lists: Lists, qrels: Any, topics: Iterable[str] | None
         raise ConventionError(
             f"{method.name} learns from judgments: give train=qrels (--train-qrels on the command line)"
         )
-    known: Qrels = as_qrels(qrels)
-    method.train(lists if topics is None else lists.of_topics(chosen_topics(lists, topics)), known, rel)
+    method.train(lists if topics is None else lists.of_topics(chosen_topics(lists, topics)), as_qrels(qrels), rel)
 
 
-def chosen_topics(lists: Lists, topics: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def chosen_topics(lists: Lists, topics: Iterable[str]) -> npt.NDArray[np.bool_]:
     """Which of the topics are among some that were named; none is an error."""
     wanted = {encode(topic) for topic in topics}
     mask = np.array([topic in wanted for topic in lists.topics], bool)
@@ -105,14 +116,18 @@ def weights_for(method: Method, weights: Sequence[float] | None, names: Sequence
     if weights is None:
         return None
     if not method.takes_weights:
-        raise ConventionError(f"{method.name} takes no weights; w-sum, CombSUM, RRF, RBC and Borda do")
-    given = [float(weight) for weight in weights]
-    if len(given) != len(names) or not all(math.isfinite(weight) for weight in given):
+        raise ConventionError(f"{method.name} takes no weights; {methods_that('takes_weights')} do")
+    numbers = [float(weight) for weight in weights]
+    if len(numbers) != len(names) or not all(map(math.isfinite, numbers)):
         raise ConventionError(f"expected {len(names)} weights, one a run, found {', '.join(map(str, weights))}")
-    return np.array(given)
+    return np.array(numbers)
 
 
-def _several(runs: list[Run]) -> list[Run]:
-    if len(runs) < 2:
-        raise DataError(f"fusion needs two runs or more, found {len(runs)}")
-    return runs
+def methods_that(*claims: str) -> str:
+    """The names of the methods that claim one of these things of themselves, for messages and help.
+
+    >>> methods_that("trained", "needs_weights")
+    'w-sum, MAPFuse and SlideFuse'
+    """
+    *names, last = (name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims))
+    return f"{', '.join(names)} and {last}" if names else last

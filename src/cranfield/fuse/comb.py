@@ -17,81 +17,74 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
 
-FOX = "Fox & Shaw (1993), Combination of multiple searches, TREC-2"
+class Comb(OfScores):
+    """A method of the family; the peers call it by the last letters of its name."""
+
+    reference = "Fox & Shaw (1993), Combination of multiple searches, TREC-2"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        letters = cls.name.removeprefix("Comb").lower()
+        cls.peers = {"ranx": letters, "trectools": f"combos(strategy='{letters}')"}
 
 
-class CombSUM(OfScores):
+class CombSUM(Comb):
     """The sum of a document's scores."""
 
     name = "CombSUM"
+    aliases = ("sum",)
     formula = "Σ s"
-    reference = FOX
-    peers = {"ranx": "sum", "trectools": "combos(strategy='sum')"}
     takes_weights = True
 
 
-class CombMNZ(OfScores):
+class CombMNZ(Comb):
     """The sum, times the number of runs that returned the document: agreement counts twice."""
 
     name = "CombMNZ"
+    aliases = ("mnz",)
     formula = "n · Σ s"
-    reference = FOX
-    peers = {"ranx": "mnz", "trectools": "combos(strategy='mnz')"}
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
         return votes.holders * votes.total()
 
 
-class CombANZ(OfScores):
+class CombANZ(Comb):
     """The mean over the runs that returned the document."""
 
     name = "CombANZ"
     formula = "Σ s / n"
-    reference = FOX
-    peers = {"ranx": "anz", "trectools": "combos(strategy='anz')"}
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
         return votes.total() / votes.holders
 
 
-class CombMAX(OfScores):
+class CombMAX(Comb):
     """The highest of a document's scores."""
 
     name = "CombMAX"
     formula = "max s"
-    reference = FOX
-    peers = {"ranx": "max", "trectools": "combos(strategy='max')"}
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
         return votes.fold(np.maximum)
 
 
-class CombMIN(OfScores):
+class CombMIN(Comb):
     """The lowest of a document's scores, among the runs that returned it."""
 
     name = "CombMIN"
     formula = "min s"
-    reference = FOX
-    peers = {"ranx": "min", "trectools": "combos(strategy='min')"}
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
         return votes.fold(np.minimum)
 
 
-class CombMED(OfScores):
+class CombMED(Comb):
     """The median of a document's scores, among the runs that returned it."""
 
     name = "CombMED"
     formula = "median s"
-    reference = FOX
-    peers = {"ranx": "med", "trectools": "combos(strategy='med')"}
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
         return votes.median()
 
 
@@ -103,3 +96,4 @@ class WSum(OfScores):
     reference = "Bartell, Cottrell & Belew (1994), Automatic combination of multiple ranked retrieval systems, SIGIR"
     peers = {"ranx": "wsum"}
     takes_weights = True
+    needs_weights = True

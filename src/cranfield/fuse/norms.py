@@ -11,31 +11,28 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cranfield.errors import ConventionError, DataError
+from cranfield.errors import DataError
+from cranfield.registry import Registered, Registry
 
 if TYPE_CHECKING:
     from cranfield.fuse.lists import Lists, Votes
     from cranfield.kernels.table import Floats
 
 
-NORMS: dict[str, Norm] = {}
+NORMS: Registry[Norm] = Registry("normalisation", "cranfield.fuse")
 
 
-class Norm(ABC):
-    """A normalisation: a formula that makes a number of each row."""
+class Norm(Registered, ABC):
+    """A normalisation: a formula that makes a number of each row.
 
-    name: ClassVar[str]
+    >>> NORMS.named("zmuv").name
+    'z'
+    """
+
+    registry = NORMS
     formula: ClassVar[str]
     peers: ClassVar[dict[str, str]] = {}
     reads_scores: ClassVar[bool] = True
-
-    def __init_subclass__(cls) -> None:
-        NORMS[cls.name] = cls()
-
-    @property
-    def about(self) -> str:
-        """Its first sentence."""
-        return (self.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
 
     @abstractmethod
     def rows(self, lists: Lists) -> Floats:
@@ -52,10 +49,10 @@ class Unchanged(Norm):
     """Scores as they are."""
 
     name = "none"
+    aliases = ("raw",)
     formula = "s"
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         return lists.score
 
 
@@ -67,7 +64,6 @@ class MinMax(Norm):
     peers = {"ranx": "min-max"}
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         low, high = lists.each(np.minimum, lists.score), lists.each(np.maximum, lists.score)
         return _ratio(lists.score - low, high - low, 1.0)
 
@@ -80,7 +76,6 @@ class Max(Norm):
     peers = {"ranx": "max"}
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         high = lists.each(np.maximum, lists.score)
         odd = np.flatnonzero(high <= 0)
         if len(odd):
@@ -99,7 +94,6 @@ class Sum(Norm):
     peers = {"ranx": "sum"}
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         lifted = lists.score - lists.each(np.minimum, lists.score)
         return _ratio(lifted, lists.each(np.add, lifted), 1.0 / lists.size)
 
@@ -108,11 +102,11 @@ class Z(Norm):
     """Standard deviations above the list's mean (zero mean, unit variance); 0 where all are equal."""
 
     name = "z"
+    aliases = ("zmuv",)
     formula = "(s − mean) / standard deviation"
     peers = {"ranx": "zmuv"}
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         centred = lists.score - lists.each(np.add, lists.score) / lists.size
         spread = np.sqrt(lists.each(np.add, centred**2) / lists.size)
         constant = lists.each(np.maximum, lists.score) == lists.each(np.minimum, lists.score)
@@ -128,7 +122,6 @@ class Rank(Norm):
     reads_scores = False
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         return 1 - (lists.rank - 1) / lists.size
 
 
@@ -141,7 +134,6 @@ class Borda(Norm):
     reads_scores = False
 
     def rows(self, lists: Lists) -> Floats:
-        """A number for each row."""
         return 1 - (lists.rank - 1) / lists.candidates[lists.topic]
 
     def votes(self, lists: Lists) -> Votes:
@@ -154,18 +146,3 @@ def _ratio(above: Floats, below: Floats, otherwise: Floats | float) -> Floats:
     """A division that gives `otherwise` where the divisor is 0."""
     fine = below > 0
     return np.where(fine, above / np.where(fine, below, 1.0), otherwise)
-
-
-ALIASES = {"zmuv": "z", "min_max": "min-max", "minmax": "min-max", "raw": "none"}
-
-
-def norm_named(name: str) -> Norm:
-    """A normalisation by its name or a peer's.
-
-    >>> norm_named("zmuv").name
-    'z'
-    """
-    known = NORMS.get(ALIASES.get(name.lower(), name.lower()))
-    if known is None:
-        raise ConventionError(f"no normalisation {name!r}; there are {', '.join(NORMS)}")
-    return known

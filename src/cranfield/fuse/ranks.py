@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.fuse.method import Method, Number
-from cranfield.fuse.norms import NORMS
+from cranfield.fuse import norms
+from cranfield.fuse.method import Method
+from cranfield.parameters import Real
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,12 +29,11 @@ class RRF(Method):
     formula = "Σ 1 / (k + rank)"
     reference = "Cormack, Clarke & Büttcher (2009), Reciprocal rank fusion outperforms Condorcet …, SIGIR"
     peers = {"ranx": "rrf", "trectools": "reciprocal_rank_fusion"}
-    parameters = {"k": Number(60, 0, np.inf, "how little the first ranks stand out")}
     takes_weights = True
+    k = Real(60, "how little the first ranks stand out", low=0)
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
-        """What each run says of each entry."""
-        return lists.votes(1 / (self.values["k"] + lists.rank))
+        return lists.votes(1 / (self.k + lists.rank))
 
 
 class ISR(Method):
@@ -45,11 +45,9 @@ class ISR(Method):
     peers = {"ranx": "isr"}
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
-        """What each run says of each entry."""
         return lists.votes(1 / lists.rank.astype(np.float64) ** 2)
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
         return votes.holders * votes.total()
 
 
@@ -60,11 +58,11 @@ class LogISR(ISR):
     formula = "ln(n + σ) · Σ 1 / rank²"
     reference = MOURAO
     peers = {"ranx": "log_isr, and logn_isr for σ > 0"}
-    parameters = {"sigma": Number(0, 0, 1, "keeps a document of one run above 0")}
+    aliases = ("logn_isr",)
+    sigma = Real(0, "keeps a document of one run above 0", low=0, high=1)
 
     def combine(self, votes: Votes) -> Floats:
-        """One number for each entry."""
-        factor: Floats = np.log(votes.holders + self.values["sigma"])
+        factor: Floats = np.log(votes.holders + self.sigma)
         return factor * votes.total()
 
 
@@ -77,19 +75,18 @@ class RBC(Method):
         "Bailey, Moffat, Scholer & Thomas (2017), Retrieval consistency in the presence of query variations, SIGIR"
     )
     peers = {"ranx": "rbc", "trectools": "rank_biased_precision_fusion"}
-    parameters = {"phi": Number(0.8, 0, 1, "the patience of the reader", open=True)}
     takes_weights = True
+    phi = Real(0.8, "the patience of the reader", low=0, high=1, open=True)
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
-        """What each run says of each entry."""
-        phi = self.values["phi"]
-        return lists.votes((1 - phi) * np.power(phi, lists.rank - 1.0))
+        return lists.votes((1 - self.phi) * np.power(self.phi, lists.rank - 1.0))
 
 
 class Borda(Method):
     """An election: of c candidates a run's first gets c points, its second c − 1; those it lacks share what is left."""
 
     name = "Borda"
+    aliases = ("bordafuse",)
     formula = "Σ (c − rank + 1); lacking: (c − n + 1) / 2"
     reference = "Aslam & Montague (2001), Models for metasearch, SIGIR"
     peers = {"ranx": "bordafuse"}
@@ -97,7 +94,7 @@ class Borda(Method):
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
         """Points of every candidate, whether returned or not."""
-        votes = NORMS["borda"].votes(lists)
+        votes = norms.Borda().votes(lists)
         votes.value[:] *= lists.candidates[lists.home[votes.entry]]
         return votes
 
@@ -110,16 +107,15 @@ class Condorcet(Method):
     """
 
     name = "Condorcet"
+    aliases = ("condorcetfuse",)
     formula = "#{d' : more runs rank d above d' than below} + ½ #{d' : as many}"
     reference = "Montague & Aslam (2002), Condorcet fusion for improved retrieval, CIKM; Copeland (1951) for the count"
     peers = {"ranx": "condorcet"}
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
-        """Places."""
         return lists.votes(lists.rank.astype(np.float64))
 
     def fuse(self, lists: Lists, norm: Norm, weights: Floats | None = None) -> Floats:
-        """One number for each entry."""
         value = np.zeros(len(lists.home))
         opening = np.cumsum(lists.candidates) - lists.candidates
         ends = np.r_[np.searchsorted(lists.topic, np.arange(len(lists.topics) + 1))]

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.fuse.method import Method, Number
+from cranfield.fuse.method import Method
+from cranfield.parameters import Whole
 
 if TYPE_CHECKING:
     from cranfield.collection import Qrels
     from cranfield.fuse.lists import Lists, Votes
     from cranfield.fuse.norms import Norm
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Offsets
 
 
 class MAPFuse(Method):
@@ -45,7 +46,6 @@ class MAPFuse(Method):
         self.maps = np.array([fsum(averages[runs == run]) / topics for run in range(len(lists.names))])
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
-        """What each run says of each entry."""
         return lists.votes(self.maps[lists.run] / lists.rank)
 
 
@@ -62,9 +62,9 @@ class SlideFuse(Method):
         "Lillis, Toolan, Collier & Dunnion (2008), Extending probabilistic data fusion using sliding windows, ECIR"
     )
     peers = {"ranx": "slidefuse"}
-    parameters = {"window": Number(5, 0, np.inf, "how many ranks to each side", whole=True)}
     trained = True
     keeps_order = False
+    window = Whole(5, "how many ranks to each side", low=0)
 
     def train(self, lists: Lists, qrels: Qrels, rel: float) -> None:
         """For each run and rank, the share of training topics with a relevant document there, of those that go so deep."""
@@ -77,8 +77,8 @@ class SlideFuse(Method):
         self.shares: Floats = found / np.maximum(deep, 1)
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
-        """What each run says of each entry: the window ends where the list does."""
-        window, deepest = int(self.values["window"]), self.shares.shape[1] - 1
+        """The window ends where the list does."""
+        window, deepest = self.window, self.shares.shape[1] - 1
         low = np.maximum(lists.rank - window, 1)
         high = np.minimum(lists.rank.astype(np.int64) + window, lists.size)
         total = np.zeros(len(lists.rank))
@@ -89,13 +89,11 @@ class SlideFuse(Method):
         return lists.votes(total / (high - low + 1))
 
 
-def _relevant(lists: Lists, qrels: Qrels, rel: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _relevant(lists: Lists, qrels: Qrels, rel: float) -> Offsets:
     """How many relevant documents the judgments know for each topic; some topic must have one."""
-    numbers = {name: i for i, name in enumerate(lists.topics)}
     used = np.zeros(len(lists.topics) + 1, bool)
     used[lists.topic] = True
-    known = np.array([numbers.get(name, -1) for name in qrels.table.topics], np.int64)
-    topic = known[qrels.topic[qrels.grade >= rel]]
+    topic = lists.topics_of(qrels)[qrels.grade >= rel]
     counts = np.bincount(topic[used[topic] & (topic >= 0)], minlength=len(lists.topics))
     if not counts.any():
         raise DataError(f"{qrels.name}: no training topic of the runs has a document of grade {rel:g} or more")

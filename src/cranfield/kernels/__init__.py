@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.kernels.table import Fault, FaultError, Found, Layout, Order, Strings, Table, decode, encode
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # both kernels look the same
     from types import ModuleType
+
+    from cranfield.kernels.twin import Index, hits_of_mapping, hits_of_table, hits_of_text, parse
 
 __all__ = [
     "NATIVE",
@@ -31,6 +33,7 @@ __all__ = [
     "hits_of_table",
     "hits_of_text",
     "parse",
+    "processors",
 ]
 
 
@@ -46,8 +49,14 @@ def _choose() -> ModuleType:
 _kernel: Any = _choose()
 NATIVE: bool = _kernel.__name__.endswith(".native")
 
-Index = _kernel.Index
-parse = _kernel.parse
-hits_of_text = _kernel.hits_of_text
-hits_of_table = _kernel.hits_of_table
-hits_of_mapping = _kernel.hits_of_mapping
+if not TYPE_CHECKING:
+    Index = _kernel.Index
+    parse = _kernel.parse
+    hits_of_text = _kernel.hits_of_text
+    hits_of_table = _kernel.hits_of_table
+    hits_of_mapping = _kernel.hits_of_mapping
+
+
+def processors() -> int:
+    """How many of the machine's processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,23 +14,12 @@ import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.kernels import _core
-from cranfield.kernels.table import (
-    Buffer,
-    Fault,
-    FaultError,
-    Found,
-    Ints,
-    Layout,
-    Offsets,
-    Order,
-    Strings,
-    Table,
-    decode,
-    encode,
-)
+from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from cranfield.kernels.table import Buffer, Ints, Layout, Offsets, Order
 
 WHY: dict[int, Any] = {1: "columns", 2: "value", 3: "duplicate", 4: "blank"}
 TIES = {"descending": 0, "ascending": 1, "input": 2}

@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int32]
 Offsets: TypeAlias = npt.NDArray[np.int64]
+
+PIECE = 1 << 16  # strings copied at a time: where each byte comes from takes eight more
 
 
 def decode(raw: bytes) -> str:
@@ -76,9 +78,26 @@ class Strings:
         ends = self.offsets.tolist()
         return (block[start:end] for start, end in zip(ends, ends[1:], strict=False))
 
+    @classmethod
+    def joined(cls, columns: Sequence[Strings]) -> Strings:
+        """Columns one below the other."""
+        ends = np.cumsum([0, *(int(column.offsets[-1]) for column in columns)])
+        offsets = [column.offsets[:-1] + end for column, end in zip(columns, ends, strict=False)]
+        block = b"".join(column.block[: int(column.offsets[-1])] for column in columns)
+        return cls(block, np.concatenate([*offsets, ends[-1:]]))
+
     def take(self, rows: npt.NDArray[Any]) -> Strings:
-        """The strings at `rows`, in that order."""
-        return Strings.of([self[int(row)] for row in rows])
+        """The strings at `rows`, in that order, without a Python object for each."""
+        source, start = np.frombuffer(self.block, np.uint8), self.offsets[rows]
+        lengths = self.offsets[rows + 1] - start
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        block = np.empty(int(offsets[-1]), np.uint8)
+        for first in range(0, len(rows), PIECE):
+            piece, ends = slice(first, first + PIECE), offsets[first : first + PIECE + 1]
+            where = np.repeat(start[piece] - ends[:-1], lengths[piece]) + np.arange(ends[0], ends[-1])
+            block[ends[0] : ends[-1]] = source[where]
+        return Strings(block, offsets)
 
     def text(self) -> list[str]:
         """All of them, decoded."""
@@ -148,10 +167,23 @@ class Table:
     topic: Ints
     documents: Strings
     value: Floats
-    labels: Strings
-    label: Ints
-    start: Offsets  # where each row's line starts in the buffer; empty where there was no file
+    labels: Strings = field(default_factory=lambda: Strings.of([]))
+    label: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    start: Offsets = field(default_factory=lambda: np.zeros(0, np.int64))  # of each row's line, where there was a file
     skipped: list[Fault] = field(default_factory=list)
+
+    def take(self, rows: npt.NDArray[Any]) -> Table:
+        """The same columns at these rows, in that order."""
+        return Table(
+            self.topics,
+            self.topic[rows],
+            self.documents.take(rows),
+            self.value[rows],
+            self.labels,
+            self.label[rows] if len(self.label) else self.label,
+            self.start[rows] if len(self.start) else self.start,
+            self.skipped,
+        )
 
 
 @dataclass

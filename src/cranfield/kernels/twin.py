@@ -12,23 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.kernels.table import (
-    Buffer,
-    Fault,
-    FaultError,
-    Floats,
-    Found,
-    Ints,
-    Layout,
-    Order,
-    Strings,
-    Table,
-    decode,
-    encode,
-)
+from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from cranfield.kernels.table import Buffer, Floats, Ints, Layout, Order
 
 NUMBER = re.compile(rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)")
 
@@ -129,27 +118,34 @@ def hits_of_table(index: Index, table: Table, order: Order) -> Found:
         if name not in index.number:
             others.append(decode(name))
             continue
-        kept: dict[bytes, int] = {}  # document → its line, in order of first appearance
-        values: dict[bytes, float] = {}
-        for i in rows:
-            document, value = documents[i], float(table.value[i])
-            if order.collapse:
-                document = document.split(order.collapse, 1)[0]
-            if order.drop_self and document == name:
-                continue
-            if document not in kept:
-                kept[document], values[document] = i, value
-            elif order.duplicates == "error" and not order.collapse:
-                again.append(int(table.start[i]) if len(table.start) else i)
-            elif order.collapse or order.duplicates == "best":
-                values[document] = max(value, values[document])
-            elif order.duplicates == "last":
-                values[document] = value
-        if kept:
-            parts[index.number[name]] = list(kept), np.array(list(values.values()))
+        scores, repeated = counted(name, [documents[i] for i in rows], table.value[rows], order)
+        if order.duplicates == "error" and not order.collapse:
+            again += [int(table.start[rows[i]]) if len(table.start) else rows[i] for i in repeated]
+        if scores:
+            parts[index.number[name]] = list(scores), np.array(list(scores.values()))
     if again:
         raise FaultError(Fault(min(again), "duplicate"))
     return _found(index, parts, others, order)
+
+
+def counted(topic: bytes, documents: list[bytes], values: Floats, order: Order) -> tuple[dict[bytes, float], list[int]]:
+    """The documents of a topic that count, with their scores, in order of first appearance; and the places of repeats."""
+    scores: dict[bytes, float] = {}
+    repeated = []
+    for i, (document, value) in enumerate(zip(documents, values.tolist(), strict=True)):
+        if order.collapse:
+            document = document.split(order.collapse, 1)[0]
+        if order.drop_self and document == topic:
+            continue
+        if document not in scores:
+            scores[document] = value
+            continue
+        repeated.append(i)
+        if order.collapse or order.duplicates == "best":
+            scores[document] = max(value, scores[document])
+        elif order.duplicates == "last":
+            scores[document] = value
+    return scores, repeated
 
 
 def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order: Order) -> Found:
@@ -161,19 +157,10 @@ def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order:
             continue
         t = topics.setdefault(encode(topic), len(topics))
         for document, score in documents.items():
-            value = _score(topic, document, score)
+            values.append(_score(topic, document, score))
             numbers.append(t)
             names.append(encode(document))
-            values.append(value)
-    table = Table(
-        Strings.of(topics),
-        np.array(numbers, np.int32),
-        Strings.of(names),
-        np.array(values, np.float64),
-        Strings.of([]),
-        np.zeros(0, np.int32),
-        np.zeros(0, np.int64),
-    )
+    table = Table(Strings.of(topics), np.array(numbers, np.int32), Strings.of(names), np.array(values, np.float64))
     found = hits_of_table(index, table, order)
     found.others = [topic for topic in run if encode(topic) not in index.number]
     return found

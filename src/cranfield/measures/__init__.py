@@ -1,29 +1,17 @@
 """The measures: what each is, what it is called, and how it is computed. One file per family.
 
-The families that most people ask for are loaded at once, the others when a name is not among them or when all are listed:
-a command that scores five topics should not wait for fairness.
+The families that most people ask for are loaded at once, every other file of this folder when a name is not among them or
+when all are listed: a command that scores five topics should not wait for fairness.
 """
 
 from __future__ import annotations
 
-import importlib
+import sys
 from typing import Any
 
-from cranfield.measures import average, counts, first, gain, incomplete, precision, user
-from cranfield.measures.measure import (
-    LATER,
-    Choice,
-    Depth,
-    Flag,
-    Gain,
-    Inner,
-    Measure,
-    Real,
-    Whole,
-    load_all,
-    measure,
-    measures,
-)
+from cranfield.measures import average, counts, first, gain, incomplete, precision, user  # noqa: F401  (at once)
+from cranfield.measures.measure import Gain, Inner, Measure, load_all, measure, measures
+from cranfield.parameters import Choice, Depth, Flag, Real, Whole
 
 __all__ = [
     "REGISTRY",
@@ -35,21 +23,15 @@ __all__ = [
     "Measure",
     "Real",
     "Whole",
-    "average",
-    "counts",
-    "first",
-    "gain",
-    "incomplete",
     "measure",
     "measures",
-    "precision",
-    "user",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    every = load_all()
     if name == "REGISTRY":
-        return load_all()
-    if name in LATER:
-        return importlib.import_module(f"cranfield.measures.{name}")
+        return every
+    if f"{__name__}.{name}" in sys.modules:
+        return sys.modules[f"{__name__}.{name}"]
     raise AttributeError(f"module 'cranfield.measures' has no attribute {name!r}")

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real
+from cranfield.measures.measure import Binary, Gain, Measure, traced
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats, Ints
 
 
-class AP(Measure):
+class _Binary(Binary):
+    """Average precision and its relatives for binary judgments."""
+
+    family = "average precision"
+    normalised = True
+
+
+class AP(_Binary):
     """Average precision: precision at the rank of each relevant document, averaged over all relevant documents.
 
     Relevant documents that were not returned count as precision 0. `divide` says over how many to average when the
@@ -31,7 +39,6 @@ class AP(Measure):
     0.5556
     """
 
-    family = "average precision"
     formula = "Σ over relevant documents found (relevant documents down to here / rank) / relevant documents"
     reference = "Buckley & Voorhees (2000), Evaluating evaluation measure stability, SIGIR"
     peers = {
@@ -40,20 +47,20 @@ class AP(Measure):
         "lectures": ("gMAP = gmean(AP)", "GMAP = gmean(AP)"),
         "ranx": ("map",),
     }
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
     divide = Choice("relevant", "over how many documents it averages", "cut", "found")
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found = hits.top(self.k).relevant(self.rel)
-        return ratio(found.sum(found.nth / found.rank), self._whole(hits))
+        return ratio(self._precisions(hits), self._whole(hits))
 
-    def _whole(self, hits: Hits) -> Floats | Ints:
-        whole: Floats | Ints = hits.n_relevant(self.rel)
+    def _precisions(self, hits: Hits) -> Floats:
+        found = hits.top(self.k).relevant(self.rel)
+        return found.sum(found.nth / found.rank)
+
+    def _whole(self, hits: Hits) -> Ints:
         if self.divide == "found":
             return hits.top(self.k).relevant(self.rel).count()
+        whole = hits.n_relevant(self.rel)
         return np.minimum(whole, self.k) if self.divide == "cut" and self.k is not None else whole
 
     def expected(self, hits: Hits) -> Floats | None:
@@ -65,22 +72,19 @@ class AP(Measure):
         size, number, rank = ties.size[group], ties.number[group], ties.first[group] + place
         others = ratio(place * (number - 1.0), size - 1)  # relevant documents of the group expected above this place
         step = number / size * (ties.above[group] + 1 + others) / rank
-        shown = rank <= (self.k or np.inf)
-        total = np.bincount(ties.topic[group][shown], weights=step[shown], minlength=hits.size)
-        return ratio(total, self._whole(hits))
+        shown = np.where(rank <= (self.k or np.inf), step, 0)
+        return ratio(hits.judgments.sum(ties.topic[group], shown), self._whole(hits))
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """How many relevant documents stand down to here, and the precision that makes."""
         seen = (hits.grade >= self.rel) & (hits.rank <= (self.k or np.inf))
         nth = hits.running_sum(seen)
-        return {"relevant": np.where(seen, nth, np.nan), "precision": np.where(seen, nth / hits.rank, np.nan)}
+        return traced(seen, {"relevant": nth, "precision": nth / hits.rank})
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """The precisions over the number of documents."""
-        found = hits.top(self.k).relevant(self.rel)
         whole = {"relevant": "relevant documents", "cut": "at most k of them", "found": "relevant documents found"}
-        name = whole[self.divide]
-        total = found.sum(found.nth / found.rank)
+        name, total = whole[self.divide], self._precisions(hits)
         return f"{{sum of precisions}} / {{{name}}}", {"sum of precisions": total, name: self._whole(hits)}
 
 
@@ -94,17 +98,22 @@ def recall_rank(recall: float, relevant: Ints, level: str) -> Floats:
     return np.ceil(wanted - 1e-9)  # 0.1 · 10 is 1, whatever the doubles say
 
 
-def interpolated(hits: Hits, rel: float, recall: float, level: str) -> Floats:
-    """The highest precision at any rank that reaches the recall level; 0 where it is never reached."""
-    found = hits.relevant(rel)
-    wanted = recall_rank(recall, hits.n_relevant(rel), level)
-    reached = found.where(found.nth >= wanted[found.topic])
-    answer = np.zeros(hits.size)
-    np.maximum.at(answer, reached.topic, found.nth[found.nth >= wanted[found.topic]] / reached.rank)
-    return answer
+class _Interpolated(_Binary):
+    """Measures of the interpolated precision at recall levels."""
+
+    reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
+    level = Choice("exact", "how a recall level becomes a number of documents", "trec_eval-9", "trec_eval-10")
+
+    def precision(self, hits: Hits, recall: float) -> Floats:
+        """The highest precision at any rank that reaches the recall level; 0 where it is never reached."""
+        found = hits.relevant(self.rel)
+        wanted = recall_rank(recall, hits.n_relevant(self.rel), self.level)
+        answer = np.zeros(hits.size)
+        np.maximum.at(answer, found.topic, np.where(found.nth >= wanted[found.topic], found.nth / found.rank, 0))
+        return answer
 
 
-class IPrec(Measure):
+class IPrec(_Interpolated):
     """Interpolated precision: the highest precision at any recall of at least the level given.
 
     A level is reached when that share of the relevant documents has been found; trec_eval 9 and 10 round the number
@@ -120,22 +129,16 @@ class IPrec(Measure):
     {'IPrec@0.5': 1.0, 'IPrec@1.0': 0.6666666666666666}
     """
 
-    family = "average precision"
     formula = "max over ranks r with recall(r) ≥ recall of P@r; 0 if there is none"
-    reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
     peers = {"trec_eval": ("iprec_at_recall_{recall}",)}
     at = "recall"
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    level = Choice("exact", "how a recall level becomes a number of documents", "trec_eval-9", "trec_eval-10")
     recall = Real(..., "the recall level", low=0, high=1)  # type: ignore[arg-type]
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return interpolated(hits, self.rel, self.recall, self.level)
+        return self.precision(hits, self.recall)
 
 
-class ElevenPoint(Measure):
+class ElevenPoint(_Interpolated):
     """Eleven-point average precision: interpolated precision averaged over recall 0, 0.1, … 1.
 
     Use it to compare with papers of the time before AP; not in new work, where AP says the same without interpolation.
@@ -148,24 +151,18 @@ class ElevenPoint(Measure):
     """
 
     name = "11pt"
-    family = "average precision"
     formula = "mean of IPrec at recall 0, 0.1, … 1"
-    reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
     peers = {"trec_eval": ("11pt_avg",)}
     at = None
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    level = Choice("exact", "how a recall level becomes a number of documents", "trec_eval-9", "trec_eval-10")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         total = np.zeros(hits.size)
         for tenth in range(11):  # one level after the other: NumPy's own sum depends on the number of topics
-            total += interpolated(hits, self.rel, tenth / 10, self.level)
+            total += self.precision(hits, tenth / 10)
         return total / 11
 
 
-class YAAP(Measure):
+class YAAP(_Binary):
     """Yet another average precision: a log-odds of average precision, which is fairer to average over topics.
 
     A topic on which one system finds nearly everything, or nearly nothing, counts as much as one in the middle.
@@ -179,7 +176,6 @@ class YAAP(Measure):
     0.4055
     """
 
-    family = "average precision"
     formula = (
         "ln((1 + S) / (1 + R − S)),  S = Σ over relevant documents found of (relevant documents down to here / rank)"
     )
@@ -187,11 +183,10 @@ class YAAP(Measure):
     peers = {"trec_eval": ("yaap",)}
     at = None
     low, high = -np.inf, np.inf
+    normalised = False
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.relevant(self.rel)
         total = found.sum(found.nth / found.rank)
         return np.log((1 + total) / (1 + hits.n_relevant(self.rel) - total))
@@ -221,7 +216,6 @@ class GAP(Measure):
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k)
         share = np.maximum(Gain.of(self.gain, found.grade), 0)
         total, below = np.zeros(hits.size), np.zeros(hits.size)
@@ -230,5 +224,5 @@ class GAP(Measure):
             reached = found.where(share >= level)
             total += np.where(there, (level - below) * reached.sum(reached.nth / reached.rank), 0)
             below[there] = level
-        all_shares = np.maximum(Gain.of(self.gain, hits.judgments.grade), 0)
-        return ratio(total, np.bincount(hits.judgments.topic, weights=all_shares, minlength=hits.size))
+        judgments = hits.judgments
+        return ratio(total, judgments.sum(judgments.topic, np.maximum(Gain.of(self.gain, judgments.grade), 0)))

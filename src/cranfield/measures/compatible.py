@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Flag, Measure, Real
+from cranfield.measures.measure import Binary, Measure
+from cranfield.parameters import Choice, Depth, Flag, Real
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
 
-class Accuracy(Measure):
+class Accuracy(Binary):
     """Pairwise accuracy: the share of pairs of a relevant and another document that stand in the right order.
 
     Only what was returned (down to rank k) is looked at; unjudged documents count as not relevant, unless
@@ -41,11 +42,9 @@ class Accuracy(Measure):
     peers = {"ir_measures": ("Accuracy",)}
     normalised = True
     monotone = False  # a relevant document that moves into the first k brings pairs of its own
-    rel = Real(1, "the lowest relevant grade")
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         seen = hits.top(self.k)
         found = seen.relevant(self.rel)
         relevant = found.count().astype(np.float64)
@@ -82,7 +81,6 @@ class Compat(Measure):
     k = Depth("how many ranks are compared")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found, ideal = hits.where(hits.grade > 0), hits.ideal
         depth = np.maximum(hits.retrieved, ideal.retrieved)
         depth = depth if self.k is None else np.minimum(depth, self.k)
@@ -120,14 +118,25 @@ def _places(hits: Hits, rel: float) -> Floats:
     return answer
 
 
-def _sooner(hits: Hits, rel: float, judged_only: bool) -> Floats:
-    """Topics × relevant documents: 1 where the run has found that many before the baseline has, −1 where after."""
-    baseline: Hits = hits.judgments.extras.baseline
-    mine, other = _places(hits, rel), _places(baseline.condensed() if judged_only else baseline, rel)
-    return (mine < other).astype(np.float64) - (mine > other)
+class _Paired(Binary):
+    """Which of two runs is preferred: the one scored, or the baseline."""
+
+    family = "preferences"
+    at = None
+    needs = ("baseline",)
+    low, high = -1.0, 1.0
+    empty_is_zero = False
+
+    def sooner(self, hits: Hits) -> Floats:
+        """Topics × relevant documents: 1 where the run has found that many before the baseline has, −1 where after."""
+        baseline: Hits = hits.judgments.extras.baseline
+        mine, other = (
+            _places(each, self.rel) for each in (hits, baseline.condensed() if self.judged_only else baseline)
+        )
+        return (mine < other).astype(np.float64) - (mine > other)
 
 
-class RPP(Measure):
+class RPP(_Paired):
     """Recall-paired preference: how much more often the run reaches a recall level at a higher rank than the baseline.
 
     The run's i-th relevant document is compared with the baseline's, whichever documents they are: 1 for the one that
@@ -142,20 +151,13 @@ class RPP(Measure):
     0.0
     """
 
-    family = "preferences"
     formula = "Σ over i of w(i) · sign(rank of the baseline's i-th relevant document − rank of the run's),  Σ w = 1"
     reference = "Diaz & Ferraro (2022), Offline retrieval evaluation without evaluation metrics, SIGIR"
     peers = {"pref_eval": ("rpp", "invrpp = RPP(weights=inverse)", "dcgrpp = RPP(weights=dcg)")}
-    at = None
-    needs = ("baseline",)
-    low, high = -1.0, 1.0
-    empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
     weights = Choice("uniform", "how recall levels are weighed: alike, by 1/i, or by 1/log2(i + 1)", "inverse", "dcg")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        sooner = _sooner(hits, self.rel, self.judged_only)
+        sooner = self.sooner(hits)
         i = np.arange(1, sooner.shape[1] + 1)
         weight = {"uniform": np.ones(len(i)), "inverse": 1 / i, "dcg": 1 / np.log2(i + 1)}[self.weights]
         whole = np.r_[0.0, np.cumsum(weight)][hits.n_relevant(self.rel)]
@@ -169,7 +171,7 @@ def _decided(sooner: Floats) -> Floats:
     return np.asarray(sooner[np.arange(len(sooner)), np.argmax(sooner != 0, axis=1)], np.float64)
 
 
-class LexiRecall(Measure):
+class LexiRecall(_Paired):
     """Lexicographic recall: 1 if the run finds the last relevant document before the baseline does, −1 if after.
 
     Where both find it at the same rank, or neither finds it, the last but one decides, and so on; 0 if all are alike.
@@ -183,22 +185,15 @@ class LexiRecall(Measure):
     -1.0
     """
 
-    family = "preferences"
     formula = "sign(rank of the baseline's i-th relevant document − rank of the run's) at the last i where they differ"
     reference = "Diaz, Ekstrand & Mitra (2023), Recall, robustness, and lexicographic evaluation"
     peers = {"pref_eval": ("lexirecall",)}
-    at = None
-    needs = ("baseline",)
-    low, high = -1.0, 1.0
-    empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _decided(_sooner(hits, self.rel, self.judged_only)[:, ::-1])
+        return _decided(self.sooner(hits)[:, ::-1])
 
 
-class LexiPrecision(Measure):
+class LexiPrecision(_Paired):
     """Lexicographic precision: 1 if the run finds its first relevant document before the baseline does, −1 if after.
 
     Where both find it at the same rank the second decides, and so on; 0 if all are alike.
@@ -212,16 +207,9 @@ class LexiPrecision(Measure):
     {'RR': 1.0, 'LexiPrecision': 1.0}
     """
 
-    family = "preferences"
     formula = "sign(rank of the baseline's i-th relevant document − rank of the run's) at the first i where they differ"
     reference = "Diaz (2023), Best-case retrieval evaluation: improving the sensitivity of reciprocal rank"
     peers = {"pref_eval": ("lexiprecision",)}
-    at = None
-    needs = ("baseline",)
-    low, high = -1.0, 1.0
-    empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _decided(_sooner(hits, self.rel, self.judged_only))
+        return _decided(self.sooner(hits))

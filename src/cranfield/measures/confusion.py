@@ -7,13 +7,15 @@ denominator is 0 is 0; the likelihood ratios and the odds ratio, which would be 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.hits import ratio
-from cranfield.measures.measure import Depth, Measure, Ratio, Real
+from cranfield.measures.measure import Binary, Ratio
+from cranfield.parameters import Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -29,6 +31,11 @@ class Cells(NamedTuple):
     fp: Floats
     fn: Floats
     tn: Floats
+
+    @property
+    def all(self) -> Floats:
+        """All documents."""
+        return self.tp + self.fp + self.fn + self.tn
 
 
 def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Cells:
@@ -47,7 +54,38 @@ def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Ce
     return Cells(found + more, noise + more, missed + more, rest + more)
 
 
-class SetAccuracy(Ratio):
+class _Rate(Ratio):
+    """A rate that is read off the table: the sum of some cells over the sum of others."""
+
+    family = "set"
+    reference = LECTURE
+    k = Depth()
+
+    @abstractmethod
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
+        """What stands above and below the line, one value a topic each."""
+
+    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
+        return self.rate(cells(hits, self.rel, self.k))
+
+
+class _SuccessRate(_Rate):
+    """A rate of what was rightly left out; silence scores well."""
+
+    needs = ("size",)
+    empty_is_zero = False
+    normalised = True
+
+
+class _ErrorRate(_Rate):
+    """A rate of error: returning nothing, or everything, may score best."""
+
+    lower_is_better = True
+    ideal_is_best = False
+    monotone = False
+
+
+class SetAccuracy(_SuccessRate):
     """Set accuracy: the share of all documents that are rightly returned or rightly left out.
 
     Use it for filtering, where relevant documents are common; not for search, where nearly every document is
@@ -60,19 +98,10 @@ class SetAccuracy(Ratio):
     0.8
     """
 
-    family = "set"
     formula = "(TP + TN) / N"
-    reference = LECTURE
-    needs = ("size",)
-    empty_is_zero = False
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
-        return table.tp + table.tn, sum(table, np.zeros(hits.size))
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
+        return table.tp + table.tn, table.all
 
 
 class Prevalence(Ratio):
@@ -93,15 +122,13 @@ class Prevalence(Ratio):
     at = None
     needs = ("size",)
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
 
     def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
         table = cells(hits, self.rel)
-        return table.tp + table.fn, sum(table, np.zeros(hits.size))
+        return table.tp + table.fn, table.all
 
 
-class FallOut(Ratio):
+class FallOut(_ErrorRate):
     """Fall-out, or false positive rate: the share of the documents that are not relevant that was returned.
 
     Lower is better. Use it with recall, as the two axes of a ROC curve, and at k to compare noise; not alone, as
@@ -115,24 +142,15 @@ class FallOut(Ratio):
     {'FallOut': 0.25, 'FallOut@2': 0.125}
     """
 
-    family = "set"
     formula = "FP / (FP + TN)"
-    reference = LECTURE
     peers = {"lectures": ("FPR",), "torchmetrics": ("RetrievalFallOut",)}
     needs = ("size",)
-    lower_is_better = True
-    ideal_is_best = False
-    monotone = False
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.fp, table.fp + table.tn
 
 
-class Specificity(Ratio):
+class Specificity(_SuccessRate):
     """Specificity, or true negative rate: the share of the documents that are not relevant that was left out.
 
     It is 1 − fall-out. Use it where leaving out is the task (filtering, screening); not for ranked search over a large
@@ -144,23 +162,14 @@ class Specificity(Ratio):
     0.75
     """
 
-    family = "set"
     formula = "TN / (FP + TN)"
-    reference = LECTURE
     peers = {"lectures": ("TNR", "Selectivity")}
-    needs = ("size",)
-    empty_is_zero = False
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.tn, table.fp + table.tn
 
 
-class MissRate(Ratio):
+class MissRate(_ErrorRate):
     """Miss rate, or false negative rate: the share of the relevant documents that was not returned; 1 − recall.
 
     Lower is better. Use it where one missed document is the failure (patents, systematic reviews, discovery); not
@@ -171,24 +180,15 @@ class MissRate(Ratio):
     0.75
     """
 
-    family = "set"
     formula = "FN / (TP + FN)"
-    reference = LECTURE
     peers = {"lectures": ("FNR",)}
-    lower_is_better = True
-    ideal_is_best = False
-    monotone = False
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.fn, table.tp + table.fn
 
 
-class NPV(Ratio):
+class NPV(_SuccessRate):
     """Negative predictive value: the share of what was not returned that is indeed not relevant.
 
     Use it to say how safe it is to stop reading, as in screening; not to compare search systems over a large
@@ -200,22 +200,13 @@ class NPV(Ratio):
     0.875
     """
 
-    family = "set"
     formula = "TN / (TN + FN)"
-    reference = LECTURE
-    needs = ("size",)
-    empty_is_zero = False
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.tn, table.tn + table.fn
 
 
-class FDR(Ratio):
+class FDR(_ErrorRate):
     """False discovery rate: the share of what was returned that is not relevant; 1 − precision. Nothing returned: 0.
 
     Lower is better. Use it where each wrong answer costs (alerts, filtering); not alone, as returning nothing scores
@@ -226,22 +217,13 @@ class FDR(Ratio):
     0.5
     """
 
-    family = "set"
     formula = "FP / (TP + FP)"
-    reference = LECTURE
-    lower_is_better = True
-    ideal_is_best = False
-    monotone = False
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.fp, table.tp + table.fp
 
 
-class FOR(Ratio):
+class FOR(_ErrorRate):
     """False omission rate: the share of what was not returned that is relevant after all; 1 − NPV.
 
     Lower is better. Use it to estimate what a reader who stops here misses (the elusion of legal discovery); not to
@@ -253,44 +235,37 @@ class FOR(Ratio):
     0.125
     """
 
-    family = "set"
     formula = "FN / (TN + FN)"
-    reference = LECTURE
     peers = {"e-discovery": ("Elusion",)}
     needs = ("size",)
-    lower_is_better = True
-    ideal_is_best = False
-    monotone = False
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
-        table = cells(hits, self.rel, self.k)
+    def rate(self, table: Cells) -> tuple[Floats, Floats]:
         return table.fn, table.tn + table.fn
 
 
-class Likelihood(Measure):
+class _Likelihood(Binary):
     """What the ratios of two rates have in common: no topic without noise has one, unless the cells are smoothed."""
 
+    family = "set"
+    reference = LECTURE
     needs = ("size",)
     high = np.inf
     ideal_is_best = False
     monotone = False
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
     smooth = Real(0, "added to each of the four cells (0.5 is Haldane's correction)", low=0)
     k = Depth()
 
+    @abstractmethod
+    def odds(self, table: Cells) -> tuple[Floats, Floats]:
+        """What is divided by what, undefined where that is 0."""
 
-def quotient(part: Floats, whole: Floats) -> Floats:
-    """Part / whole, and undefined where the whole is 0."""
-    answer: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
-    return answer
+    def score(self, hits: Hits) -> Floats:
+        return ratio(*self.odds(cells(hits, self.rel, self.k, self.smooth)), otherwise=np.nan)
 
 
-class LRplus(Likelihood):
+class LRplus(_Likelihood):
     """Positive likelihood ratio: how many times likelier a relevant document is to be returned than another one.
 
     Use it to compare what being returned says across topics of different prevalence; not where fall-out is often 0:
@@ -302,19 +277,15 @@ class LRplus(Likelihood):
     4.0
     """
 
-    family = "set"
     formula = "recall / fall-out = (TP / (TP + FN)) / (FP / (FP + TN))"
-    reference = LECTURE
     peers = {"lectures": ("LR+",)}
     undefined = "nothing irrelevant was returned"
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        table = cells(hits, self.rel, self.k, self.smooth)
-        return quotient(ratio(table.tp, table.tp + table.fn), ratio(table.fp, table.fp + table.tn))
+    def odds(self, table: Cells) -> tuple[Floats, Floats]:
+        return ratio(table.tp, table.tp + table.fn), ratio(table.fp, table.fp + table.tn)
 
 
-class LRminus(Likelihood):
+class LRminus(_Likelihood):
     """Negative likelihood ratio: how many times likelier a relevant document is to be left out than another one.
 
     Lower is better; below 1 being left out speaks against relevance. Use it with LRplus; not over a large collection
@@ -326,20 +297,16 @@ class LRminus(Likelihood):
     0.5714
     """
 
-    family = "set"
     formula = "miss rate / specificity = (FN / (TP + FN)) / (TN / (FP + TN))"
-    reference = LECTURE
     peers = {"lectures": ("LR-",)}
     lower_is_better = True
     undefined = "all that is irrelevant was returned"
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        table = cells(hits, self.rel, self.k, self.smooth)
-        return quotient(ratio(table.fn, table.tp + table.fn), ratio(table.tn, table.fp + table.tn))
+    def odds(self, table: Cells) -> tuple[Floats, Floats]:
+        return ratio(table.fn, table.tp + table.fn), ratio(table.tn, table.fp + table.tn)
 
 
-class DOR(Likelihood):
+class DOR(_Likelihood):
     """Diagnostic odds ratio: the odds of a relevant document to be returned over those of another one; LR+ / LR−.
 
     Use it as one number for a yes-or-no decision that does not depend on prevalence; not for rankings, and not
@@ -351,18 +318,15 @@ class DOR(Likelihood):
     {'DOR': 7.0, 'DOR(smooth=0.5)': 5.0}
     """
 
-    family = "set"
     formula = "TP · TN / (FP · FN)"
     reference = "Glas, Lijmer, Prins, Bonsel & Bossuyt (2003), The diagnostic odds ratio, J Clin Epidemiol"
     undefined = "nothing irrelevant was returned, or nothing relevant missed"
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        table = cells(hits, self.rel, self.k, self.smooth)
-        return quotient(table.tp * table.tn, table.fp * table.fn)
+    def odds(self, table: Cells) -> tuple[Floats, Floats]:
+        return table.tp * table.tn, table.fp * table.fn
 
 
-class AUROC(Measure):
+class AUROC(Binary):
     """Area under the ROC curve: the probability that a relevant document stands above one that is not, over the collection.
 
     What was not returned stands below all that was, tied: such pairs count one half. Use it to compare rankers that
@@ -383,10 +347,8 @@ class AUROC(Measure):
     needs = ("size",)
     normalised = True
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         table, found = cells(hits, self.rel), hits.relevant(self.rel)
         below = (table.fp + table.tn)[found.topic] - (found.rank - found.nth)
         return ratio(found.sum(below) + table.fn * table.tn / 2, (table.tp + table.fn) * (table.fp + table.tn))

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cranfield.measures.measure import Depth, Measure, Real
+from cranfield.measures.measure import Binary, Measure
+from cranfield.parameters import Depth
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
 
-class Count(Measure):
+class _Count(Measure):
     """What the counts have in common."""
 
+    family = "counts"
     aggregate = "sum"
     high = np.inf
     at: ClassVar[str | None] = None
@@ -23,7 +25,7 @@ class Count(Measure):
     ideal_is_best = False
 
 
-class NumQ(Count):
+class NumQ(_Count):
     """The number of topics evaluated.
 
     Use it to see over how many topics a mean was taken; not to compare systems.
@@ -33,17 +35,15 @@ class NumQ(Count):
     2.0
     """
 
-    family = "counts"
     formula = "1 for each topic"
     peers = {"trec_eval": ("num_q",)}
     empty_is_zero = False
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return np.ones(hits.size)
 
 
-class NumRet(Count):
+class NumRet(_Count):
     """The number of documents returned.
 
     Use it to see how deep a run goes before trusting a measure that looks deep; not as a score.
@@ -53,16 +53,14 @@ class NumRet(Count):
     2.0
     """
 
-    family = "counts"
     formula = "documents returned"
     peers = {"trec_eval": ("num_ret",)}
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return hits.retrieved.astype(np.float64)
 
 
-class NumRel(Count):
+class NumRel(_Count, Binary):
     """The number of relevant documents judged.
 
     Use it to see how much there is to find; it says nothing about a system.
@@ -72,18 +70,15 @@ class NumRel(Count):
     2.0
     """
 
-    family = "counts"
     formula = "documents judged `rel` or more"
     peers = {"trec_eval": ("num_rel",)}
     empty_is_zero = False
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return hits.n_relevant(self.rel).astype(np.float64)
 
 
-class NumRelRet(Count):
+class NumRelRet(_Count, Binary):
     """The number of relevant documents returned.
 
     Use it for recall-minded work on one collection; not across collections, whose numbers of relevant documents differ.
@@ -93,19 +88,16 @@ class NumRelRet(Count):
     1.0
     """
 
-    family = "counts"
     formula = "documents returned and judged `rel` or more"
     peers = {"trec_eval": ("num_rel_ret",), "ir_measures": ("NumRet(rel={rel})",), "ranx": ("hits",)}
     at = "k"
-    rel = Real(1, "the lowest relevant grade")
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return hits.top(self.k).relevant(self.rel).count().astype(np.float64)
 
 
-class NumNonrelRet(Count):
+class NumNonrelRet(_Count, Binary):
     """The number of documents returned that were judged and found not relevant.
 
     Use it to see how much judged rubbish a run returns; not without the number returned beside it.
@@ -115,11 +107,8 @@ class NumNonrelRet(Count):
     1.0
     """
 
-    family = "counts"
     formula = "documents returned and judged 0 or more but below `rel`"
     peers = {"trec_eval": ("num_nonrel_judged_ret",)}
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return hits.nonrelevant(self.rel).count().astype(np.float64)

@@ -9,6 +9,7 @@ NP-hard to find; greedy reaches at least 1 − 1/e = 63 % of the best, so that a
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import numpy.typing as npt
 
 from cranfield.errors import MeasureError
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real, Whole
+from cranfield.measures.measure import Binary, Measure
+from cranfield.parameters import Choice, Depth, Real, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,27 +58,18 @@ class Wanted(NamedTuple):
 
 
 def _wanted(judgments: Judgments, rel: float) -> Wanted:
-    """What the judgments ask for at this lowest relevant grade, worked out once."""
-    key = ("subtopics", rel)
-    if key not in judgments.kept:
+    """What the judgments ask for at this lowest relevant grade."""
+
+    def work() -> Wanted:
         qrels = judgments.qrels
         row = np.flatnonzero(qrels.grade >= rel)
         topic, label = qrels.topic[row], qrels.label[row]
         labels = len(qrels.labels)
         relevant = np.bincount(topic.astype(np.int64) * labels + label, minlength=judgments.size * labels)
         subtopics = (relevant.reshape(judgments.size, labels) > 0).sum(axis=1).astype(np.int32)
-        judgments.kept[key] = Wanted(row, topic, label, subtopics, relevant)
-    found: Wanted = judgments.kept[key]
-    return found
+        return Wanted(row, topic, label, subtopics, relevant)
 
-
-def _answers(hits: Hits, rel: float, k: int | None) -> Answers:
-    """The answers that a run gives at ranks 1 to k."""
-    rows = hits.labelled
-    kept = rows.grade >= rel if k is None else (rows.grade >= rel) & (rows.rank <= k)
-    topic, rank = rows.topic[kept], rows.rank[kept]
-    subtopic = topic.astype(np.int64) * len(hits.judgments.qrels.labels) + rows.label[kept]
-    return Answers(topic, rank, subtopic, _nth(subtopic))
+    return judgments.once(("subtopics", rel), work)
 
 
 def _nth(group: Longs) -> Longs:
@@ -87,45 +80,6 @@ def _nth(group: Longs) -> Longs:
     nth = np.empty(len(group), np.int64)
     nth[order] = np.arange(len(group)) - np.repeat(start, np.diff(np.r_[start, len(group)])) + 1
     return nth
-
-
-def _total(answers: Answers, worth: Floats, size: int) -> Floats:
-    return np.asarray(np.bincount(answers.topic, weights=worth, minlength=size), np.float64)
-
-
-def _greedy(judgments: Judgments, rel: float) -> _Greedy:
-    key = ("greedy", rel)
-    if key not in judgments.kept:
-        judgments.kept[key] = _Greedy(judgments, _wanted(judgments, rel))
-    found: _Greedy = judgments.kept[key]
-    return found
-
-
-def _greedy_gains(judgments: Judgments, rel: float, alpha: float, k: int | None) -> Floats:
-    """The gain at ranks 1 to k of the greedy list, topics × ranks; fewer where there are not as many documents."""
-    key = ("greedy", rel, alpha, k)
-    if key not in judgments.kept:
-        judgments.kept[key] = _greedy(judgments, rel).gains(alpha, k)
-    gains: Floats = judgments.kept[key]
-    return gains
-
-
-def _best_totals(judgments: Judgments, rel: float, alpha: float, discount: Floats) -> Floats:
-    """The most that any list can gain, for each topic."""
-    key = ("best", rel, alpha, discount.tobytes())
-    if key not in judgments.kept:
-        totals = np.zeros(judgments.size)
-        for topic in range(judgments.size):
-            best = _greedy(judgments, rel).best(topic, alpha, discount)
-            if best is None:
-                name = judgments.qrels.topics[topic]
-                raise MeasureError(
-                    f"ideal=exact: topic {name!r} has too many lists to try; use ideal=greedy, or a lower k"
-                )
-            totals[topic] = best
-        judgments.kept[key] = totals
-    found: Floats = judgments.kept[key]
-    return found
 
 
 class _Greedy:
@@ -186,6 +140,17 @@ class _Greedy:
             new *= np.where(some & (self.covers[:, every, chosen] > 0), 1 - alpha, 1.0)
         return answer
 
+    def best_of_all(self, alpha: float, discount: Floats, names: list[str]) -> Floats:
+        """The most that a list can gain, for each topic."""
+        totals = np.zeros(len(names))
+        for topic, name in enumerate(names):
+            best = self.best(topic, alpha, discount)
+            if best is None:
+                hint = "use ideal=greedy, or a lower k"
+                raise MeasureError(f"ideal=exact: topic {name!r} has too many lists to try; {hint}")
+            totals[topic] = best
+        return totals
+
     def best(self, topic: int, alpha: float, discount: Floats) -> float | None:
         """The most that a list of one topic can gain, each rank worth its discount; None if there is too much to try.
 
@@ -218,39 +183,96 @@ def _columns(topic: Ints, label: Ints) -> Longs:
     return column
 
 
-def _log_discount(rank: npt.ArrayLike) -> Floats:
-    return np.asarray(1 / np.log2(np.asarray(rank) + 1.0), np.float64)
+class _BySubtopic(Measure):
+    """Measures of the subtopics that judgments name; `rel` and, where there is one, `k` say what an answer is."""
+
+    family = "diversity"
+    needs = ("labels",)
+
+    def answers(self, hits: Hits) -> Answers:
+        """The answers that a run gives at ranks 1 to k."""
+        rows, k = hits.labelled, self.values.get("k")
+        kept = (rows.grade >= self.values["rel"]) & (rows.rank <= (k or np.inf))
+        topic, rank = rows.topic[kept], rows.rank[kept]
+        subtopic = topic.astype(np.int64) * len(hits.judgments.qrels.labels) + rows.label[kept]
+        return Answers(topic, rank, subtopic, _nth(subtopic))
+
+    def wanted(self, hits: Hits) -> Wanted:
+        """What the judgments ask for."""
+        return _wanted(hits.judgments, self.values["rel"])
 
 
-def _inverse(rank: npt.ArrayLike) -> Floats:
-    return np.asarray(1 / np.asarray(rank, np.float64), np.float64)
+class _Novelty(_BySubtopic):
+    """An answer is worth less with each one above it to the same subtopic, and less further down."""
+
+    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
+
+    @abstractmethod
+    def discount(self, rank: Longs | Ints) -> Floats:
+        """What an answer at a rank is multiplied with."""
+
+    def gained(self, hits: Hits) -> Floats:
+        """What the answers of a run are worth."""
+        found = self.answers(hits)
+        return hits.judgments.sum(found.topic, (1 - self.alpha) ** (found.nth - 1.0) * self.discount(found.rank))
 
 
-def _gain(hits: Hits, rel: float, alpha: float, k: int | None, discount: Discount) -> Floats:
-    """What the answers of a run are worth: less with each answer to the same subtopic, and less further down."""
-    found = _answers(hits, rel, k)
-    return _total(found, (1 - alpha) ** (found.nth - 1.0) * discount(found.rank), hits.size)
+class _Logarithmic(_Novelty):
+    rel = Real(1, "the lowest relevant grade")
+
+    def discount(self, rank: Longs | Ints) -> Floats:
+        return np.asarray(1 / np.log2(rank + 1.0), np.float64)
 
 
-def _per_full_list(hits: Hits, rel: float, alpha: float, k: int, discount: Discount) -> Floats:
+class _Reciprocal(_Novelty):
+    alpha = Real(0.5, "the probability that an answer satisfies", low=0, high=1)
+    rel = Real(1, "the lowest relevant grade")
+
+    def discount(self, rank: Longs | Ints) -> Floats:
+        return np.asarray(1 / rank, np.float64)
+
+
+class _Patient(_Novelty):
+    at = None
+    beta = Real(0.5, "the probability of going on to the next rank", low=0, high=1, open=True)
+    rel = Real(1, "the lowest relevant grade")
+
+    def discount(self, rank: Longs | Ints) -> Floats:
+        return np.asarray(self.beta ** (rank - 1.0), np.float64)
+
+
+class _PerFullList(_Novelty):
     """The gain as a share of that of a list whose every document answers all subtopics."""
-    rank = np.arange(1, k + 1)
-    full = ((1 - alpha) ** (rank - 1.0) * discount(rank)).sum()
-    return ratio(_gain(hits, rel, alpha, k, discount), _wanted(hits.judgments, rel).subtopics * full)
+
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        rank = np.arange(1, self.k + 1)
+        full = ((1 - self.alpha) ** (rank - 1.0) * self.discount(rank)).sum()
+        return ratio(self.gained(hits), self.wanted(hits).subtopics * full)
 
 
-def _per_ideal(hits: Hits, rel: float, alpha: float, k: int | None, discount: Discount, ideal: str) -> Floats:
+class _PerIdeal(_Novelty):
     """The gain as a share of that of the ideal list."""
-    gains = _greedy_gains(hits.judgments, rel, alpha, k)
-    weight = discount(np.arange(1, gains.shape[1] + 1))
-    if ideal == "exact":
-        most = _best_totals(hits.judgments, rel, alpha, weight)
-    else:  # added up one by one: the same for a topic alone and in company, whose lists may be longer
-        most = np.cumsum(np.c_[np.zeros(hits.size), gains * weight], axis=1)[:, -1]
-    return ratio(_gain(hits, rel, alpha, k, discount), most)
+
+    normalised = True
+    high = BEYOND_GREEDY
+    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
+
+    def score(self, hits: Hits) -> Floats:
+        judgments, rel, k = hits.judgments, self.values["rel"], self.values.get("k")
+        greedy = judgments.once(("greedy", rel), lambda: _Greedy(judgments, self.wanted(hits)))
+        gains = judgments.once(("greedy", rel, self.alpha, k), lambda: greedy.gains(self.alpha, k))
+        weight = self.discount(np.arange(1, gains.shape[1] + 1))
+        if self.ideal == "exact":
+            key = ("best", rel, self.alpha, weight.tobytes())
+            most = judgments.once(key, lambda: greedy.best_of_all(self.alpha, weight, judgments.qrels.topics))
+        else:  # added up one by one: the same for a topic alone and in company, whose lists may be longer
+            most = np.cumsum(np.c_[np.zeros(hits.size), gains * weight], axis=1)[:, -1]
+        return ratio(self.gained(hits), most)
 
 
-class alpha_DCG(Measure):
+class alpha_DCG(_PerFullList, _Logarithmic):
     """α-DCG: discounted gain where each further document on a subtopic is worth 1 − alpha of the one before it.
 
     The sum is divided by that of an imaginary list whose every document answers all subtopics, so that topics can be
@@ -264,21 +286,12 @@ class alpha_DCG(Measure):
     0.6302
     """
 
-    family = "diversity"
     formula = "Σ over ranks r ≤ k of Σ over subtopics answered of (1−α)^(answers above)/log2(r+1), over N·Σ (1−α)^(r−1)/log2(r+1)"
     reference = CLARKE_2008
     peers = {"ndeval": ("alpha-DCG",), "ir_measures": ("α_DCG@{k}",)}
-    needs = ("labels",)
-    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
-    rel = Real(1, "the lowest relevant grade")
-    k = Whole(..., "how many ranks are looked at")
-
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _per_full_list(hits, self.rel, self.alpha, self.k, _log_discount)
 
 
-class alpha_nDCG(Measure):
+class alpha_nDCG(_PerIdeal, _Logarithmic):
     """α-nDCG: α-DCG divided by that of an ideal list, in which each next document adds the most.
 
     The ideal is greedy, as in ndeval: not always the best list, so that a run can pass 1 by a little (on the topics of
@@ -293,24 +306,13 @@ class alpha_nDCG(Measure):
     0.9652
     """
 
-    family = "diversity"
     formula = "α-DCG of the run / α-DCG of the greedy ideal list, both cut at k"
     reference = CLARKE_2008
     peers = {"ndeval": ("alpha-nDCG",), "ir_measures": ("α_nDCG@{k}",)}
-    needs = ("labels",)
-    normalised = True
-    high = BEYOND_GREEDY
-    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
-    rel = Real(1, "the lowest relevant grade")
-    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
     k = Depth()
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _per_ideal(hits, self.rel, self.alpha, self.k, _log_discount, self.ideal)
 
-
-class ERR_IA(Measure):
+class ERR_IA(_PerFullList, _Reciprocal):
     """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged over them, as a share of what is possible.
 
     A user stops at a document on their subtopic with probability alpha. As in ndeval the sum is divided by that of an
@@ -324,21 +326,12 @@ class ERR_IA(Measure):
     0.5938
     """
 
-    family = "diversity"
     formula = "Σ over ranks r ≤ k of Σ over subtopics answered of (1−α)^(answers above) / r, over N·Σ (1−α)^(r−1)/r"
     reference = CHAPELLE
     peers = {"ndeval": ("ERR-IA",)}
-    needs = ("labels",)
-    alpha = Real(0.5, "the probability that an answer satisfies", low=0, high=1)
-    rel = Real(1, "the lowest relevant grade")
-    k = Whole(..., "how many ranks are looked at")
-
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _per_full_list(hits, self.rel, self.alpha, self.k, _inverse)
 
 
-class nERR_IA(Measure):
+class nERR_IA(_PerIdeal, _Reciprocal):
     """Normalised intent-aware ERR: ERR-IA divided by that of the greedy ideal list.
 
     The ideal is that of alpha_nDCG and a run can pass 1 by a little. Use it as ERR_IA where topics differ in how many
@@ -350,24 +343,13 @@ class nERR_IA(Measure):
     0.95
     """
 
-    family = "diversity"
     formula = "ERR-IA of the run / ERR-IA of the greedy ideal list, both cut at k"
     reference = CLARKE_2011
     peers = {"ndeval": ("nERR-IA",)}
-    needs = ("labels",)
-    normalised = True
-    high = BEYOND_GREEDY
-    alpha = Real(0.5, "the probability that an answer satisfies", low=0, high=1)
-    rel = Real(1, "the lowest relevant grade")
-    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
     k = Depth()
 
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _per_ideal(hits, self.rel, self.alpha, self.k, _inverse, self.ideal)
 
-
-class NRBP(Measure):
+class NRBP(_Patient):
     """Novelty- and rank-biased precision: α-DCG's gain under the patience of rank-biased precision.
 
     A user looks for one subtopic, goes on to the next rank with probability beta, and each further answer to the same
@@ -381,22 +363,14 @@ class NRBP(Measure):
     0.5625
     """
 
-    family = "diversity"
     formula = "(1 − (1−α)·β) / N · Σ over ranks r of β^(r−1) · Σ over subtopics answered of (1−α)^(answers above)"
     reference = CLARKE_2009
-    needs = ("labels",)
-    at = None
-    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
-    beta = Real(0.5, "the probability of going on to the next rank", low=0, high=1, open=True)
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        total = _gain(hits, self.rel, self.alpha, None, lambda rank: self.beta ** (np.asarray(rank) - 1.0))
-        return ratio((1 - (1 - self.alpha) * self.beta) * total, _wanted(hits.judgments, self.rel).subtopics)
+        return ratio((1 - (1 - self.alpha) * self.beta) * self.gained(hits), self.wanted(hits).subtopics)
 
 
-class nNRBP(Measure):
+class nNRBP(_PerIdeal, _Patient):
     """Normalised NRBP: novelty- and rank-biased precision divided by that of the greedy ideal list.
 
     Use it as NRBP where topics differ in how many relevant documents they have; not beside values of NRBP. A run can
@@ -408,27 +382,11 @@ class nNRBP(Measure):
     0.9231
     """
 
-    family = "diversity"
     formula = "NRBP of the run / NRBP of the greedy ideal list"
     reference = CLARKE_2009
-    needs = ("labels",)
-    at = None
-    normalised = True
-    high = BEYOND_GREEDY
-    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
-    beta = Real(0.5, "the probability of going on to the next rank", low=0, high=1, open=True)
-    rel = Real(1, "the lowest relevant grade")
-    ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
-
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _per_ideal(hits, self.rel, self.alpha, None, self._decay, self.ideal)
-
-    def _decay(self, rank: npt.ArrayLike) -> Floats:
-        return np.asarray(self.beta ** (np.asarray(rank) - 1.0), np.float64)
 
 
-class AP_IA(Measure):
+class AP_IA(_BySubtopic, Binary):
     """Intent-aware average precision: the average precision of each subtopic, averaged over the subtopics.
 
     Use it when every meaning of the query matters and the whole list counts; not to reward novelty: the tenth document
@@ -440,23 +398,18 @@ class AP_IA(Measure):
     0.6667
     """
 
-    family = "diversity"
     formula = "1/N · Σ over subtopics s of AP where only the documents that answer s are relevant"
     reference = AGRAWAL
     peers = {"ndeval": ("MAP-IA",), "ir_measures": ("MAP_IA",)}
-    needs = ("labels",)
-    rel = Real(1, "the lowest relevant grade")
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found, wanted = _answers(hits, self.rel, self.k), _wanted(hits.judgments, self.rel)
-        return ratio(
-            _total(found, found.nth / found.rank / wanted.relevant[found.subtopic], hits.size), wanted.subtopics
-        )
+        found, wanted = self.answers(hits), self.wanted(hits)
+        precision = found.nth / found.rank / wanted.relevant[found.subtopic]
+        return ratio(hits.judgments.sum(found.topic, precision), wanted.subtopics)
 
 
-class P_IA(Measure):
+class P_IA(_BySubtopic, Binary):
     """Intent-aware precision at k: precision at k for each subtopic, averaged over the subtopics.
 
     Use it for a first page that should serve every meaning; not to reward novelty, nor as a share: 1 is reached only
@@ -468,24 +421,16 @@ class P_IA(Measure):
     0.5
     """
 
-    family = "diversity"
     formula = "1/(N·k) · Σ over ranks r ≤ k of the subtopics that the document at r answers"
     reference = AGRAWAL
     peers = {"ndeval": ("P-IA",)}
-    needs = ("labels",)
-    rel = Real(1, "the lowest relevant grade")
     k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found = _answers(hits, self.rel, self.k)
-        return (
-            ratio(_total(found, np.ones(len(found.topic)), hits.size), _wanted(hits.judgments, self.rel).subtopics)
-            / self.k
-        )
+        return ratio(hits.judgments.sum(self.answers(hits).topic, 1), self.wanted(hits).subtopics) / self.k
 
 
-class StRecall(Measure):
+class StRecall(_BySubtopic, Binary):
     """Subtopic recall: the share of the subtopics that the first k documents answer.
 
     Use it to see coverage alone (lecture 002: together the pages should cover the query completely); not to compare
@@ -497,16 +442,12 @@ class StRecall(Measure):
     0.5
     """
 
-    family = "diversity"
     formula = "subtopics answered at ranks 1…k / N subtopics with a relevant document"
     reference = "Zhai, Cohen & Lafferty (2003), Beyond independent relevance, SIGIR"
     peers = {"ndeval": ("strec",), "papers": ("S-recall", "SRecall", "I-rec")}
-    needs = ("labels",)
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found = _answers(hits, self.rel, self.k)
-        return ratio(_total(found, (found.nth == 1) * 1.0, hits.size), _wanted(hits.judgments, self.rel).subtopics)
+        found = self.answers(hits)
+        return ratio(hits.judgments.sum(found.topic, found.nth == 1), self.wanted(hits).subtopics)

@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from cranfield.hits import ratio
 from cranfield.kernels import decode
-from cranfield.measures.measure import Choice, Depth, Measure, Real
+from cranfield.listing import listing
+from cranfield.measures.measure import Binary, Measure
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits, Judgments
@@ -33,75 +35,13 @@ PALOTTI = (
 )
 
 
-class _Browsing(NamedTuple):
-    """How a user goes down the list: on to the next rank with probability p, and with 1 − u past a relevant document."""
-
-    p: float
-    u: float  # 0 in the model of rank-biased precision
-    rel: float
-
-    def exposure(self, place: npt.NDArray[np.integer], relevant_above: npt.NDArray[np.integer]) -> Floats:
-        """The probability of being looked at, at places counted from 0."""
-        return np.asarray(self.p ** place.astype(float) * (1 - self.u) ** relevant_above.astype(float), np.float64)
-
-    def targets(self, judgments: Judgments) -> Floats:
-        """The exposure that each row of the qrels' index deserves: the mean over the places that its grade takes up."""
-        key = ("exposure", self)
-        if key not in judgments.kept:
-            order = np.lexsort((-judgments.grade, judgments.topic))
-            order = order[judgments.grade[order] >= 0]
-            topic, grade = judgments.topic[order], judgments.grade[order]
-            counts = np.bincount(topic, minlength=judgments.size)
-            place = np.arange(len(topic)) - (np.cumsum(counts) - counts)[topic]
-            at_place = self.exposure(place, np.minimum(place, judgments.relevant(self.rel)[topic]))
-            changes = (topic[1:] != topic[:-1]) | (grade[1:] != grade[:-1])
-            level = np.cumsum(np.r_[False, changes][: len(topic)])
-            mean = np.bincount(level, weights=at_place) / np.maximum(np.bincount(level), 1)
-            target = np.zeros(len(judgments.of_row))
-            target[judgments.row[order]] = mean[level]
-            judgments.kept[key] = target
-        found: Floats = judgments.kept[key]
-        return found
-
-    def of_hits(self, hits: Hits) -> Floats:
-        """The exposure that a run gives to each hit."""
-        return self.exposure(hits.rank - 1, hits.above(hits.relevant(self.rel)))
-
-
-def _browsing(measure: Measure) -> _Browsing:
-    given = measure.values
-    return _Browsing(given["p"], given["u"] if given["model"] == "gerr" else 0.0, given["rel"])
-
-
-def _disparity(hits: Hits, user: _Browsing) -> Floats:
-    """Σ of squared exposures over every document returned: a geometric series between two relevant documents."""
-    found = hits.relevant(user.rel)
-    past = (1 - user.u) ** 2
-    before = np.where(found.nth > 1, np.r_[0, found.rank[:-1]][: len(found)], 0)
-    last = np.zeros(hits.size, np.int64)
-    last[found.topic] = found.rank  # the deepest one stays
-    square = user.p**2
-    upto = found.sum(past ** (found.nth - 1.0) * (square**before - square ** found.rank.astype(float)))
-    after = past ** found.count().astype(float) * (square**last - square ** hits.retrieved.astype(float))
-    return np.asarray((upto + after) / (1 - square), np.float64)
-
-
-def _shared(hits: Hits, user: _Browsing) -> Floats:
-    """Σ of exposure × deserved exposure over the judged documents returned."""
-    seen = hits.judged()
-    above = seen.above(hits.relevant(user.rel))
-    return seen.sum(user.exposure(seen.rank - 1, above) * user.targets(hits.judgments)[seen.row])
-
-
-def _deserved(judgments: Judgments, user: _Browsing) -> Floats:
-    """Σ of squared deserved exposures."""
-    squares = user.targets(judgments)[judgments.row] ** 2
-    return np.asarray(np.bincount(judgments.topic, weights=squares, minlength=judgments.size), np.float64)
-
-
 class _Exposure(Measure):
-    """The parameters that measures of expected exposure share."""
+    """What measures of expected exposure share: a user who goes on to the next rank with probability p, and with gerr
+    past a relevant document with 1 − u of that.
+    """
 
+    family = "fairness"
+    reference = DIAZ
     at = None
     high = math.inf
     ideal_is_best = False
@@ -112,6 +52,63 @@ class _Exposure(Measure):
     p = Real(0.5, "the probability of going on to the next rank (patience)", low=0, high=1, open=True)
     u = Real(0.5, "the probability of stopping at a relevant document (gerr)", low=0, high=1)
     rel = Real(1, "the lowest relevant grade")
+
+    @property
+    def past(self) -> float:
+        """The probability of going on past a relevant document."""
+        return 1 - self.u if self.model == "gerr" else 1.0
+
+    def exposure(self, place: npt.NDArray[np.integer], relevant_above: npt.NDArray[np.integer]) -> Floats:
+        """The probability of being looked at, at places counted from 0."""
+        return np.asarray(self.p ** place.astype(float) * self.past ** relevant_above.astype(float), np.float64)
+
+    def targets(self, judgments: Judgments) -> Floats:
+        """The exposure that each row of the qrels' index deserves: the mean over the places that its grade takes up."""
+        return judgments.once(("exposure", self.p, self.past, self.rel), lambda: self._targets(judgments))
+
+    def _targets(self, judgments: Judgments) -> Floats:
+        order = np.lexsort((-judgments.grade, judgments.topic))
+        order = order[judgments.grade[order] >= 0]
+        topic, grade = judgments.topic[order], judgments.grade[order]
+        counts = np.bincount(topic, minlength=judgments.size)
+        place = np.arange(len(topic)) - (np.cumsum(counts) - counts)[topic]
+        at_place = self.exposure(place, np.minimum(place, judgments.relevant(self.rel)[topic]))
+        changes = (topic[1:] != topic[:-1]) | (grade[1:] != grade[:-1])
+        level = np.cumsum(np.r_[False, changes][: len(topic)])
+        mean = np.bincount(level, weights=at_place) / np.maximum(np.bincount(level), 1)
+        target = np.zeros(len(judgments.of_row))
+        target[judgments.row[order]] = mean[level]
+        return target
+
+    def disparity(self, hits: Hits) -> Floats:
+        """Σ of squared exposures over every document returned: a geometric series between two relevant documents."""
+        found = hits.relevant(self.rel)
+        past, square = self.past**2, self.p**2
+        before = np.where(found.nth > 1, np.r_[0, found.rank[:-1]][: len(found)], 0)
+        last = np.zeros(hits.size, np.int64)
+        last[found.topic] = found.rank  # the deepest one stays
+        upto = found.sum(past ** (found.nth - 1.0) * (square**before - square ** found.rank.astype(float)))
+        after = past ** found.count().astype(float) * (square**last - square ** hits.retrieved.astype(float))
+        return np.asarray((upto + after) / (1 - square), np.float64)
+
+    def shared(self, hits: Hits) -> Floats:
+        """Σ of exposure × deserved exposure over the judged documents returned."""
+        seen = hits.judged()
+        above = seen.above(hits.relevant(self.rel))
+        return seen.sum(self.exposure(seen.rank - 1, above) * self.targets(hits.judgments)[seen.row])
+
+
+class _GroupExposure(_Exposure):
+    """The same of groups of documents."""
+
+    needs = ("groups",)
+
+    def exposures(self, hits: Hits) -> tuple[Floats, Floats]:
+        """The exposure that each group's relevant documents get and deserve, topics × groups."""
+        judgments, found = hits.judgments, hits.relevant(self.rel)
+        relevant = judgments.row[judgments.grade >= self.rel]
+        deserved = _by_group(judgments, relevant, self.targets(judgments)[relevant])
+        return _by_group(judgments, found.row, self.exposure(found.rank - 1, found.nth - 1)), deserved
 
 
 class EE_D(_Exposure):
@@ -126,14 +123,11 @@ class EE_D(_Exposure):
     1.25
     """
 
-    family = "fairness"
     formula = "Σ over documents of ε²,  ε = p^(r−1) at rank r (gerr: · (1−u)^(relevant documents above))"
-    reference = DIAZ
     peers = {"expeval": ("EE-D",)}
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _disparity(hits, _browsing(self))
+        return self.disparity(hits)
 
 
 class EE_R(_Exposure):
@@ -148,15 +142,12 @@ class EE_R(_Exposure):
     0.625
     """
 
-    family = "fairness"
     formula = "Σ over judged documents of ε·ε*,  ε* = mean of ε over the ideal ranks of the document's grade"
-    reference = DIAZ
     peers = {"expeval": ("EE-R",)}
     monotone = True
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _shared(hits, _browsing(self))
+        return self.shared(hits)
 
 
 class EE_L(_Exposure):
@@ -171,64 +162,62 @@ class EE_L(_Exposure):
     0.125
     """
 
-    family = "fairness"
     formula = "Σ over documents of (ε − ε*)² = EE-D − 2·EE-R + Σ ε*²"
-    reference = DIAZ
     peers = {"expeval": ("EE-L",)}
     empty_is_zero = False
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        user = _browsing(self)
-        return np.maximum(_disparity(hits, user) - 2 * _shared(hits, user) + _deserved(hits.judgments, user), 0.0)
+        judgments = hits.judgments
+        deserved = judgments.sum(judgments.topic, self.targets(judgments)[judgments.row] ** 2)
+        return np.maximum(self.disparity(hits) - 2 * self.shared(hits) + deserved, 0.0)
 
 
 # groups of documents
 
 
-def _members(judgments: Judgments) -> tuple[Longs, Longs, Floats, int]:
-    """Row of the qrels' index, group and share, for each judged document and group; and the number of groups."""
-    if "groups" not in judgments.kept:
-        known, numbers = judgments.extras.groups or {}, _numbers(judgments)
-        rows: list[tuple[int, int, float]] = []
-        for row in judgments.row.tolist():
-            labels = known.get(decode(judgments.qrels.documents[row]), {})
-            rows += [(row, numbers[group], share) for group, share in labels.items()]
-        row, group, share = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
-        judgments.kept["groups"] = row.astype(np.int64), group.astype(np.int64), share.astype(np.float64), len(numbers)
-    found: tuple[Longs, Longs, Floats, int] = judgments.kept["groups"]
-    return found
+class _Members(NamedTuple):
+    """The judged documents once for every group they are in: row of the qrels' index, group and share."""
+
+    row: Longs
+    group: Longs
+    share: Floats
 
 
 def _numbers(judgments: Judgments) -> dict[str, int]:
     """The groups, numbered in the order of their names."""
-    if "group numbers" not in judgments.kept:
+
+    def work() -> dict[str, int]:
         known = judgments.extras.groups or {}
-        names = sorted({group for labels in known.values() for group in labels})
-        judgments.kept["group numbers"] = {name: i for i, name in enumerate(names)}
-    found: dict[str, int] = judgments.kept["group numbers"]
-    return found
+        return {name: i for i, name in enumerate(sorted({group for labels in known.values() for group in labels}))}
+
+    return judgments.once("group numbers", work)
+
+
+def _members(judgments: Judgments) -> _Members:
+    def work() -> _Members:
+        known, numbers = judgments.extras.groups or {}, _numbers(judgments)
+        rows = [
+            (row, numbers[group], share)
+            for row in judgments.row.tolist()
+            for group, share in known.get(decode(judgments.qrels.documents[row]), {}).items()
+        ]
+        row, group, share = zip(*rows, strict=True) if rows else ((), (), ())
+        return _Members(np.array(row, np.int64), np.array(group, np.int64), np.array(share, np.float64))
+
+    return judgments.once("groups", work)
 
 
 def _by_group(judgments: Judgments, row: npt.NDArray[np.integer], exposure: Floats) -> Floats:
     """What the groups of these judged documents get together, topics × groups."""
     at_row = np.zeros(len(judgments.of_row))
     at_row[row] = exposure
-    member, group, share, groups = _members(judgments)
-    place = judgments.qrels.topic[member].astype(np.int64) * groups + group
-    total = np.bincount(place, weights=at_row[member] * share, minlength=judgments.size * groups)
+    members, groups = _members(judgments), len(_numbers(judgments))
+    place = judgments.qrels.topic[members.row].astype(np.int64) * groups + members.group
+    total = np.bincount(place, weights=at_row[members.row] * members.share, minlength=judgments.size * groups)
     return np.asarray(total.reshape(judgments.size, groups), np.float64)
 
 
-def _group_exposure(hits: Hits, user: _Browsing) -> tuple[Floats, Floats]:
-    """The exposure that each group's relevant documents get and deserve, topics × groups."""
-    judgments, found = hits.judgments, hits.relevant(user.rel)
-    given = _by_group(judgments, found.row, user.of_hits(found))
-    relevant = judgments.row[judgments.grade >= user.rel]
-    return given, _by_group(judgments, relevant, user.targets(judgments)[relevant])
-
-
-class GroupEE_D(_Exposure):
+class GroupEE_D(_GroupExposure):
     """Group exposure disparity: the sum over groups of the squared exposure that their relevant documents get.
 
     Lower is more even. Use it with GroupEE_R; not alone, as an empty list scores 0.
@@ -240,18 +229,14 @@ class GroupEE_D(_Exposure):
     1.5625
     """
 
-    family = "fairness"
     formula = "Σ over groups of E²,  E = Σ over the group's relevant documents of ε · share"
-    reference = DIAZ
-    needs = ("groups",)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        given, _ = _group_exposure(hits, _browsing(self))
-        return np.asarray((given**2).sum(axis=1), np.float64)
+        gets, _ = self.exposures(hits)
+        return np.asarray((gets**2).sum(axis=1), np.float64)
 
 
-class GroupEE_R(_Exposure):
+class GroupEE_R(_GroupExposure):
     """Group exposure relevance: how far the exposure of groups goes where it is deserved.
 
     Use it with GroupEE_D; not to compare topics, since the most that can be reached depends on their judgments.
@@ -262,18 +247,14 @@ class GroupEE_R(_Exposure):
     1.125
     """
 
-    family = "fairness"
     formula = "Σ over groups of E·E*,  E* = Σ over the group's relevant documents of ε* · share"
-    reference = DIAZ
-    needs = ("groups",)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        given, deserved = _group_exposure(hits, _browsing(self))
-        return np.asarray((given * deserved).sum(axis=1), np.float64)
+        gets, deserves = self.exposures(hits)
+        return np.asarray((gets * deserves).sum(axis=1), np.float64)
 
 
-class GroupEE_L(_Exposure):
+class GroupEE_L(_GroupExposure):
     """Group exposure loss: the squared distance between the exposure that groups get and that they deserve.
 
     Lower is better; 0 when every group gets what its relevant documents deserve, however these are ordered inside
@@ -286,16 +267,12 @@ class GroupEE_L(_Exposure):
     0.125
     """
 
-    family = "fairness"
     formula = "Σ over groups of (E − E*)²"
-    reference = DIAZ
-    needs = ("groups",)
     empty_is_zero = False
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        given, deserved = _group_exposure(hits, _browsing(self))
-        return np.asarray(((given - deserved) ** 2).sum(axis=1), np.float64)
+        gets, deserves = self.exposures(hits)
+        return np.asarray(((gets - deserves) ** 2).sum(axis=1), np.float64)
 
 
 class AWRF(Measure):
@@ -333,22 +310,21 @@ class AWRF(Measure):
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         shares, targets = _as_shares(self._attended(hits)), _as_shares(self._targets(hits.judgments))
         both = (shares.sum(axis=1) > 0) & (targets.sum(axis=1) > 0)
         return np.where(both, np.clip(1 - self._distance(shares, targets), 0, 1), 0.0)
 
     def _attended(self, hits: Hits) -> Floats:
         """The attention that each group gets, topics × groups."""
-        listing, known, numbers = hits.listing, hits.judgments.extras.groups or {}, _numbers(hits.judgments)
-        weight = self._weight(listing.rank)
+        topic, rank, documents = listing(hits)
+        known, numbers, weight = hits.judgments.extras.groups or {}, _numbers(hits.judgments), self._weight(rank)
         total = np.zeros((hits.size, len(numbers)))
-        for i in np.flatnonzero(listing.rank <= (self.k or math.inf)).tolist():
-            labels = known.get(listing.documents[i])
-            whole = sum(labels.values()) if labels else 0
-            if labels and whole > 0:
+        for i in np.flatnonzero(rank <= (self.k or math.inf)).tolist():
+            labels = known.get(documents[i], {})
+            whole = sum(labels.values())
+            if whole > 0:
                 for group, share in labels.items():
-                    total[listing.topic[i], numbers[group]] += weight[i] * share / whole
+                    total[topic[i], numbers[group]] += weight[i] * share / whole
         return total
 
     def _weight(self, rank: Ints) -> Floats:
@@ -360,8 +336,8 @@ class AWRF(Measure):
         """What each group should get, topics × groups, before it is made to add up to 1."""
         if self.target == "uniform":
             return np.ones((judgments.size, len(_numbers(judgments))))
-        member, _, share, _ = _members(judgments)
-        whole = np.bincount(member, weights=share, minlength=len(judgments.of_row))
+        members = _members(judgments)
+        whole = np.bincount(members.row, weights=members.share, minlength=len(judgments.of_row))
         relevant = judgments.row[(judgments.grade >= self.rel) & (whole[judgments.row] > 0)]
         return _by_group(judgments, relevant, 1 / whole[relevant])
 
@@ -386,21 +362,27 @@ def _divergence(shares: Floats, other: Floats) -> Floats:
 # a second aspect of relevance
 
 
-def _worth(measure: Measure, judgments: Judgments) -> Floats:
-    """What each row of the qrels' index is worth for the second aspect, from 0 to 1; 0 where that was not judged."""
-    binary, top = measure.values["worth"] == "binary", measure.values["max"]
-    key = ("aspect", binary, top)
-    if key not in judgments.kept:
+class _SecondAspect(Measure):
+    """Measures that count a relevant document as far as it is worth something for a second aspect too."""
+
+    family = "multi-aspect"
+    needs = ("aspect",)
+
+    def worths(self, judgments: Judgments) -> Floats:
+        """What each row of the qrels' index is worth for it, from 0 to 1; 0 where that was not judged."""
+        grade, top = judgments.once("aspect", lambda: self._grades(judgments)), self.values["max"]
+        share: Floats = (grade >= top).astype(np.float64) if self.values["worth"] == "binary" else grade / top
+        return np.clip(share, 0, 1)
+
+    def _grades(self, judgments: Judgments) -> Floats:
         known, topics, names = judgments.extras.aspect or {}, judgments.qrels.topics, judgments.qrels.documents
         grade = np.zeros(len(judgments.of_row))
         for row, topic in zip(judgments.row.tolist(), judgments.topic.tolist(), strict=True):
             grade[row] = known.get(topics[topic], {}).get(decode(names[row]), 0.0)
-        judgments.kept[key] = (grade >= top).astype(np.float64) if binary else np.clip(grade / top, 0, 1)
-    found: Floats = judgments.kept[key]
-    return found
+        return grade
 
 
-class uRBP(Measure):
+class uRBP(_SecondAspect):
     """Understandability-biased RBP: rank-biased precision where a relevant document counts as far as it is understood.
 
     A second file of judgments grades the other aspect (understandability, trust, quality …); a grade of `max` is worth
@@ -414,11 +396,9 @@ class uRBP(Measure):
     0.625
     """
 
-    family = "multi-aspect"
     formula = "(1 − p) · Σ over relevant documents at ranks r of p^(r − 1) · worth of the second aspect"
     reference = ZUCCON
     peers = {"trectools": ("urbp",), "papers": ("uRBPgr",)}
-    needs = ("aspect",)
     p = Real(0.8, "the probability of going on to the next rank", low=0, high=1, open=True)
     rel = Real(1, "the lowest relevant grade")
     worth = Choice("graded", "what a grade of the second aspect is worth: grade / max, or 1 from max on", "binary")
@@ -426,12 +406,11 @@ class uRBP(Measure):
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k).relevant(self.rel)
-        return (1 - self.p) * found.sum(_worth(self, hits.judgments)[found.row] * self.p ** (found.rank - 1.0))
+        return (1 - self.p) * found.sum(self.worths(hits.judgments)[found.row] * self.p ** (found.rank - 1.0))
 
 
-class uBpref(Measure):
+class uBpref(_SecondAspect, Binary):
     """Understandability-biased bpref: binary preference where a relevant document counts as far as it is understood.
 
     The second aspect is read as for uRBP. Judged nonrelevant documents count against those below them whether or not
@@ -445,23 +424,19 @@ class uBpref(Measure):
     0.625
     """
 
-    family = "multi-aspect"
     formula = (
         "1/R · Σ over relevant documents found of (1 − min(n, R) / min(N, R)) · worth, n of N judged nonrelevant above"
     )
     reference = PALOTTI
     peers = {"trectools": ("ubpref",)}
-    needs = ("aspect",)
     at = None
-    rel = Real(1, "the lowest relevant grade")
     worth = Choice("graded", "what a grade of the second aspect is worth: grade / max, or 1 from max on", "binary")
     max = Real(1, "the grade of the second aspect that is worth 1", low=0, open=True)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
-        grade, relevant = hits.judgments.grade, hits.n_relevant(self.rel)
-        bound = np.minimum(hits.judgments.count((grade >= 0) & (grade < self.rel)), relevant)[found.topic]
+        relevant = hits.n_relevant(self.rel)
+        bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
         above = np.minimum(found.above(wrong), relevant[found.topic])
-        worth = _worth(self, hits.judgments)[found.row]
+        worth = self.worths(hits.judgments)[found.row]
         return ratio(found.sum((1 - ratio(above, bound)) * worth), relevant)

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cranfield.errors import MeasureError
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real, Whole
+from cranfield.measures.measure import Binary, Gain, Measure, traced
+from cranfield.parameters import Choice, Depth, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
 
-class RR(Measure):
+class _Cascade(Measure):
+    """A user who stops at a document with a probability that grows with its grade; `max` is the scale's highest."""
+
+    family = "first relevant"
+    k = Depth()
+
+    @abstractmethod
+    def stopping(self, grade: Floats) -> Floats:
+        """How likely a grade ends the search."""
+
+    def cascade(self, hits: Hits) -> Floats:
+        """The expected reciprocal rank of where the user stops."""
+        found = hits.top(self.k).relevant(0)
+        stop = self.stopping(found.grade)
+        return found.sum(found.product_above(1 - stop) * stop / found.rank)
+
+    def refuse_beyond_scale(self, hits: Hits) -> None:
+        """Stop at a judgment above the highest grade of the scale."""
+        highest, top = hits.judgments.grade.max(initial=0), self.values["max"]
+        if highest > top:
+            hint = f"try {self.name}(max={highest:g})"
+            raise MeasureError(f"{self.name}: a grade of {highest:g} is above max={top:g}; {hint}")
+
+
+class _First(Binary):
+    """Where the first relevant document stands is all that counts."""
+
+    family = "first relevant"
+    reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
+    k = Depth()
+
+
+class RR(_First):
     """Reciprocal rank: 1 / the rank of the first relevant document, 0 if there is none (MRR is its mean).
 
     Use it where there is one right answer, or the first is enough: lecture 000 shows that AP then is 1/r, and why 1/r
@@ -26,37 +60,27 @@ class RR(Measure):
     0.5
     """
 
-    family = "first relevant"
     formula = "1 / rank of the first relevant document"
-    reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
     peers = {"trec_eval": ("recip_rank", "recip_rank_cut_{k}"), "ir_measures": ("MRR",), "ranx": ("mrr",)}
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k).relevant(self.rel)
         return found.sum((found.nth == 1) / found.rank)
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: each place of the first group with a relevant document may be its place."""
-        ties = hits.relevant(self.rel).ties.topmost()
-        group, place = ties.places()
-        chance = ties.number[group] / (ties.size[group] - place) * ties.none_before()  # that the first one stands here
-        rank = ties.first[group] + place
-        shown = rank <= (self.k or np.inf)
-        total = np.bincount(ties.topic[group][shown], weights=(chance / rank)[shown], minlength=hits.size)
-        return np.asarray(total, np.float64)
+        topic, rank, chance = hits.relevant(self.rel).ties.first_places()
+        return hits.judgments.sum(topic, np.where(rank <= (self.k or np.inf), chance / rank, 0))
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """The first relevant document is all that counts."""
         seen = (hits.grade >= self.rel) & (hits.rank <= (self.k or np.inf))
         first = seen & (hits.running_sum(seen) == 1)
-        return {"contribution": np.where(first, 1 / hits.rank, np.nan)}
+        return traced(first, {"contribution": 1 / hits.rank})
 
 
-class ERR(Measure):
+class ERR(_Cascade):
     """Expected reciprocal rank: the user stops at a document with a probability that grows with its grade.
 
     `max` is the highest grade of the scale, not of the topic; a document of that grade stops nearly every user. A
@@ -71,27 +95,18 @@ class ERR(Measure):
     0.5684
     """
 
-    family = "first relevant"
     formula = "Σ over ranks r of 1/r · R(r) · Π over j < r of (1 − R(j)),  R = (2^grade − 1) / 2^max"
     reference = "Chapelle, Metzler, Zhang & Grinspan (2009), Expected reciprocal rank for graded relevance, CIKM"
     peers = {"gdeval": ("err", "ERR")}
     max = Real(4, "the highest grade of the scale", low=0, open=True)
     stop = Choice("exp2", "how a grade becomes the probability of stopping", "linear")
     unjudged = Choice("irrelevant", "what an unjudged document is: irrelevant, or half the highest grade", "half")
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        highest = hits.judgments.grade.max(initial=0)
-        if highest > self.max:
-            raise MeasureError(f"ERR: a grade of {highest:g} is above max={self.max:g}; try ERR(max={highest:g})")
-        if self.unjudged == "half":
-            return self._with_unjudged(hits.top(self.k))
-        found = hits.top(self.k).relevant(0)
-        stop = self._stop(found.grade)
-        return found.sum(found.product_above(1 - stop) * stop / found.rank)
+        self.refuse_beyond_scale(hits)
+        return self._with_unjudged(hits.top(self.k)) if self.unjudged == "half" else self.cascade(hits)
 
-    def _stop(self, grade: Floats) -> Floats:
+    def stopping(self, grade: Floats) -> Floats:
         if self.stop == "linear":
             return grade / (self.max + 1)
         probability: Floats = (np.exp2(grade) - 1) / np.exp2(self.max)
@@ -104,7 +119,7 @@ class ERR(Measure):
             return np.zeros(hits.size)
         grade = hits.grid(depth)
         rank = np.arange(1, depth + 1)
-        stop = self._stop(np.where(np.isnan(grade), self.max / 2, np.maximum(grade, 0)))
+        stop = self.stopping(np.where(np.isnan(grade), self.max / 2, np.maximum(grade, 0)))
         stop[rank > hits.retrieved[:, None]] = 0
         reach = np.cumprod(np.hstack([np.ones((hits.size, 1)), 1 - stop[:, :-1]]), axis=1)
         total: Floats = np.cumsum(reach * stop / rank, axis=1)[:, -1]
@@ -115,13 +130,12 @@ class ERR(Measure):
         if self.unjudged == "half":
             return {}
         seen = (hits.grade >= 0) & (hits.rank <= (self.k or np.inf))
-        stop = np.where(seen, self._stop(np.maximum(hits.grade, 0)), 0)
+        stop = np.where(seen, self.stopping(np.maximum(hits.grade, 0)), 0)
         reach = hits.product_above(1 - stop)
-        columns = {"reach": reach, "stop": stop, "contribution": reach * stop / hits.rank}
-        return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+        return traced(seen, {"reach": reach, "stop": stop, "contribution": reach * stop / hits.rank})
 
 
-class nERR(Measure):
+class nERR(_Cascade):
     """Normalised expected reciprocal rank, as NTCIR computes it: ERR over the ERR of the ideal list, cut at the same rank.
 
     The chance to stop is gain / (gain of `max` + 1), unlike ERR's, so that nERR is not ERR over its ideal. ir_measures'
@@ -134,33 +148,24 @@ class nERR(Measure):
     0.5
     """
 
-    family = "first relevant"
     formula = "ERR / ERR of the ideal list,  R = gain / (gain(max) + 1)"
     reference = "Sakai (2014), Metrics, statistics, tests, in Bridging Between Information Retrieval and Databases"
     peers = {"NTCIREVAL": ("nERR",)}
     normalised = True
     gain = Gain()
     max = Real(4, "the highest grade of the scale", low=0, open=True)
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        highest = hits.judgments.grade.max(initial=0)
-        if highest > self.max:
-            raise MeasureError(f"nERR: a grade of {highest:g} is above max={self.max:g}; try nERR(max={highest:g})")
-        ideal = hits.judgments.best(Gain.of(self.gain, hits.judgments.grade))
-        return ratio(self.cascade(hits), self.cascade(ideal))
+        self.refuse_beyond_scale(hits)
+        return ratio(self.cascade(hits), self.cascade(Gain.ideal(self.gain, hits)[0]))
 
-    def cascade(self, hits: Hits) -> Floats:
-        """ERR with this measure's chance to stop."""
-        found = hits.top(self.k).relevant(0)
+    def stopping(self, grade: Floats) -> Floats:
         worths = [] if isinstance(self.gain, str) else [worth for _, worth in self.gain]
         most = np.max([*worths, *Gain.of(self.gain, np.array([self.max]))])
-        stop = Gain.of(self.gain, found.grade) / (most + 1)
-        return found.sum(found.product_above(1 - stop) * stop / found.rank)
+        return np.asarray(Gain.of(self.gain, grade) / (most + 1), np.float64)
 
 
-class FirstRel(Measure):
+class FirstRel(_First):
     """The rank of the first relevant document. Lower is better.
 
     A topic without one has no value and is left out of the mean; `unfound=1000` counts it as found at rank 1000. Use it
@@ -173,21 +178,16 @@ class FirstRel(Measure):
     {'FirstRel': 2.0, 'FirstRel(unfound=10)': 6.0}
     """
 
-    family = "first relevant"
     formula = "rank of the first relevant document"
-    reference = "Kantor & Voorhees (2000), The TREC-5 confusion track"
     low, high = 1, np.inf
     lower_is_better = True
     ideal_is_best = False
     monotone = False
     empty_is_zero = False
     undefined = "no relevant document was returned (unless `unfound` gives its rank)"
-    rel = Real(1, "the lowest relevant grade")
     unfound = Whole(0, "the rank that counts where there is none; 0 leaves the topic out", low=0)
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k).relevant(self.rel)
         answer = np.full(hits.size, float(self.unfound) if self.unfound else np.nan)
         first = found.where(found.nth == 1)

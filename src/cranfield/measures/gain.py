@@ -2,39 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real
+from cranfield.measures.measure import Binary, Gain, Measure, traced
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats, Ints
+    from cranfield.measures.measure import Gains
 
 
-Gains: TypeAlias = "str | tuple[tuple[float, float], ...]"
 SYNONYMS = {"gains": "gain", "dcg=log2": "gain=linear", "dcg=exp-log2": "gain=exp2"}  # ir_measures' spellings
 
 
-def discount(rank: Ints, kind: str, base: float) -> Floats:
-    """What a gain at a rank is divided by: log2(rank + 1), or Järvelin and Kekäläinen's log_base(rank) from `base` on."""
-    at = rank.astype(np.float64)
-    if kind == "log2":
-        return np.log2(at + 1)
-    logarithm: Floats = np.log(at) / np.log(base)
-    return np.maximum(logarithm, 1.0)
+EXPERIMENT = "Buckley (2008), an experimental measure of trec_eval 9"
+
+
+class _Gained(Measure):
+    """Measures of what the grades are worth."""
+
+    family = "gain"
+    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
+    gain = Gain()
+
+
+class _Discounted(_Gained):
+    """Measures of a gain that counts for less the further down it stands."""
+
+    synonyms = SYNONYMS
+    discount = Choice("log2", "how a gain is discounted by its rank", "jk")
+    base = Real(2, "the logarithm's base for discount=jk", low=1, open=True)
+    k = Depth()
+
+    def discounts(self, rank: Ints) -> Floats:
+        """What a gain is divided by: log2(rank + 1), or Järvelin and Kekäläinen's log_base(rank) from `base` on."""
+        at = rank.astype(np.float64)
+        if self.discount == "log2":
+            return np.log2(at + 1)
+        logarithm: Floats = np.log(at) / np.log(self.base)
+        return np.maximum(logarithm, 1.0)
+
+    def dcg(self, hits: Hits) -> Floats:
+        """The discounted gain of all hits."""
+        return hits.sum(Gain.of(self.gain, hits.grade) / self.discounts(hits.rank))
+
+    def expected_dcg(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: each document at the mean discount of its tie group's ranks."""
+        counts = averaged(hits, np.r_[0.0, 1 / self.discounts(ranks(hits, self.k))])
+        return hits.sum(Gain.of(self.gain, hits.grade) * counts)
+
+    def steps(self, hits: Hits) -> dict[str, Floats]:
+        """Gain, discount and their quotient, within the first k ranks."""
+        worth, divisor = Gain.of(self.gain, hits.grade), self.discounts(hits.rank)
+        columns = {"gain": worth, "discount": divisor, "gain / discount": worth / divisor}
+        return traced(hits.rank <= (self.k or np.inf), columns)
 
 
 def ideal(hits: Hits, gain: Gains) -> tuple[Hits, Floats]:
-    """The hits of the best possible run for these gains, and the gain of each."""
-    if gain in ("linear", "exp2"):
-        best = hits.ideal
-    else:
-        lowest = -np.inf if Gain.signed(gain) else 0.0  # a document that costs something stands at the end
-        best = hits.judgments.best(Gain.of(gain, hits.judgments.grade), lowest)
-    return best, Gain.of(gain, best.grade)
+    """The hits of the best possible run and their gains; a document that costs something stands at the end."""
+    return Gain.ideal(gain, hits, -np.inf if Gain.signed(gain) else 0.0)
 
 
 def averaged(hits: Hits, weight: Floats) -> Floats:
@@ -46,19 +76,10 @@ def averaged(hits: Hits, weight: Floats) -> Floats:
     return mean
 
 
-def weights(hits: Hits, k: int | None, kind: str | None, base: float = 2) -> Floats:
-    """What a gain counts at rank 0 (nothing), 1, 2 … down to the deepest rank or the cut-off."""
+def ranks(hits: Hits, k: int | None) -> Ints:
+    """1, 2 … down to the deepest rank or the cut-off."""
     depth = int(hits.retrieved.max(initial=0))
-    rank = np.arange(1, min(depth, k or depth) + 1, dtype=np.int32)
-    each: Floats = np.ones(len(rank)) if kind is None else 1 / discount(rank, kind, base)
-    return np.concatenate([np.zeros(1), each])
-
-
-def gain_trace(hits: Hits, k: int | None, gain: Gains, kind: str, base: float) -> dict[str, Floats]:
-    """Gain, discount and their quotient, within the first k ranks."""
-    seen, worth, divisor = hits.rank <= (k or np.inf), Gain.of(gain, hits.grade), discount(hits.rank, kind, base)
-    columns = {"gain": worth, "discount": divisor, "gain / discount": worth / divisor}
-    return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+    return np.arange(1, min(depth, k or depth) + 1, dtype=np.int32)
 
 
 def ndcg_rel(hits: Hits, gain: Floats, best: Hits, worth: Floats) -> Floats:
@@ -90,7 +111,7 @@ def normalised_gain(hits: Hits, gain: Floats, best: Hits, worth: Floats) -> Floa
     return ratio(scored.sum(gain[gain != 0] / np.log2(2.0 + lag[gain != 0])), best.sum(worth))
 
 
-class CG(Measure):
+class CG(_Gained):
     """Cumulated gain: what the returned documents are worth, whatever their order.
 
     Use it for how much a user has gained who reads k documents to the end (lecture 001); not to compare rankings, for it
@@ -101,29 +122,25 @@ class CG(Measure):
     5.0
     """
 
-    family = "gain"
     formula = "Σ over ranks 1…k of gain"
-    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
     high = np.inf
     synonyms = SYNONYMS
-    gain = Gain()
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k)
         return found.sum(Gain.of(self.gain, found.grade))
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties."""
-        return hits.sum(Gain.of(self.gain, hits.grade) * averaged(hits, weights(hits, self.k, None)))
+        return hits.sum(Gain.of(self.gain, hits.grade) * averaged(hits, np.r_[0.0, np.ones(len(ranks(hits, self.k)))]))
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """The gain is all there is."""
-        return {"contribution": np.where(hits.rank <= (self.k or np.inf), Gain.of(self.gain, hits.grade), np.nan)}
+        return traced(hits.rank <= (self.k or np.inf), {"contribution": Gain.of(self.gain, hits.grade)})
 
 
-class DCG(Measure):
+class DCG(_Discounted):
     """Discounted cumulated gain: what the returned documents are worth, less the further down they stand.
 
     `discount=jk` is the original of Järvelin and Kekäläinen: ranks below `base` undiscounted, then log_base(rank). Use it
@@ -135,35 +152,24 @@ class DCG(Measure):
     3.63
     """
 
-    family = "gain"
     formula = "Σ over ranks 1…k of gain / log2(rank + 1)"
-    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
     high = np.inf
     peers = {"trec_eval": ("dcg",), "ranx": ("dcg", "dcg_burges = DCG(gain=exp2)")}
-    synonyms = SYNONYMS
-    gain = Gain()
-    discount = Choice("log2", "how a gain is discounted by its rank", "jk")
-    base = Real(2, "the logarithm's base for discount=jk", low=1, open=True)
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found = hits.top(self.k)
-        return found.sum(Gain.of(self.gain, found.grade) / discount(found.rank, self.discount, self.base))
+        return self.dcg(hits.top(self.k))
 
     def expected(self, hits: Hits) -> Floats:
-        """The mean over the orders of ties: each document at the mean discount of its tie group's ranks."""
-        counts = averaged(hits, weights(hits, self.k, self.discount, self.base))
-        return hits.sum(Gain.of(self.gain, hits.grade) * counts)
+        return self.expected_dcg(hits)
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """Gain, discount and contribution."""
-        columns = gain_trace(hits, self.k, self.gain, self.discount, self.base)
+        columns = self.steps(hits)
         columns["contribution"] = columns.pop("gain / discount")
         return columns
 
 
-class nDCG(Measure):
+class nDCG(_Discounted):
     """Normalised discounted cumulated gain: DCG over the DCG of the best possible ranking.
 
     The best ranking is made from all judged documents. It is cut at k (`ideal=cut`), left whole (`ideal=all`), or cut at
@@ -178,9 +184,7 @@ class nDCG(Measure):
     0.7967
     """
 
-    family = "gain"
     formula = "DCG@k / DCG@k of the ideal ranking"
-    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
     peers = {
         "trec_eval": ("ndcg", "ndcg_cut_{k}"),
         "ir_measures": ("NDCG",),
@@ -189,47 +193,32 @@ class nDCG(Measure):
         "NTCIREVAL": ("MSnDCG",),
     }
     normalised = True
-    synonyms = SYNONYMS
-    gain = Gain()
-    discount = Choice("log2", "how a gain is discounted by its rank", "jk")
-    base = Real(2, "the logarithm's base for discount=jk", low=1, open=True)
     ideal = Choice("cut", "where the ideal ranking ends", "all", "hits")
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found, best = hits.top(self.k), self._best(hits)
-        return ratio(self._dcg(found), self._dcg(best))
+        return ratio(self.dcg(hits.top(self.k)), self.dcg(self.ideal_hits(hits)))
 
-    def _best(self, hits: Hits) -> Hits:
+    def ideal_hits(self, hits: Hits) -> Hits:
         best, _ = ideal(hits, self.gain)
         if self.ideal == "hits":
             limit = hits.top(self.k).retrieved
             return best.where(best.rank <= limit[best.topic])
         return best if self.ideal == "all" else best.top(self.k)
 
-    def _dcg(self, hits: Hits) -> Floats:
-        return hits.sum(Gain.of(self.gain, hits.grade) / discount(hits.rank, self.discount, self.base))
-
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties, as scikit-learn has it; the ideal ranking has none."""
-        counts = averaged(hits, weights(hits, self.k, self.discount, self.base))
-        return ratio(hits.sum(Gain.of(self.gain, hits.grade) * counts), self._dcg(self._best(hits)))
+        return ratio(self.expected_dcg(hits), self.dcg(self.ideal_hits(hits)))
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
-        """Gain, discount, and what the document adds to DCG."""
-        return gain_trace(hits, self.k, self.gain, self.discount, self.base)
-
-    def ideal_hits(self, hits: Hits) -> Hits:
-        """The best possible ranking."""
-        return self._best(hits)
+        return self.steps(hits)
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """What was gained over what could have been."""
-        return "{DCG} / {ideal DCG}", {"DCG": self._dcg(hits.top(self.k)), "ideal DCG": self._dcg(self._best(hits))}
+        numbers = {"DCG": self.dcg(hits.top(self.k)), "ideal DCG": self.dcg(self.ideal_hits(hits))}
+        return "{DCG} / {ideal DCG}", numbers
 
 
-class IdealDCG(Measure):
+class IdealDCG(_Discounted):
     """The discounted cumulated gain of the best possible ranking: what nDCG divides by. It is the same for every run.
 
     Use it to see how much there was to find, topic by topic (lecture 001 works one out by hand); not to compare systems.
@@ -239,25 +228,16 @@ class IdealDCG(Measure):
     3.63
     """
 
-    family = "gain"
     formula = "DCG@k of the ideal ranking"
-    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
     high = np.inf
     empty_is_zero = False
     peers = {"trec_eval": ("ideal_dcg",)}
-    synonyms = SYNONYMS
-    gain = Gain()
-    discount = Choice("log2", "how a gain is discounted by its rank", "jk")
-    base = Real(2, "the logarithm's base for discount=jk", low=1, open=True)
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        best = ideal(hits, self.gain)[0].top(self.k)
-        return best.sum(Gain.of(self.gain, best.grade) / discount(best.rank, self.discount, self.base))
+        return self.dcg(ideal(hits, self.gain)[0].top(self.k))
 
 
-class nDCGrel(Measure):
+class nDCGrel(_Gained):
     """nDCG averaged over the relevant documents: nDCG at the rank of each, and at the list's end for those not found.
 
     nDCG rises and falls with the cut-off, at other cut-offs for every topic; this asks where it matters. Use it where
@@ -268,21 +248,17 @@ class nDCGrel(Measure):
     0.3869
     """
 
-    family = "gain"
     formula = "mean over documents of a gain above 0 of nDCG@rank"
-    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
     peers = {"trec_eval": ("ndcg_rel",)}
     at = None
     normalised = True
     monotone = False  # a document that moves up is looked at earlier, when others have not been found yet
-    gain = Gain()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return ndcg_rel(hits, Gain.of(self.gain, hits.grade), *ideal(hits, self.gain))
 
 
-class Rndcg(Measure):
+class Rndcg(_Gained):
     """nDCG averaged over the ends of the gain levels: what R-precision is to precision, for graded judgments.
 
     With 5 documents of grade 2 and 10 of grade 1 it is the mean of nDCG@5, nDCG@15 and, if more than 15 documents were
@@ -294,22 +270,18 @@ class Rndcg(Measure):
     0.6799
     """
 
-    family = "gain"
     formula = (
         "mean of nDCG@c, c the number of documents of each gain above 0 or more; and at the list's end if it is longer"
     )
-    reference = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques, TOIS"
     peers = {"trec_eval": ("Rndcg",)}
     at = None
     normalised = True
-    gain = Gain()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return r_ndcg(hits, Gain.of(self.gain, hits.grade), *ideal(hits, self.gain))
 
 
-class G(Measure):
+class G(_Gained):
     """Normalised gain: each document's gain, discounted by how far the run lags behind the ideal one at its rank.
 
     Between average precision and nDCG: a document that comes late because better ones came first loses nothing. Use it to
@@ -320,22 +292,19 @@ class G(Measure):
     0.877
     """
 
-    family = "gain"
     formula = (
         "Σ gain / log2(2 + Σ max(ideal gain, 1) − Σ gain) / Σ ideal gain, the inner sums down to and with this rank"
     )
-    reference = "Buckley (2008), an experimental measure of trec_eval 9"
+    reference = EXPERIMENT
     peers = {"trec_eval": ("G",)}
     at = None
     monotone = False
-    gain = Gain()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return normalised_gain(hits, Gain.of(self.gain, hits.grade), *ideal(hits, self.gain))
 
 
-class binG(Measure):
+class binG(Binary):
     """Binary normalised gain: each relevant document counts less the more nonrelevant ones stand above it.
 
     Use it to repeat trec_eval's output, or for a user who is put off by what is useless rather than by depth; not as a
@@ -348,14 +317,12 @@ class binG(Measure):
 
     family = "gain"
     formula = "1/R · Σ over relevant documents found of 1 / log2(2 + nonrelevant documents above)"
-    reference = "Buckley (2008), an experimental measure of trec_eval 9"
+    reference = EXPERIMENT
     peers = {"trec_eval": ("binG",)}
     at = None
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.relevant(self.rel)
         return ratio(found.sum(1 / np.log2(2.0 + found.rank - found.nth)), hits.n_relevant(self.rel))
 
@@ -387,7 +354,6 @@ class pFound(Measure):
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k).relevant(0)
         enough = np.interp(found.grade, *PREL) if self.gain == "yandex" else np.minimum(found.grade / self.max, 1.0)
         looking = found.product_above(1 - enough) * (1 - self.stop) ** (found.rank - 1.0)

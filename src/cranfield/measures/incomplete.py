@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real, Whole
+from cranfield.listing import listing
+from cranfield.measures.measure import Binary, Measure, traced
+from cranfield.parameters import Choice, Depth, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Ints
 
 EPSILON = 1e-5  # Yilmaz & Aslam's smoothing, as in trec_eval
 
 
-class Bpref(Measure):
+class _Coverage(Measure):
+    """How much of the first ranks was judged: it says nothing about how good they are."""
+
+    family = "incomplete judgments"
+    ideal_is_best = False
+    monotone = False
+
+
+class Bpref(Binary):
     """Binary preference: how seldom a judged nonrelevant document stands above a relevant one.
 
     Unjudged documents are passed over, so it changes little when judgments are incomplete.
@@ -36,31 +46,26 @@ class Bpref(Measure):
     peers = {"trec_eval": ("bpref", "gm_bpref = gmean(Bpref)"), "ir_measures": ("BPref",), "ranx": ("bpref",)}
     at = None
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
-        grade = hits.judgments.grade
         relevant = hits.n_relevant(self.rel)
-        bound = np.minimum(hits.judgments.count((grade >= 0) & (grade < self.rel)), relevant)[found.topic]
+        bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
         above = np.minimum(found.above(wrong), relevant[found.topic])
         return ratio(found.sum(1 - ratio(above, bound)), relevant)
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """How many judged nonrelevant documents stand above each relevant one."""
-        above = hits.above(hits.nonrelevant(self.rel)).astype(np.float64)
-        return {"nonrelevant above": np.where(hits.grade >= self.rel, above, np.nan)}
+        return traced(hits.grade >= self.rel, {"nonrelevant above": hits.above(hits.nonrelevant(self.rel))})
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """What is counted, and the two bounds."""
-        grade, relevant = hits.judgments.grade, hits.n_relevant(self.rel)
-        others = hits.judgments.count((grade >= 0) & (grade < self.rel))
+        relevant, others = hits.n_relevant(self.rel), hits.judgments.nonrelevant(self.rel)
         template = "Σ over relevant documents found of (1 − min(n, {R}) / {min(N, R)}) / {R}"
         return template, {"R": relevant, "min(N, R)": np.minimum(others, relevant)}
 
 
-class infAP(Measure):
+class infAP(Binary):
     """Inferred average precision: AP estimated from a random sample of the pool. Negative grades are pooled, not judged.
 
     Use it where a random part of the pool was judged and the rest is marked as pooled; not on ordinary qrels, where it
@@ -78,30 +83,24 @@ class infAP(Measure):
     peers = {"trec_eval": ("infAP",), "ir_measures": ("InfAP",)}
     at = None
     monotone = False
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.relevant(self.rel)
-        pooled = found.above(hits)
-        relevant, wrong = found.nth - 1, found.above(hits.nonrelevant(self.rel))
-        share = (relevant + EPSILON) / (relevant + wrong + 2 * EPSILON)
-        return ratio(found.sum(1 / found.rank + pooled / found.rank * share), hits.n_relevant(self.rel))
+        return ratio(found.sum(self._precision(found, found.nth - 1, hits)), hits.n_relevant(self.rel))
+
+    def _precision(self, found: Hits, relevant: Floats | Ints, hits: Hits) -> Floats:
+        """The precision expected at each document, with so many relevant ones above it."""
+        share = (relevant + EPSILON) / (relevant + found.above(hits.nonrelevant(self.rel)) + 2 * EPSILON)
+        return np.asarray(1 / found.rank + found.above(hits) / found.rank * share, np.float64)
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """What stands above each relevant document, and the precision expected there."""
         seen = hits.grade >= self.rel
-        pooled, wrong = hits.nth - 1, hits.above(hits.nonrelevant(self.rel))
-        relevant = hits.running_sum(seen) - 1
-        share = (relevant + EPSILON) / (relevant + wrong + 2 * EPSILON)
-        columns: dict[str, Any] = {
-            "pooled above": pooled,
-            "expected precision": 1 / hits.rank + pooled / hits.rank * share,
-        }
-        return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+        precision = self._precision(hits, hits.running_sum(seen) - 1, hits)
+        return traced(seen, {"pooled above": hits.nth - 1, "expected precision": precision})
 
 
-class Judged(Measure):
+class Judged(_Coverage):
     """Judged at k: the share of the documents at the first k ranks that were judged. A low value means guesswork.
 
     A list of fewer than k documents is divided by its length, as ir_measures and the TREC-COVID leaderboards do;
@@ -114,21 +113,17 @@ class Judged(Measure):
     0.5
     """
 
-    family = "incomplete judgments"
     formula = "judged documents at ranks 1…k / documents at ranks 1…k"
     reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
-    ideal_is_best = False
-    monotone = False
     divide = Choice("returned", "what the number of judged documents is divided by", "k")
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         seen = hits.top(self.k)
         return ratio(seen.judged().count(), self.k if self.divide == "k" and self.k else seen.retrieved)
 
 
-class Unjudged(Measure):
+class Unjudged(_Coverage):
     """Unjudged at k: the share of the first k ranks that hold a document nobody has judged. High values are a warning.
 
     It divides by k even where fewer documents were returned, as if judged ones filled the list.
@@ -140,21 +135,17 @@ class Unjudged(Measure):
     0.5
     """
 
-    family = "incomplete judgments"
     formula = "unjudged documents at ranks 1…k / k"
     reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
     peers = {"trec_eval": ("unj_{k}",)}
-    ideal_is_best = False
-    monotone = False
     k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         seen = hits.top(self.k)
         return (seen.retrieved - seen.judged().count()) / self.k
 
 
-class Hole(Measure):
+class Hole(_Coverage):
     """Hole at k: the share of the first k ranks that hold a document judged for no topic at all.
 
     Unjudged asks whether a document was judged for this topic, Hole whether anybody ever looked at it: a document
@@ -169,24 +160,19 @@ class Hole(Measure):
     {'Hole@3': 0.3333333333333333, 'Unjudged@3': 0.6666666666666666}
     """
 
-    family = "incomplete judgments"
     formula = "documents at ranks 1…k that are judged for no topic / k"
     reference = "Thakur, Reimers, Rücklé, Srivastava & Gurevych (2021), BEIR, NeurIPS Datasets and Benchmarks"
     peers = {"beir": ("Hole",)}
-    ideal_is_best = False
-    monotone = False
     k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         seen = hits.top(self.k)
         if not (seen.retrieved > seen.count()).any():
             return np.zeros(hits.size)
-        listing, kept = hits.listing, hits.judgments.kept
-        known = kept["documents"] = kept.get("documents") or set(hits.judgments.qrels.documents.text())
+        known = hits.judgments.once("documents", lambda: set(hits.judgments.qrels.documents.text()))
         holes = [
             topic
-            for topic, rank, document in zip(listing.topic, listing.rank, listing.documents, strict=True)
+            for topic, rank, document in zip(*listing(hits), strict=True)
             if rank <= self.k and document not in known
         ]
         return np.bincount(np.array(holes, np.int64), minlength=hits.size) / self.k

@@ -8,17 +8,18 @@ trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back 
 
 from __future__ import annotations
 
-import importlib
+import functools
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from cranfield.errors import MeasureError, UnknownMeasureError
 from cranfield.hits import ratio
+from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,227 +29,29 @@ if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
-__all__ = [
-    "AGGREGATES",
-    "LATER",
-    "REGISTRY",
-    "Choice",
-    "Depth",
-    "Flag",
-    "Gain",
-    "Inner",
-    "Measure",
-    "Parameter",
-    "Ratio",
-    "Real",
-    "Whole",
-    "aggregated",
-    "load_all",
-    "load_installed",
-    "measure",
-    "measures",
-    "split",
-    "takes_topics_alone",
-]
-
-T = TypeVar("T")
 REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
 GROUP = "cranfield.measures"  # the package of ours, and the entry points of others
-LATER = ("compatible", "confusion", "diversity", "fairness", "ntcir", "preferences", "risk", "sampled")
-
-
+LAST = ("depth", "k", "judged_only")  # parameters that are named behind all others, whichever class declares them
+Gains: TypeAlias = "str | tuple[tuple[float, float], ...]"
 _loaded: list[str] = []
 
 
 def load_all() -> dict[str, type[Measure]]:
-    """Import the families that are not loaded at once, and hand out every measure, those of a family side by side."""
-    for family in LATER:
-        importlib.import_module(f"{GROUP}.{family}")
+    """Import every family there is a file of, and hand out every measure, those of a family side by side."""
     if not _loaded:
-        _loaded.append(GROUP)
+        import importlib
+        import pkgutil
+
+        for module in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
+            importlib.import_module(f"{GROUP}.{module.name}")
         ordered = sorted(REGISTRY.items(), key=lambda item: item[1].__module__)
         REGISTRY.clear()
         REGISTRY.update(ordered)
+        _loaded.append(GROUP)
     return REGISTRY
 
 
-class Parameter(ABC, Generic[T]):
-    """A measure's parameter: default, meaning, range; a descriptor, so that `self.k` is its value."""
-
-    name: str
-
-    def __init__(self, default: T, meaning: str) -> None:
-        self.default = default
-        self.meaning = meaning
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Parameter[T]: ...
-    @overload
-    def __get__(self, instance: Measure, owner: type) -> T: ...
-    def __get__(self, instance: Measure | None, owner: type) -> Parameter[T] | T:
-        return self if instance is None else instance.values[self.name]
-
-    @property
-    def required(self) -> bool:
-        """Whether it must be given."""
-        return self.default is ...
-
-    @property
-    @abstractmethod
-    def range(self) -> str:
-        """Its allowed values, in words."""
-
-    @abstractmethod
-    def read(self, given: Any) -> T:
-        """Turn what was typed into a value; ValueError if it is out of range."""
-
-    def show(self, value: T) -> str:
-        """A value as one would type it."""
-        return str(value)
-
-    def expected(self, given: Any) -> str:
-        """The allowed values, for a message about one that is not."""
-        return self.range
-
-    @property
-    def example(self) -> str:
-        """A value that is allowed, for a message about one that is missing."""
-        return "10"
-
-
-def _shown(value: float) -> str:
-    """Shortest text that reads back to the same number; 2 rather than 2.0."""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
-
-
-class Real(Parameter[float]):
-    """A real number between `low` and `high`; `open` leaves the ends out."""
-
-    def __init__(
-        self, default: float, meaning: str, low: float = -math.inf, high: float = math.inf, open: bool = False
-    ) -> None:
-        super().__init__(default, meaning)
-        self.low, self.high, self.open = low, high, open
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        if self.low == -math.inf and self.high == math.inf:
-            return "any number"
-        if self.high == math.inf:
-            return f"above {self.low:g}" if self.open else f"{self.low:g} or more"
-        return f"between {self.low:g} and {self.high:g}" + (", ends excluded" if self.open else "")
-
-    def expected(self, given: Any) -> str:
-        """The allowed values; that the ends are excluded is news only to those who gave one."""
-        try:
-            at_an_end = float(given) in (self.low, self.high)
-        except (TypeError, ValueError):
-            at_an_end = False
-        return self.range if at_an_end else self.range.removesuffix(", ends excluded")
-
-    def read(self, given: Any) -> float:
-        """A number within the range."""
-        value = float(given)
-        inside = self.low < value < self.high if self.open else self.low <= value <= self.high
-        if not inside or not math.isfinite(value):
-            raise ValueError
-        return value
-
-    @property
-    def example(self) -> str:
-        """A value that is allowed: the middle of the range, or 1."""
-        middle = (self.low + self.high) / 2
-        return _shown(middle) if math.isfinite(middle) else "1"
-
-    def show(self, value: float) -> str:
-        """Shortest text that reads back to the same number; 2 rather than 2.0."""
-        return _shown(value)
-
-
-class Whole(Parameter[int]):
-    """A whole number, `low` or more."""
-
-    def __init__(self, default: Any, meaning: str, low: int = 1) -> None:
-        super().__init__(default, meaning)
-        self.low = low
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return f"a whole number, {self.low} or more"
-
-    def read(self, given: Any) -> int:
-        """A whole number within the range."""
-        value = int(given)
-        if value < self.low or value != float(given):
-            raise ValueError
-        return value
-
-
-class Depth(Parameter["int | None"]):
-    """An optional cut-off: None means the whole list."""
-
-    def __init__(self, meaning: str = "how many ranks are looked at") -> None:
-        super().__init__(None, meaning)
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return "a whole number, 1 or more; the whole list if left out"
-
-    def read(self, given: Any) -> int | None:
-        """A whole number, or None."""
-        if given is None:
-            return None
-        value = int(given)
-        if value < 1 or value != float(given):
-            raise ValueError
-        return value
-
-
-class Choice(Parameter[str]):
-    """One of a few words."""
-
-    def __init__(self, default: str, meaning: str, *others: str) -> None:
-        super().__init__(default, meaning)
-        self.choices = (default, *others)
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return " | ".join(self.choices)
-
-    def read(self, given: Any) -> str:
-        """One of the choices."""
-        if given not in self.choices:
-            raise ValueError
-        return str(given)
-
-
-class Flag(Parameter[bool]):
-    """Yes or no; no unless told otherwise."""
-
-    def __init__(self, meaning: str, default: bool = False) -> None:
-        super().__init__(default, meaning)
-
-    @property
-    def range(self) -> str:
-        """Its allowed values, in words."""
-        return "True | False"
-
-    def read(self, given: Any) -> bool:
-        """A truth value, or its name."""
-        words = {"true": True, "1": True, "false": False, "0": False}
-        if str(given).lower() not in words:
-            raise ValueError
-        return words[str(given).lower()]
-
-
-class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
+class Gain(Parameter[Gains]):
     """What a grade is worth: the grade itself, 2^grade - 1, or a table such as {1:3, 2:9} (other grades: themselves).
 
     A negative grade is worth 0, or with `signed` and `signed-exp2` less than that, as in Elasticsearch and Quepid.
@@ -261,11 +64,9 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
 
     @property
     def range(self) -> str:
-        """Its allowed values, in words."""
         return f"{' | '.join(self.NAMES)} | a table {{grade:gain, …}}"
 
-    def read(self, given: Any) -> str | tuple[tuple[float, float], ...]:
-        """A name or a table."""
+    def read(self, given: Any) -> Gains:
         if isinstance(given, str) and given.startswith("{") and given.endswith("}"):
             given = [pair.split(":") for pair in split(given[1:-1], ",")]
         if isinstance(given, Mapping):
@@ -279,14 +80,13 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
             raise ValueError
         return str(given)
 
-    def show(self, value: str | tuple[tuple[float, float], ...]) -> str:
-        """As one would type it."""
+    def show(self, value: Gains) -> str:
         if isinstance(value, str):
             return value
-        return "{" + ",".join(f"{_shown(grade)}:{_shown(gain)}" for grade, gain in value) + "}"
+        return "{" + ",".join(f"{shown(grade)}:{shown(gain)}" for grade, gain in value) + "}"
 
     @staticmethod
-    def of(value: str | tuple[tuple[float, float], ...], grade: Floats) -> Floats:
+    def of(value: Gains, grade: Floats) -> Floats:
         """The gain of each grade."""
         gain = (grade if Gain.signed(value) else np.maximum(grade, 0)).astype(np.float64)
         if isinstance(value, str):
@@ -296,7 +96,14 @@ class Gain(Parameter["str | tuple[tuple[float, float], ...]"]):
         return gain
 
     @staticmethod
-    def signed(value: str | tuple[tuple[float, float], ...]) -> bool:
+    def ideal(value: Gains, hits: Hits, lowest: float = 0.0) -> tuple[Hits, Floats]:
+        """The hits of the best possible run for these gains, those above `lowest` only, and the gain of each."""
+        plain = value in ("linear", "exp2")
+        best = hits.ideal if plain else hits.judgments.best(Gain.of(value, hits.judgments.grade), lowest)
+        return best, Gain.of(value, best.grade)
+
+    @staticmethod
+    def signed(value: Gains) -> bool:
         """Whether a negative grade is a loss."""
         return isinstance(value, str) and value.startswith("signed")
 
@@ -318,16 +125,13 @@ class Inner(Parameter["Measure"]):
 
     @property
     def range(self) -> str:
-        """Its allowed values, in words."""
         return "a measure"
 
     @property
     def example(self) -> str:
-        """A value that is allowed."""
         return "nDCG@10"
 
     def read(self, given: Any) -> Measure:
-        """A measure, or its name."""
         return given if isinstance(given, Measure) else measure(str(given))
 
 
@@ -359,13 +163,13 @@ AGGREGATES: dict[str, Callable[[Floats], float]] = {
 """How the values of all topics become one number. `gmean` lifts values below 0.00001 to that, as trec_eval does."""
 
 
-class Measure(ABC):
+class Measure(Parametrised, ABC):
     """One way to score one run on one topic. Subclass it, name the parameters, write `score`.
 
     The docstring's first paragraph is the definition, a doctest in it the worked example.
     """
 
-    name: ClassVar[str]
+    refusal = MeasureError
     family: ClassVar[str]
     formula: ClassVar[str]
     reference: ClassVar[str]
@@ -379,7 +183,7 @@ class Measure(ABC):
     normalised: ClassVar[bool] = False  # a run of all relevant documents and no others, best first, scores 1
     monotone: ClassVar[bool] = True  # moving a better document up never lowers the score
     empty_is_zero: bool = True  # a topic without an answer scores 0
-    lower_is_better: ClassVar[bool] = False  # a rank or a rate of error
+    lower_is_better: bool = False  # a rank or a rate of error
     undefined: ClassVar[str] = ""  # when a topic has no value (NaN, left out of the mean), in words; "" if never
 
     peers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -389,19 +193,14 @@ class Measure(ABC):
 
     judged_only = Flag("take unjudged documents out of the run first (the condensed list)")
 
-    parameters: ClassVar[dict[str, Parameter[Any]]]
-    values: dict[str, Any]
-
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        found = {
-            name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
-        }
-        found["judged_only"] = found.pop("judged_only")  # last, so that a measure's own parameters are named first
-        cls.parameters = found
+        for name in LAST:
+            if name in cls.parameters:
+                cls.parameters[name] = cls.parameters.pop(name)
         if "name" not in vars(cls):
             cls.name = cls.__name__
-        if hasattr(cls, "family"):
+        if hasattr(cls, "family") and not cls.__name__.startswith("_"):  # _Walk: what the measures of a family share
             ours = cls.__module__.startswith(f"{GROUP}.")
             known = (REGISTRY if ours else load_all()).get(cls.name)
             if known is not None and known.__module__ != cls.__module__:
@@ -409,22 +208,8 @@ class Measure(ABC):
             REGISTRY[cls.name] = cls
             _aliases.cache_clear()
 
-    def __init__(self, **given: Any) -> None:
-        for key in given:
-            if key not in self.parameters:
-                known = ", ".join(self.parameters) or "no parameters"
-                raise MeasureError(f"{self.name}: no parameter {key!r}; it has {known}")
-        self.values = {}
-        for key, parameter in self.parameters.items():
-            value = given.get(key, parameter.default)
-            if value is ...:
-                typed = f"@{parameter.example}" if key == self.at else f"({key}={parameter.example})"
-                raise MeasureError(f"{self.name} needs {key}: {self.name}{typed}")
-            try:
-                self.values[key] = parameter.read(value)
-            except (TypeError, ValueError, OverflowError):
-                wanted = parameter.expected(value)
-                raise MeasureError(f"{self.name}: {key} must be {wanted}, got {value}") from None
+    def lacking(self, key: str) -> str:
+        return f"{self.name}@{self.parameters[key].example}" if key == self.at else super().lacking(key)
 
     def __call__(self, hits: Hits) -> Floats:
         """One value a topic, of the run or, with `judged_only`, of its condensed list."""
@@ -470,16 +255,18 @@ class Measure(ABC):
         return None
 
     def __str__(self) -> str:
-        shown = [
-            f"{key}={parameter.show(self.values[key])}"
-            for key, parameter in self.parameters.items()
-            if key != self.at and self.values[key] != parameter.default
-        ]
-        text = self.name + (f"({', '.join(shown)})" if shown else "")
+        typed = ", ".join(f"{key}={value}" for key, value in self.changed().items() if key != self.at)
+        text = f"{self.name}({typed})" if typed else self.name
         at = self.values.get(self.at) if self.at else None
         if at is not None:
             text = f"{text}@{self.parameters[str(self.at)].show(at)}"
         return text if self.aggregate == type(self).aggregate else f"{self.aggregate}({text})"
+
+    def with_values(self, **changes: Any) -> Measure:
+        """The same measure with other values for some of its parameters."""
+        answer = type(self)(**{**self.values, **changes})
+        answer.aggregate = self.aggregate
+        return answer
 
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
@@ -492,6 +279,17 @@ class Measure(ABC):
         return hash((type(self), self.aggregate, tuple(self.values.items())))
 
 
+def traced(seen: npt.NDArray[np.bool_], columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
+    """Columns for `Measure.trace`: NaN but for the hits that play a part."""
+    return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+
+
+class Binary(Measure):
+    """A measure that asks of a document only whether it is relevant."""
+
+    rel = Real(1, "the lowest relevant grade")
+
+
 class Ratio(Measure):
     """A measure that is one number over another, so that topics can be averaged in two ways.
 
@@ -500,17 +298,16 @@ class Ratio(Measure):
     """
 
     average = Choice("macro", "the mean of the topics' ratios, or the ratio of the topics' sums", "micro")
+    rel = Real(1, "the lowest relevant grade")
 
     @abstractmethod
     def parts(self, hits: Hits) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """What stands above and below the line, one value a topic each."""
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return ratio(*self.parts(hits))
 
     def pooled(self, hits: Hits) -> tuple[Floats, Floats] | None:
-        """What each topic adds above and below the line of a micro average; None where topics are averaged (macro)."""
         if self.average != "micro":
             return None
         above, below = self.parts(hits.condensed() if self.judged_only else hits)
@@ -532,7 +329,7 @@ def micro_average(measure: Measure) -> Measure | None:
     """
     if measure.values.get("average") != "macro" or measure.aggregate != "mean":
         return None
-    return type(measure)(**{**measure.values, "average": "micro"})
+    return measure.with_values(average="micro")
 
 
 def aggregated(measure: Measure, aggregate: str) -> Measure:
@@ -547,7 +344,7 @@ def aggregated(measure: Measure, aggregate: str) -> Measure:
         raise MeasureError(f"{aggregate}({measure}): {measure.name} makes one number of all topics in its own way")
     if measure.aggregate != type(measure).aggregate:
         raise MeasureError(f"{aggregate}({measure}): {measure} is one number for all topics already")
-    answer = type(measure)(**measure.values)
+    answer = measure.with_values()
     answer.aggregate = aggregate
     return answer
 
@@ -706,34 +503,22 @@ def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None
 Alias = tuple["type[Measure]", dict[str, Any]]
 
 
-class _Aliases:
-    """Peers' names, compiled once and again after a measure was added."""
-
-    def __init__(self) -> None:
-        self.ready: tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]] | None = None
-
-    def cache_clear(self) -> None:
-        self.ready = None
-
-    def __call__(self) -> tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
-        if self.ready is None:
-            names: dict[str, Alias] = {}
-            templates = []
-            for cls in REGISTRY.values():
-                for spelling in (s for spellings in cls.peers.values() for s in spellings):
-                    shape, _, means = (part.strip() for part in spelling.partition(" = "))
-                    fixed = _fixed(cls, means)
-                    if "{" in shape:
-                        dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
-                        pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
-                        templates.append((re.compile(pattern), cls, fixed))
-                    else:
-                        names.setdefault(shape, (cls, fixed))
-            self.ready = names, templates
-        return self.ready
-
-
-_aliases = _Aliases()
+@functools.cache
+def _aliases() -> tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
+    """Peers' names, plain ones and those with a place for a number; compiled once, and again after a measure was added."""
+    names: dict[str, Alias] = {}
+    templates = []
+    for cls in REGISTRY.values():
+        for spelling in (s for spellings in cls.peers.values() for s in spellings):
+            shape, _, means = (part.strip() for part in spelling.partition(" = "))
+            fixed = _fixed(cls, means)
+            if "{" in shape:
+                dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
+                pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
+                templates.append((re.compile(pattern), cls, fixed))
+            else:
+                names.setdefault(shape, (cls, fixed))
+    return names, templates
 
 
 def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:

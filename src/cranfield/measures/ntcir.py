@@ -6,18 +6,19 @@ precision that knows grades, and that a late rank cannot raise above 1. Relevant
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Gain, Measure, Real
+from cranfield.measures.measure import Gain, Measure
+from cranfield.parameters import Choice, Depth, Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
+    from cranfield.measures.measure import Gains
 
-Gains: TypeAlias = "str | tuple[tuple[float, float], ...]"
 ONE_GOOD = "Sakai (2007), On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD"
 BLENDED = "(count + beta · gain) / (rank + beta · ideal gain)"
 
@@ -26,12 +27,6 @@ def relevant(hits: Hits, gain: Gains) -> tuple[Hits, Floats]:
     """The hits of a gain above 0, and the gain of each."""
     worth = Gain.of(gain, hits.grade)
     return hits.where(worth > 0), worth[worth > 0]
-
-
-def ideal(hits: Hits, gain: Gains) -> tuple[Hits, Floats]:
-    """The hits of the best possible run for these gains, and the gain of each."""
-    best = hits.judgments.best(Gain.of(gain, hits.judgments.grade))
-    return best, Gain.of(gain, best.grade)
 
 
 def blended(found: Hits, worth: Floats, best: Hits, best_worth: Floats, beta: float) -> Floats:
@@ -50,7 +45,24 @@ def preferred(found: Hits, worth: Floats) -> Floats:
     return rank[found.topic]
 
 
-class Q(Measure):
+class _Blended(Measure):
+    """Measures of the blended ratio at one relevant document or at all of them."""
+
+    family = "gain"
+    reference = ONE_GOOD
+    normalised = True
+    monotone = False
+    beta = Real(1, "how much gain counts beside the number of relevant documents", low=0)
+    gain = Gain()
+    k = Depth()
+
+    def ratios(self, hits: Hits) -> tuple[Hits, Floats, Floats]:
+        """The relevant documents within the first k ranks, their gains, and the blended ratio at each."""
+        found, worth = relevant(hits.top(self.k), self.gain)
+        return found, worth, blended(found, worth, *Gain.ideal(self.gain, hits), self.beta)
+
+
+class Q(_Blended):
     """Q-measure: the blended ratio at the rank of each relevant document, averaged over all relevant documents.
 
     Average precision for graded judgments: `beta=0` is average precision, a larger one lets grades count for more. With
@@ -65,25 +77,16 @@ class Q(Measure):
     0.65
     """
 
-    family = "gain"
     formula = f"1/R · Σ over relevant documents found of {BLENDED}"
     reference = "Sakai (2004), New performance metrics based on multigrade relevance, NTCIR-4"
     peers = {"NTCIREVAL": ("Q-measure", "QMeasure", "Qmeasure")}
-    normalised = True
-    monotone = False
-    beta = Real(1, "how much gain counts beside the number of relevant documents", low=0)
-    gain = Gain()
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found, worth = relevant(hits.top(self.k), self.gain)
-        best, best_worth = ideal(hits, self.gain)
-        wanted = best.top(self.k).count()
-        return ratio(found.sum(blended(found, worth, best, best_worth, self.beta)), wanted)
+        found, _, blend = self.ratios(hits)
+        return ratio(found.sum(blend), Gain.ideal(self.gain, hits)[0].top(self.k).count())
 
 
-class Omeasure(Measure):
+class Omeasure(_Blended):
     """O-measure: the blended ratio at the first relevant document: reciprocal rank for graded judgments.
 
     Use it for a user who wants one document and takes the first that is relevant (reciprocal rank's user in lecture
@@ -95,23 +98,15 @@ class Omeasure(Measure):
     0.5
     """
 
-    family = "gain"
     formula = "(1 + beta · gain) / (rank + beta · ideal gain) at the first relevant document"
-    reference = ONE_GOOD
     peers = {"NTCIREVAL": ("O-measure", "OMeasure", "O")}
-    normalised = True
-    monotone = False
-    beta = Real(1, "how much gain counts beside the number of relevant documents", low=0)
-    gain = Gain()
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found, worth = relevant(hits.top(self.k), self.gain)
-        return found.sum((found.nth == 1) * blended(found, worth, *ideal(hits, self.gain), self.beta))
+        found, _, blend = self.ratios(hits)
+        return found.sum((found.nth == 1) * blend)
 
 
-class Pmeasure(Measure):
+class Pmeasure(_Blended):
     """P-measure: the blended ratio at the best document found, the one of the highest gain that stands nearest the top.
 
     What was relevant on the way there counts too. Use it for a user who looks for one very good document and knows it
@@ -124,25 +119,16 @@ class Pmeasure(Measure):
     1.0
     """
 
-    family = "gain"
     formula = f"{BLENDED} at the first document of the highest gain found"
-    reference = ONE_GOOD
     peers = {"NTCIREVAL": ("P-measure", "PMeasure")}
-    normalised = True
     ideal_is_best = False
-    monotone = False
-    beta = Real(1, "how much gain counts beside the number of relevant documents", low=0)
-    gain = Gain()
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found, worth = relevant(hits.top(self.k), self.gain)
-        here = found.rank == preferred(found, worth)
-        return found.sum(here * blended(found, worth, *ideal(hits, self.gain), self.beta))
+        found, worth, blend = self.ratios(hits)
+        return found.sum((found.rank == preferred(found, worth)) * blend)
 
 
-class Pplus(Measure):
+class Pplus(_Blended):
     """P+: the blended ratio averaged over the relevant documents down to the best one found.
 
     Users stop at each of these alike, where those of P-measure all walk on to the best. Use it for one very good
@@ -154,21 +140,13 @@ class Pplus(Measure):
     0.75
     """
 
-    family = "gain"
     formula = f"mean of {BLENDED} over relevant documents down to the first of the highest gain found"
-    reference = ONE_GOOD
     peers = {"NTCIREVAL": ("P-plus", "P+", "PPlusMeasure", "P-plus-measure")}
-    normalised = True
-    monotone = False
-    beta = Real(1, "how much gain counts beside the number of relevant documents", low=0)
-    gain = Gain()
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        found, worth = relevant(hits.top(self.k), self.gain)
+        found, worth, blend = self.ratios(hits)
         passed = found.rank <= preferred(found, worth)
-        return ratio(found.sum(passed * blended(found, worth, *ideal(hits, self.gain), self.beta)), found.sum(passed))
+        return ratio(found.sum(passed * blend), found.sum(passed))
 
 
 class Stops(Gain):
@@ -180,11 +158,9 @@ class Stops(Gain):
 
     @property
     def range(self) -> str:
-        """Its allowed values, in words."""
         return "gain (the gain of the grade) | " + super().range
 
     def read(self, given: Any) -> Gains:
-        """A name or a table."""
         return "gain" if given == "gain" else super().read(given)
 
 
@@ -226,9 +202,8 @@ class NCU(Measure):
     gain = Gain()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found, worth = relevant(hits, self.gain)
-        best, best_worth = ideal(hits, self.gain)
+        best, best_worth = Gain.ideal(self.gain, hits)
         beta = self.beta if self.utility == "BR" else 0.0
         stop, stop_if_all = self._stop(found), self._stop(best)
         return ratio(found.sum(stop * blended(found, worth, best, best_worth, beta)), best.sum(stop_if_all))

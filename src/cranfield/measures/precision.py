@@ -7,11 +7,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Flag, Measure, Ratio, Real, Whole
+from cranfield.measures.measure import Binary, Ratio, traced
+from cranfield.parameters import Choice, Depth, Flag, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats, Ints
+
+
+KENT = "Kent, Berry, Luehrs & Perry (1955), Machine literature searching VIII"
+BUCKLEY = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
+RIJSBERGEN = "van Rijsbergen (1979), Information Retrieval, chapter 7"
+
+
+class _Ranked(Binary):
+    """Measures of how far relevant documents come first."""
+
+    family = "precision and recall"
+
+
+class _AtCut(_Ranked):
+    """Measures of the first k ranks."""
+
+    k = Whole(..., "how many ranks are looked at")
+
+
+class _Set(Binary):
+    """Measures of what was returned, whatever its order."""
+
+    family = "set"
+    at = None
+    normalised = True
 
 
 def f_measure(precision: Floats, recall: Floats, beta: float) -> Floats:
@@ -19,7 +45,12 @@ def f_measure(precision: Floats, recall: Floats, beta: float) -> Floats:
     return ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
 
 
-class P(Measure):
+def relevant_down_to(hits: Hits, rel: float, rank: int | Ints) -> dict[str, Floats]:
+    """The column of `trace` that marks the relevant documents down to a rank."""
+    return traced((hits.grade >= rel) & (hits.rank <= rank), {"relevant": np.ones(len(hits))})
+
+
+class P(_AtCut):
     """Precision at k: the share of the first k ranks that hold a relevant document.
 
     It divides by k even where fewer documents were returned; `divide=returned` divides by what was returned
@@ -35,41 +66,38 @@ class P(Measure):
     0.6666666666666666
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…k / k"
-    reference = "Kent, Berry, Luehrs & Perry (1955), Machine literature searching VIII"
+    reference = KENT
     peers = {
         "trec_eval": ("P_{k}",),
         "ir_measures": ("P", "Precision"),
         "ranx": ("precision",),
     }
-    rel = Real(1, "the lowest relevant grade")
     divide = Choice("k", "what a list of fewer than k documents is divided by", "returned")
-    k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        seen = hits.top(self.k)
-        return ratio(seen.relevant(self.rel).count(), self.k if self.divide == "k" else seen.retrieved)
+        return ratio(hits.top(self.k).relevant(self.rel).count(), self._whole(hits))
+
+    def _whole(self, hits: Hits) -> int | Ints:
+        return self.k if self.divide == "k" else hits.top(self.k).retrieved
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: the chance of each relevant document to stand within the first k."""
         found = hits.relevant(self.rel)
-        whole = self.k if self.divide == "k" else hits.top(self.k).retrieved
-        return ratio(found.sum(found.chance_within(self.k)), whole)
+        return ratio(found.sum(found.chance_within(self.k)), self._whole(hits))
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """Which documents count."""
-        return {"relevant": np.where((hits.grade >= self.rel) & (hits.rank <= self.k), 1.0, np.nan)}
+        return relevant_down_to(hits, self.rel, self.k)
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """How many of how many."""
-        seen = hits.top(self.k)
-        whole, name = (self.k, "k") if self.divide == "k" else (seen.retrieved, "documents at ranks 1…k")
-        return f"{{relevant}} / {{{name}}}", {"relevant": seen.relevant(self.rel).count(), name: whole}
+        relevant = hits.top(self.k).relevant(self.rel).count()
+        name = "k" if self.divide == "k" else "documents at ranks 1…k"
+        return f"{{relevant}} / {{{name}}}", {"relevant": relevant, name: self._whole(hits)}
 
 
-class R(Ratio):
+class R(_AtCut, Ratio):
     """Recall at k: the share of the topic's relevant documents that stand within the first k ranks.
 
     `average=micro` pools the topics: all relevant documents found over all there are.
@@ -84,19 +112,15 @@ class R(Ratio):
     0.5
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…k / relevant documents"
-    reference = "Kent, Berry, Luehrs & Perry (1955), Machine literature searching VIII"
+    reference = KENT
     peers = {
         "trec_eval": ("recall_{k}",),
         "ir_measures": ("R", "Recall"),
         "ranx": ("recall",),
     }
-    rel = Real(1, "the lowest relevant grade")
-    k = Whole(..., "how many ranks are looked at")
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
-        """What stands above and below the line, one value a topic each."""
         return hits.top(self.k).relevant(self.rel).count(), hits.n_relevant(self.rel)
 
     def expected(self, hits: Hits) -> Floats:
@@ -106,15 +130,15 @@ class R(Ratio):
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """Which documents count."""
-        return {"relevant": np.where((hits.grade >= self.rel) & (hits.rank <= self.k), 1.0, np.nan)}
+        return relevant_down_to(hits, self.rel, self.k)
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """How many of how many."""
-        found = hits.top(self.k).relevant(self.rel).count()
-        return "{relevant found} / {relevant}", {"relevant found": found, "relevant": hits.n_relevant(self.rel)}
+        found, relevant = self.parts(hits)
+        return "{relevant found} / {relevant}", {"relevant found": found, "relevant": relevant}
 
 
-class F(Measure):
+class F(_AtCut):
     """F at k: the weighted harmonic mean of precision and recall at k. A beta above 1 favours recall.
 
     Unlike the arithmetic mean it gives no credit for returning everything.
@@ -128,21 +152,17 @@ class F(Measure):
     0.4
     """
 
-    family = "precision and recall"
     formula = "(1 + beta²) · P · R / (beta² · P + R)"
-    reference = "van Rijsbergen (1979), Information Retrieval, chapter 7"
+    reference = RIJSBERGEN
     peers = {"ranx": ("f1",)}
-    rel = Real(1, "the lowest relevant grade")
     beta = Real(1, "how many times recall matters as much as precision", low=0, open=True)
-    k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k).relevant(self.rel).count()
         return f_measure(found / self.k, ratio(found, hits.n_relevant(self.rel)), self.beta)
 
 
-class SetP(Ratio):
+class SetP(_Set, Ratio):
     """Set precision: the share of all that was returned that is relevant.
 
     `average=micro` pools the topics before dividing, as the lecture (004) shows: a topic then counts by how much was
@@ -157,25 +177,20 @@ class SetP(Ratio):
     0.5
     """
 
-    family = "set"
     formula = "relevant documents returned / documents returned"
-    reference = "Kent, Berry, Luehrs & Perry (1955), Machine literature searching VIII"
+    reference = KENT
     peers = {
         "trec_eval": ("set_P", "set_relative_P = SetP(relative=True)"),
         "ir_measures": ("SetRelP = SetP(relative=True)",),
     }
-    at = None
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
     relative = Flag("divide by no more than the number of relevant documents")
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
-        """What stands above and below the line, one value a topic each."""
         returned = np.minimum(hits.retrieved, hits.n_relevant(self.rel)) if self.relative else hits.retrieved
         return hits.relevant(self.rel).count(), returned
 
 
-class SetAP(Measure):
+class SetAP(_Set):
     """Set average precision: set precision times set recall, average precision for a list without an order.
 
     Use it for sets where both errors count, as a stricter F; not where F's scale is what readers expect, and not for
@@ -186,21 +201,16 @@ class SetAP(Measure):
     0.25
     """
 
-    family = "set"
     formula = "P · R"
-    reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
+    reference = BUCKLEY
     peers = {"trec_eval": ("set_map",)}
-    at = None
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.relevant(self.rel).count().astype(np.float64)
         return ratio(found * found, hits.retrieved * hits.n_relevant(self.rel).astype(np.float64))
 
 
-class SetR(Ratio):
+class SetR(_Set, Ratio):
     """Set recall: the share of the relevant documents that was returned at all.
 
     `average=micro` pools the topics before dividing: a topic then counts by how many relevant documents it has.
@@ -213,20 +223,15 @@ class SetR(Ratio):
     0.5
     """
 
-    family = "set"
     formula = "relevant documents returned / relevant documents"
-    reference = "Kent, Berry, Luehrs & Perry (1955), Machine literature searching VIII"
+    reference = KENT
     peers = {"trec_eval": ("set_recall",)}
-    at = None
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
-        """What stands above and below the line, one value a topic each."""
         return hits.relevant(self.rel).count(), hits.n_relevant(self.rel)
 
 
-class SetF(Ratio):
+class SetF(_Set, Ratio):
     """Set F: the weighted harmonic mean of set precision and set recall. A beta above 1 favours recall.
 
     `average=micro` is F of the micro-averaged precision and recall. trec_eval's `set_F_x` takes x = beta², and
@@ -240,30 +245,24 @@ class SetF(Ratio):
     0.5
     """
 
-    family = "set"
     formula = "(1 + beta²) · P · R / (beta² · P + R)"
-    reference = "van Rijsbergen (1979), Information Retrieval, chapter 7"
+    reference = RIJSBERGEN
     peers = {"trec_eval": ("set_F",)}
-    at = None
-    normalised = True
-    rel = Real(1, "the lowest relevant grade")
     beta = Real(1, "how many times recall matters as much as precision", low=0, open=True)
 
     def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        """What stands above and below the line, one value a topic each."""
         found = hits.relevant(self.rel).count().astype(np.float64)
         relevant = hits.n_relevant(self.rel).astype(np.float64)
         return (1 + self.beta**2) * found, self.beta**2 * relevant + hits.retrieved
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         if self.average == "micro":
             return super().score(hits)
         found = hits.relevant(self.rel).count()  # trec_eval's order of operations, to the last digit
         return f_measure(ratio(found, hits.retrieved), ratio(found, hits.n_relevant(self.rel)), self.beta)
 
 
-class Rprec(Measure):
+class Rprec(_Ranked):
     """R-precision: precision at rank R, where R is the number of relevant documents of the topic.
 
     Use it where topics have very different numbers of relevant documents, as its cut-off moves with them and 1 is
@@ -276,39 +275,35 @@ class Rprec(Measure):
     0.5
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…R / R"
-    reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
+    reference = BUCKLEY
     peers = {"trec_eval": ("Rprec",), "ir_measures": ("RPrec",), "ranx": ("r-precision", "r_precision")}
     at = None
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        relevant = hits.n_relevant(self.rel)
-        found = hits.relevant(self.rel)
-        return ratio(found.sum(found.rank <= relevant[found.topic]), relevant)
+        return ratio(*self._parts(hits))
+
+    def _parts(self, hits: Hits) -> tuple[Floats, Ints]:
+        relevant, found = hits.n_relevant(self.rel), hits.relevant(self.rel)
+        return found.sum(found.rank <= relevant[found.topic]), relevant
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """Which documents count: the relevant ones down to rank R."""
-        seen = (hits.grade >= self.rel) & (hits.rank <= hits.n_relevant(self.rel)[hits.topic])
-        return {"relevant": np.where(seen, 1.0, np.nan)}
+        return relevant_down_to(hits, self.rel, hits.n_relevant(self.rel)[hits.topic])
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """How many of how many."""
-        relevant, found = hits.n_relevant(self.rel), hits.relevant(self.rel)
-        within = found.sum(found.rank <= relevant[found.topic])
+        within, relevant = self._parts(hits)
         return "{relevant down to rank R} / {R}", {"relevant down to rank R": within, "R": relevant}
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties."""
-        relevant = hits.n_relevant(self.rel)
-        found = hits.relevant(self.rel)
+        relevant, found = hits.n_relevant(self.rel), hits.relevant(self.rel)
         return ratio(found.sum(found.chance_within(relevant[found.topic])), relevant)
 
 
-class Success(Measure):
+class Success(_AtCut):
     """Success at k, or hit rate: 1 if a relevant document stands within the first k ranks, else 0.
 
     Use it where one answer is enough (known items, question answering, suggestions); not where users want several, nor
@@ -319,29 +314,21 @@ class Success(Measure):
     {'Success@1': 0.0, 'Success@2': 1.0}
     """
 
-    family = "precision and recall"
     formula = "1 if a relevant document is at ranks 1…k, else 0"
     reference = "Craswell & Hawking (2004), Overview of the TREC web track"
     peers = {"trec_eval": ("success_{k}",), "ranx": ("hit_rate",), "ir_measures": ("HitRate",)}
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return np.minimum(hits.top(self.k).relevant(self.rel).count(), 1).astype(np.float64)
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: the chance that a relevant document stands within the first k."""
-        ties = hits.relevant(self.rel).ties.topmost()
-        group, place = ties.places()
-        chance = ties.number[group] / (ties.size[group] - place) * ties.none_before()  # that the first one stands here
-        shown = ties.first[group] + place <= self.k
-        total = np.bincount(ties.topic[group][shown], weights=chance[shown], minlength=hits.size)
-        return np.asarray(total, np.float64)
+        topic, rank, chance = hits.relevant(self.rel).ties.first_places()
+        return hits.judgments.sum(topic, np.where(rank <= self.k, chance, 0))
 
 
-class RelativeP(Measure):
+class RelativeP(_AtCut):
     """Relative precision at k: the relevant documents within the first k ranks, over the most that could stand there.
 
     Precision as long as k is no more than the number of relevant documents, recall beyond. BEIR calls it capped recall,
@@ -354,20 +341,16 @@ class RelativeP(Measure):
     {'RelativeP@1': 1.0, 'RelativeP@3': 0.5}
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…k / min(k, relevant documents)"
-    reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
+    reference = BUCKLEY
     peers = {"trec_eval": ("relative_P_{k}",), "beir": ("R_cap", "Recall_cap")}
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
-    k = Whole(..., "how many ranks are looked at")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         return ratio(hits.top(self.k).relevant(self.rel).count(), np.minimum(hits.n_relevant(self.rel), self.k))
 
 
-class RecallAtP(Measure):
+class RecallAtP(_Ranked):
     """Recall at fixed precision: the highest recall that any cut of the list reaches with at least this precision.
 
     Use it where a share of wrong answers is the budget and one asks how far down one may read within it; not where
@@ -380,25 +363,22 @@ class RecallAtP(Measure):
     {'RecallAtP(precision=0.5)': 0.5, 'RecallAtP(precision=0.8)': 0.25}
     """
 
-    family = "precision and recall"
     formula = "max over ranks r with P@r ≥ precision of R@r; 0 if there is none"
     reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
     peers = {"torchmetrics": ("RetrievalRecallAtFixedPrecision",)}
     synonyms = {"min_precision": "precision", "max_k": "k"}
     normalised = True
-    rel = Real(1, "the lowest relevant grade")
     precision = Real(0.5, "the precision that must be held", low=0, high=1)
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.top(self.k).relevant(self.rel)
         most = np.zeros(hits.size)
         np.maximum.at(most, found.topic, np.where(found.nth / found.rank >= self.precision, found.nth, 0))
         return ratio(most, hits.n_relevant(self.rel))
 
 
-class RprecMult(Measure):
+class RprecMult(_Ranked):
     """Precision at a multiple of R, the number of relevant documents of the topic.
 
     A system that leads at small multiples and falls behind at large ones favours precision over recall.
@@ -412,22 +392,19 @@ class RprecMult(Measure):
     {'RprecMult@0.5': 1.0, 'RprecMult@2.0': 0.5}
     """
 
-    family = "precision and recall"
     formula = "relevant documents at ranks 1…c / c,  c = ⌊multiple · R + 0.9⌋"
-    reference = "Buckley & Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and Evaluation"
+    reference = BUCKLEY
     peers = {"trec_eval": ("Rprec_mult_{multiple}",)}
     at = "multiple"
-    rel = Real(1, "the lowest relevant grade")
     multiple = Real(1, "how many times R the cut-off is", low=0)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         cut = np.floor(self.multiple * hits.n_relevant(self.rel).astype(np.float64) + 0.9)
         found = hits.relevant(self.rel)
         return ratio(found.sum(found.rank <= cut[found.topic]), cut)
 
 
-class Utility(Measure):
+class Utility(Binary):
     """Utility: what the returned set is worth, as a weighted sum of the four cells of the contingency table.
 
     The last weight needs to know how many documents the collection holds: `documents`, or else the collection's size.
@@ -449,7 +426,6 @@ class Utility(Measure):
     at = None
     low, high = -np.inf, np.inf
     empty_is_zero = False  # with other weights than the default ones
-    rel = Real(1, "the lowest relevant grade")
     found = Real(1, "what a relevant document returned is worth")
     noise = Real(-1, "what any other document returned is worth")
     missed = Real(0, "what a relevant document not returned is worth")
@@ -457,7 +433,6 @@ class Utility(Measure):
     documents = Whole(0, "how many documents the collection holds", low=0)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         found = hits.relevant(self.rel).count().astype(np.float64)
         returned, relevant = hits.retrieved.astype(np.float64), hits.n_relevant(self.rel).astype(np.float64)
         gained = self.found * found + self.noise * (returned - found)

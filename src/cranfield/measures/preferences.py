@@ -8,6 +8,7 @@ values, one for each judgment group, and the measures are ratios of these. Buckl
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,13 +16,15 @@ import numpy.typing as npt
 
 from cranfield.errors import ContradictionError, DataError
 from cranfield.hits import Hits, ratio
-from cranfield.measures.measure import Choice, Inner, Measure
+from cranfield.listing import search
+from cranfield.measures.measure import Inner, Measure
+from cranfield.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.formats.preferences import Preferences
-    from cranfield.kernels import Found
+    from cranfield.kernels import Found, Strings
     from cranfield.kernels.table import Floats, Ints
 
 
@@ -63,6 +66,21 @@ class Tally(NamedTuple):
         if only == "ret":
             return self.possible_both
         return self.possible_both + self.possible_one + (self.possible_none if only != "imp" else 0)
+
+    def relevant_among(self, only: str = "") -> int:
+        """Relevant documents; `only="ret"`: those returned."""
+        return self.relevant_returned if only == "ret" else self.relevant
+
+    def filled_up(self, only: str = "") -> tuple[int, int] | None:
+        """Preferences fulfilled and possible with as many nonrelevant documents as relevant ones; None if there are more.
+
+        The missing ones count as nonrelevant documents that were not returned, so that every relevant document
+        returned is rightly above them.
+        """
+        spare = self.relevant_among(only) - (self.nonrelevant_returned if only == "ret" else self.nonrelevant)
+        if spare < 0:
+            return None
+        return self.fulfilled(only) + self.relevant_returned * spare, self.possible(only) + self.relevant * spare
 
 
 def prefer(place: Ints, level: Floats, subgroup: Ints, size: int) -> Group:
@@ -147,102 +165,57 @@ def times(group: Group) -> Counts | Matrix:
     return group.prefers if lines.max() == 1 else group.prefers * np.outer(lines, lines)
 
 
-def simple(tallies: list[Tally], only: str = "") -> float:
-    """Preferences fulfilled over preferences possible, all groups together."""
-    possible = sum(one.possible(only) for one in tallies)
-    return sum(one.fulfilled(only) for one in tallies) / possible if possible else 0.0
+def kept_only(group: Group, nonrelevant: Matrix, most: int, returned: int, only: str) -> tuple[int, int]:
+    """Preferences fulfilled and possible when only the first `most` nonrelevant documents are kept."""
+    nonrelevant = nonrelevant[:returned] if only == "ret" else nonrelevant
+    kept = np.flatnonzero(~nonrelevant | (np.cumsum(nonrelevant) <= most))
+    above, below = np.nonzero(group.prefers[np.ix_(kept, kept)])
+    return int(((above < below) & (kept[above] < returned)).sum()), len(above)
 
 
-def mean_over_groups(tallies: list[Tally], only: str = "") -> float:
-    """Preferences fulfilled over preferences possible in each group, averaged over the groups."""
-    shares = [one.fulfilled(only) / one.possible(only) if one.possible(only) else 0.0 for one in tallies]
-    return sum(shares) / len(shares)
-
-
-def pair(groups: list[Group], returned: int, only: str = "") -> float:
-    """For each pair of documents the share of its preferences that is fulfilled, averaged over the pairs.
-
-    A pair of which neither document was returned counts as 0; `only="imp"` leaves it out, `only="ret"` also those of
-    which one was not.
-    """
-    counts = sum((times(group).astype(np.int32) for group in groups[1:]), times(groups[0]).astype(np.int32))
-    right, stated = np.triu(counts), np.triu(counts + counts.T)
-    # Added up as trec_eval does: both returned, then one of them.
-    areas = [np.s_[:returned, :returned], np.s_[:returned, returned:], np.s_[returned:, returned:]]
-    areas = areas[: {"ret": 1, "imp": 2}.get(only, 3)]
-    pairs = sum(int(np.count_nonzero(stated[area])) for area in areas)
-    total = 0.0
-    for area in areas[:2]:
-        some = stated[area] > 0
-        total = float(np.cumsum(np.r_[total, right[area][some] / stated[area][some]])[-1])
-    return total / pairs if pairs else 0.0
-
-
-def as_many_nonrelevant(group: Group, counted: Tally, returned: int, only: str = "") -> float:
-    """Preferences fulfilled over those possible when as many nonrelevant documents are looked at as there are relevant.
-
-    The first of them by rank are kept. Where there are too few, the missing ones count as nonrelevant documents that
-    were not returned, so that every relevant document returned is rightly above them.
-    """
-    relevant = counted.relevant_returned if only == "ret" else counted.relevant
-    spare = relevant - (counted.nonrelevant_returned if only == "ret" else counted.nonrelevant)
-    if spare >= 0:
-        fulfilled = counted.fulfilled(only) + counted.relevant_returned * spare
-        possible = counted.possible(only) + counted.relevant * spare
-    else:
-        size = min(returned, len(group.level)) if only == "ret" else len(group.level)
-        level = group.level[:size]
-        kept = np.flatnonzero(~(level <= 0) | (np.cumsum(level <= 0) <= relevant))
-        above, below = np.nonzero(group.prefers[np.ix_(kept, kept)])
-        fulfilled = int(((above < below) & (kept[above] < returned)).sum())
-        possible = len(above)
-    return fulfilled / possible if possible else 0.0
-
-
-class Compared:
+class Compared(NamedTuple):
     """One topic's preferences against the run: its groups, their tallies, and how many judged documents came back."""
 
-    def __init__(self, groups: list[Group], returned: int) -> None:
-        self.groups = groups
-        self.returned = returned
-        self.tallies = [tally(group, returned) for group in groups]
+    groups: list[Group]
+    tallies: list[Tally]
+    returned: int
 
 
+@dataclass(frozen=True)
 class Lines:
-    """Lines of preferences and what a run returned of their documents. Topics are compared one by one: each takes room.
+    """Lines of preferences and what a run returned of their documents. Topics are compared one by one: each takes room."""
 
-    `first` is, for each line, the first line about its document; `nth` says in which order a topic's documents came back, by
-    that first line, and is -1 for the others.
-    """
-
-    def __init__(
-        self, topic: Ints, group: Ints, subgroup: Ints, level: Floats, first: Ints, nth: Ints, returned: Ints
-    ) -> None:
-        self.group, self.subgroup, self.level = group, subgroup, level
-        self.first, self.nth, self.returned = first, nth, returned
-        self.bounds = np.searchsorted(topic, np.arange(len(returned) + 1))
+    topic: Ints
+    group: Ints
+    subgroup: Ints
+    level: Floats
+    first: Ints  # for each line, the first line about its document
+    nth: Ints  # in which order a topic's documents came back, by that first line; -1 for the others
+    returned: Ints
+    names: Strings | None = None  # to number what did not come back by id, as trec_eval does, and not as it comes
 
     def compared(self, topic: int) -> Compared | None:
         """One topic's preferences against the run; None if it has none."""
-        rows = slice(int(self.bounds[topic]), int(self.bounds[topic + 1]))
+        rows = slice(*np.searchsorted(self.topic, [topic, topic + 1]).tolist())
         if rows.start == rows.stop:
             return None
         returned, first = int(self.returned[topic]), self.first[rows]
         place = self.nth[first]
         absent = place < 0
-        unseen = self.unseen(first[absent])
+        unseen = self._unseen(first[absent])
         order = np.argsort(unseen)
         place[absent] = returned + order[np.searchsorted(unseen[order], first[absent])]
         ends = np.flatnonzero(np.diff(self.group[rows])) + 1  # rows are ordered by group
         places, levels = np.split(place, ends), np.split(self.level[rows], ends)
         inner = np.split(self.subgroup[rows], ends)
         size = int(place.max()) + 1
-        parts = zip(places, levels, inner, strict=True)
-        return Compared([prefer(*part, size) for part in parts], returned)
+        groups = [prefer(*part, size) for part in zip(places, levels, inner, strict=True)]
+        return Compared(groups, [tally(group, returned) for group in groups], returned)
 
-    def unseen(self, first: Ints) -> Ints:
+    def _unseen(self, first: Ints) -> Ints:
         """The documents that did not come back, each by its first line, in the order in which they are numbered."""
-        return np.unique(first)
+        lines = np.unique(first)
+        return lines if self.names is None else np.array(sorted(lines, key=self.names.__getitem__), first.dtype)
 
 
 def searched(preferences: Preferences, found: Found, deepest: int | None = None) -> Lines:
@@ -282,21 +255,26 @@ def _of_topics(hits: Hits) -> Iterator[tuple[int, Compared]]:
     if preferences is None:
         lines, number = derived(hits), list(range(hits.size))
     else:
-        lines = searched(preferences, hits.search(preferences.index))
+        lines = searched(preferences, search(hits, preferences.index))
         known = {name: i for i, name in enumerate(preferences.topics)}
         number = [known.get(name, -1) for name in hits.judgments.qrels.topics]
     for topic, at in enumerate(number):
-        found = lines.compared(at) if at >= 0 else None
-        if found is not None:
-            yield topic, found
+        compared = lines.compared(at) if at >= 0 else None
+        if compared is not None:
+            yield topic, compared
 
 
+HERE_OR_THERE = (
+    "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
+)
 ONLY = {"all": "", "returned": "ret", "implied": "imp"}
 
 
 class _Fulfilled(Measure):
     """What the measures of preferences share. They look at no document that is in no preference, so `judged_only` is idle."""
 
+    family = "preferences"
+    reference = HERE_OR_THERE
     at = None
     monotone = False  # a document that passes an unjudged one may pass a better one on the way
     pairs = Choice(
@@ -310,9 +288,16 @@ class _Fulfilled(Measure):
     def score(self, hits: Hits) -> Floats:
         """One value a topic; NaN where there are no preferences."""
         answer = np.full(hits.size, np.nan)
-        for topic, found in _of_topics(hits):
-            answer[topic] = self.value(found, ONLY[self.pairs])
+        for topic, compared in _of_topics(hits):
+            answer[topic] = self.value(compared, ONLY[self.pairs])
         return answer
+
+
+def _narrowed(trec_eval: str, ours: str) -> dict[str, tuple[str, ...]]:
+    """trec_eval's three names of a measure: of all preferences, and of those that `pairs` narrows them to."""
+    return {
+        "trec_eval": (trec_eval, *(f"{trec_eval}_{end} = {ours}(pairs={pairs})" for pairs, end in ONLY.items() if end))
+    }
 
 
 class PrefSimple(_Fulfilled):
@@ -330,22 +315,12 @@ class PrefSimple(_Fulfilled):
     0.8
     """
 
-    family = "preferences"
     formula = "preferences fulfilled / preferences"
-    reference = (
-        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
-    )
-    peers = {
-        "trec_eval": (
-            "prefs_simp",
-            "prefs_simp_ret = PrefSimple(pairs=returned)",
-            "prefs_simp_imp = PrefSimple(pairs=implied)",
-        )
-    }
+    peers = _narrowed("prefs_simp", "PrefSimple")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
-        return simple(topic.tallies, only)
+        possible = sum(one.possible(only) for one in topic.tallies)
+        return sum(one.fulfilled(only) for one in topic.tallies) / possible if possible else 0.0
 
 
 class PrefPair(_Fulfilled):
@@ -362,22 +337,22 @@ class PrefPair(_Fulfilled):
     0.8
     """
 
-    family = "preferences"
     formula = "mean over pairs of documents of (judges whose preference is fulfilled / judges with a preference)"
-    reference = (
-        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
-    )
-    peers = {
-        "trec_eval": (
-            "prefs_pair",
-            "prefs_pair_ret = PrefPair(pairs=returned)",
-            "prefs_pair_imp = PrefPair(pairs=implied)",
-        )
-    }
+    peers = _narrowed("prefs_pair", "PrefPair")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
-        return pair(topic.groups, topic.returned, only)
+        returned, first, *others = topic.returned, *(times(group).astype(np.int32) for group in topic.groups)
+        counts = sum(others, first)
+        right, stated = np.triu(counts), np.triu(counts + counts.T)
+        # Added up as trec_eval does: both returned, then one of them; a pair of which neither was returned counts as 0.
+        areas = [np.s_[:returned, :returned], np.s_[:returned, returned:], np.s_[returned:, returned:]]
+        areas = areas[: {"ret": 1, "imp": 2}.get(only, 3)]
+        pairs = sum(int(np.count_nonzero(stated[area])) for area in areas)
+        total = 0.0
+        for area in areas[:2]:
+            some = stated[area] > 0
+            total = float(np.cumsum(np.r_[total, right[area][some] / stated[area][some]])[-1])
+        return total / pairs if pairs else 0.0
 
 
 class PrefGroups(_Fulfilled):
@@ -394,22 +369,12 @@ class PrefGroups(_Fulfilled):
     0.8
     """
 
-    family = "preferences"
     formula = "mean over judgment groups of (preferences fulfilled / preferences)"
-    reference = (
-        "Carterette, Bennett, Chickering & Dumais (2008), Here or there: preference judgments for relevance, ECIR"
-    )
-    peers = {
-        "trec_eval": (
-            "prefs_avgjg",
-            "prefs_avgjg_ret = PrefGroups(pairs=returned)",
-            "prefs_avgjg_imp = PrefGroups(pairs=implied)",
-        )
-    }
+    peers = _narrowed("prefs_avgjg", "PrefGroups")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
-        return mean_over_groups(topic.tallies, only)
+        shares = [one.fulfilled(only) / one.possible(only) if one.possible(only) else 0.0 for one in topic.tallies]
+        return sum(shares) / len(shares)
 
 
 class PrefBalanced(_Fulfilled):
@@ -429,7 +394,6 @@ class PrefBalanced(_Fulfilled):
     {'PrefBalanced': 0.0, 'PrefGroups': 0.6666666666666666}
     """
 
-    family = "preferences"
     formula = "mean over judgment groups of (preferences fulfilled / preferences), R of the nonrelevant documents kept"
     reference = "Buckley (2009), trec_eval 9, m_prefs_avgjg_Rnonrel"
     peers = {
@@ -438,10 +402,13 @@ class PrefBalanced(_Fulfilled):
     pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
-        both = zip(topic.groups, topic.tallies, strict=True)
-        shares = [as_many_nonrelevant(group, counted, topic.returned, only) for group, counted in both]
-        return sum(shares) / len(shares)
+        total = 0.0
+        for group, counted in zip(topic.groups, topic.tallies, strict=True):
+            most = counted.relevant_among(only)
+            both = counted.filled_up(only) or kept_only(group, group.level <= 0, most, topic.returned, only)
+            fulfilled, possible = both
+            total += fulfilled / possible if possible else 0.0
+        return total / len(topic.groups)
 
 
 class NumPref(_Fulfilled):
@@ -455,18 +422,15 @@ class NumPref(_Fulfilled):
     {'NumPref': 5.0, 'NumPref(pairs=returned)': 3.0}
     """
 
-    family = "preferences"
     formula = "preferences, all judgment groups together"
     reference = "Buckley (2009), trec_eval 9, m_prefs_num_prefs_poss"
     peers = {"trec_eval": ("prefs_num_prefs_poss",)}
     aggregate = "sum"
     high = np.inf
     ideal_is_best = False
-    monotone = False
     empty_is_zero = False
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return float(sum(one.possible(only) for one in topic.tallies))
 
 
@@ -482,7 +446,6 @@ class NumPrefFul(_Fulfilled):
     {'NumPrefFul': 4.0, 'NumPrefFul(pairs=returned)': 2.0}
     """
 
-    family = "preferences"
     formula = "preferences fulfilled, all judgment groups together"
     reference = "Buckley (2009), trec_eval 9, m_prefs_num_prefs_ful"
     peers = {
@@ -493,7 +456,6 @@ class NumPrefFul(_Fulfilled):
     pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
 
     def value(self, topic: Compared, only: str) -> float:
-        """One topic's value."""
         return float(sum(one.fulfilled(only) for one in topic.tallies))
 
 
@@ -528,7 +490,6 @@ class GroupMean(Measure):
     of = Inner("AP", "the measure that each group's judgments are scored with")
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         total, groups = np.zeros(hits.size), np.zeros(hits.size)
         for group in range(max(len(hits.judgments.qrels.labels), 1)):
             seen = _by_group(hits, group)
@@ -545,16 +506,6 @@ def _by_group(hits: Hits, group: int) -> Hits:
     rows = np.flatnonzero(qrels.label == group if len(qrels.label) else np.ones(len(qrels.topic), bool))
     lowest = 0.0 if whole.of_row.min(initial=0) >= 0 else -np.inf  # negative grades may count as 0
     judgments = whole.only(qrels.index.first[rows], qrels.topic[rows], np.maximum(qrels.grade[rows], lowest))
-    mine = np.flatnonzero(labelled.label == group)
-    of = labelled.hit[mine]
-    grade = np.maximum(labelled.grade[mine], lowest)
-    return Hits(
-        judgments,
-        hits.topic[of],
-        hits.rank[of],
-        grade,
-        hits.tied_from[of],
-        hits.tied_to[of],
-        hits.retrieved,
-        hits.row[of],
-    )
+    mine = labelled.label == group
+    columns = hits.columns.part(labelled.hit[mine], grade=np.maximum(labelled.grade[mine], lowest))
+    return Hits.of(judgments, columns, hits.retrieved)

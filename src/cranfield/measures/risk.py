@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Inner, Measure, Real
+from cranfield.measures.measure import Inner, Measure
+from cranfield.parameters import Real
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -25,13 +26,16 @@ def _weighed(difference: Floats, alpha: float) -> Floats:
     return answer
 
 
-def _differences(of: Measure, hits: Hits, judged_only: bool) -> Floats:
-    """By how much the run is better than the baseline, topic by topic."""
-    baseline: Hits = hits.judgments.extras.baseline
-    return of(hits) - of(baseline.condensed() if judged_only else baseline)
+class _Risk(Measure):
+    """Measures of another measure's values, a loss being worse than a gain is good."""
+
+    family = "risk"
+    at = None
+    of = Inner("nDCG@20", "the measure whose values are compared")
+    alpha = Real(1, "how much more a loss counts than a gain", low=0)
 
 
-class URisk(Measure):
+class URisk(_Risk):
     """Risk-sensitive utility: how much better than the baseline the run is, where a loss counts 1 + alpha times.
 
     A topic's value is the difference to the baseline, or 1 + alpha times it where that is below 0; their mean is the
@@ -49,23 +53,20 @@ class URisk(Measure):
     ([0.5, -1.0], -0.25)
     """
 
-    family = "risk"
     formula = "1/n · (Σ over topics with Δ ≥ 0 of Δ + (1 + alpha) · Σ over topics with Δ < 0 of Δ),  Δ = run − baseline"
     reference = "Wang, Bennett & Collins-Thompson (2012), Robust ranking models via risk-sensitive optimization, SIGIR"
     peers = {"gdeval": ("urisk",), "papers": ("U_risk",)}
-    at = None
     needs = ("baseline",)
     low, high = -np.inf, np.inf
     empty_is_zero = False
-    of = Inner("nDCG@20", "the measure whose values are compared")
-    alpha = Real(1, "how much more a loss counts than a gain", low=0)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        return _weighed(_differences(self.of, hits, self.judged_only), self.alpha)
+        baseline: Hits = hits.judgments.extras.baseline
+        difference = self.of(hits) - self.of(baseline.condensed() if self.judged_only else baseline)
+        return _weighed(difference, self.alpha)
 
 
-class TRisk(Measure):
+class TRisk(URisk):
     """Risk as a t statistic: URisk over its standard error, so that it can be told from chance.
 
     Below −2 the run is a significant risk, above 2 it is significantly better without one (alpha of 0.05, many topics);
@@ -82,20 +83,9 @@ class TRisk(Measure):
     -0.3333
     """
 
-    family = "risk"
     formula = "URisk / (s / √n),  s the sample standard deviation of the topics' weighed differences"
     reference = "Dinçer, Macdonald & Ounis (2014), Hypothesis testing for risk-sensitive evaluation, SIGIR"
     peers = {"papers": ("T_Risk",)}
-    at = None
-    needs = ("baseline",)
-    low, high = -np.inf, np.inf
-    empty_is_zero = False
-    of = Inner("nDCG@20", "the measure whose values are compared")
-    alpha = Real(1, "how much more a loss counts than a gain", low=0)
-
-    def score(self, hits: Hits) -> Floats:
-        """One value a topic: that of URisk."""
-        return _weighed(_differences(self.of, hits, self.judged_only), self.alpha)
 
     def summarise(self, values: Floats) -> float:
         """The t statistic; NaN where the topics do not differ."""
@@ -103,7 +93,7 @@ class TRisk(Measure):
         return math.sqrt(len(values)) * float(values.mean()) / spread if spread > 0 else math.nan
 
 
-class GeoRisk(Measure):
+class GeoRisk(_Risk):
     """Risk among all runs scored together: the geometric mean of a run's mean score and of its risk against the others.
 
     What a run should score on a topic follows from how good the run is and how easy the topic is among these runs; the
@@ -120,13 +110,9 @@ class GeoRisk(Measure):
     [0.4922, 0.4249]
     """
 
-    family = "risk"
     formula = "√(S/n · Φ(Z/n)),  Z = Σ z where z ≥ 0 + (1 + alpha) · Σ z where z < 0,  z = (x − e)/√e,  e = S · T / N"
     reference = "Dinçer, Macdonald & Ounis (2016), Risk-sensitive evaluation and learning to rank using multiple baselines, SIGIR"
     peers = {"papers": ("Geo_Risk",)}
-    at = None
-    of = Inner("nDCG@20", "the measure whose values are compared")
-    alpha = Real(1, "how much more a loss counts than a gain", low=0)
 
     def score(self, hits: Hits) -> Floats:
         """One value a topic: that of the measure compared."""

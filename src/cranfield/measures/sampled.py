@@ -11,16 +11,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Measure, Real
+from cranfield.measures.measure import Binary
+from cranfield.parameters import Choice, Depth
 
 if TYPE_CHECKING:
-    from cranfield.hits import Hits
+    from cranfield.hits import Hits, Judgments
     from cranfield.kernels.table import Floats
 
 RELEVANT, SEEN = 1e-5, 3e-5  # sample_eval's smoothing of relevant / sampled
 
 
-class statAP(Measure):
+class _Sampled(Binary):
+    """Estimates of average precision, which can pass 1: each document drawn stands for others that were not."""
+
+    family = "average precision"
+    needs = ("probabilities",)
+    high = np.inf
+    ideal_is_best = False
+    monotone = False
+    k = Depth()
+
+    def relevant(self, judgments: Judgments, stands_for: Floats) -> Floats:
+        """How many relevant documents there are, by what those drawn stand for."""
+        drawn = judgments.grade >= self.rel
+        return judgments.sum(judgments.topic[drawn], stands_for[judgments.row[drawn]])
+
+
+class statAP(_Sampled):
     """Statistical average precision: AP estimated from documents that were sampled with known, unequal probabilities.
 
     Each sampled relevant document stands for as many as it takes to make up for those not drawn: 1 / probability. The
@@ -34,32 +51,21 @@ class statAP(Measure):
     0.7778
     """
 
-    family = "average precision"
     formula = (
         "Σ over relevant documents found of (1 + Σ above of 1/π) / rank / π, over Σ over relevant documents of 1/π"
     )
     reference = "Aslam & Pavlu (2007), A practical sampling strategy for efficient retrieval evaluation"
     peers = {"statAP_MQ_eval": ("statMAP",)}
-    needs = ("probabilities",)
-    high = np.inf
-    ideal_is_best = False
-    monotone = False
-    rel = Real(1, "the lowest relevant grade")
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        judgments = hits.judgments
-        stands_for = 1 / judgments.sampled[0]
+        stands_for = 1 / hits.judgments.sampled[0]
         found = hits.top(self.k).relevant(self.rel)
         weight = stands_for[found.row]
         precision = (1 + found.running_sum(weight) - weight) / found.rank
-        relevant = judgments.grade >= self.rel
-        every = np.bincount(judgments.topic[relevant], stands_for[judgments.row[relevant]], judgments.size)
-        return ratio(found.sum(precision * weight), every)
+        return ratio(found.sum(precision * weight), self.relevant(hits.judgments, stands_for))
 
 
-class xinfAP(Measure):
+class xinfAP(_Sampled):
     """Extended inferred average precision: AP estimated from a pool whose strata were sampled at different rates.
 
     A negative grade marks a document that is in the pool and was not drawn. Precision above a relevant document is
@@ -75,7 +81,6 @@ class xinfAP(Measure):
     0.8518
     """
 
-    family = "average precision"
     formula = (
         "1/R · Σ over strata s of N(s)/n(s) · Σ over relevant documents of s at rank r of "
         "(1 + Σ over strata t of pooled above · (relevant above + ε) / (drawn above + 3ε)) / r,  "
@@ -84,16 +89,9 @@ class xinfAP(Measure):
     reference = (
         "Yilmaz, Kanoulas & Aslam (2008), A simple and efficient sampling method for estimating AP and NDCG, SIGIR"
     )
-    needs = ("probabilities",)
-    high = np.inf
-    ideal_is_best = False
-    monotone = False
-    rel = Real(1, "the lowest relevant grade")
     divide = Choice("relevant", "over how many documents it averages: all, or no more than k", "cut")
-    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         seen = hits.top(self.k)
         found = seen.relevant(self.rel)
         stratum = hits.judgments.sampled[1]
@@ -102,17 +100,14 @@ class xinfAP(Measure):
             pooled = seen.where(stratum[seen.row] == s)
             relevant, drawn = found.above(pooled.relevant(self.rel)), found.above(pooled.judged())
             above += found.above(pooled) * (relevant + RELEVANT) / (drawn + SEEN)
-        stands_for = self._stands_for(hits)
-        judgments = hits.judgments
-        wanted = judgments.grade >= self.rel
-        every = np.bincount(judgments.topic[wanted], stands_for[judgments.row[wanted]], judgments.size)
+        stands_for = self._stands_for(hits.judgments)
+        every = self.relevant(hits.judgments, stands_for)
         if self.divide == "cut" and self.k is not None:
             every = np.minimum(every, self.k)
         return ratio(found.sum(stands_for[found.row] * above / found.rank), every)
 
-    def _stands_for(self, hits: Hits) -> Floats:
+    def _stands_for(self, judgments: Judgments) -> Floats:
         """For each row of the index, how many documents of its stratum each one drawn stands for."""
-        judgments = hits.judgments
         stratum = judgments.sampled[1]
         many = int(stratum.max(initial=0)) + 1
         place = judgments.topic.astype(np.int64) * many + stratum[judgments.row]

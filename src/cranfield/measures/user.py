@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cranfield.hits import ratio
-from cranfield.measures.measure import Choice, Depth, Flag, Measure, Real, Whole
+from cranfield.listing import listing
+from cranfield.measures.measure import Measure, traced
+from cranfield.parameters import Choice, Depth, Flag, Real, Whole
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
 
 CELLS = 1 << 18  # of a grid of topics × ranks worked on at a time: 2 MB for each array of it
 SCALE = {"max_rel": "max", "min_rel": "min"}  # ir_measures' spellings
+NOTHING = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))  # topics, ranks and costs
 NOT_ERR = "Azzopardi, Mackenzie & Moffat (2021), ERR is not C/W/L, ICTIR"
 
 
-class UserModel(Measure):
+class _UserModel(Measure):
     """A measure that is a user model: it has five outputs, and a residual for each."""
 
+    family = "user models"
     output = Choice("EU", "expected utility, total utility, cost, total cost, or depth", "ETU", "EC", "ETC", "ED")
     residual = Flag("what the output would gain if all that is unjudged were worth 1")
     cost = Real(1, "what a rank costs where no cost is known", low=0, open=True)
@@ -38,7 +42,25 @@ class UserModel(Measure):
             self.low, self.high, self.empty_is_zero = -np.inf, np.inf, False
 
 
-class RBP(UserModel):
+def residual(hits: Hits, p: float) -> Floats:
+    """The weight of all ranks that hold no judged document, to a user who goes on with probability p."""
+    seen = hits.judged()
+    return 1 - (1 - p) * seen.sum(p ** (seen.rank - 1.0))
+
+
+def costs(hits: Hits, unknown: float) -> tuple[Ints, Ints, Floats]:
+    """The topic, rank and cost of every document returned; `unknown` where the collection gives it no cost.
+
+    Without any costs there is nothing to list: every document then costs `unknown`.
+    """
+    known = hits.judgments.extras.costs
+    if known is None:
+        return NOTHING
+    topic, rank, documents = listing(hits)
+    return topic, rank, np.array([known.get(document, unknown) for document in documents], np.float64)
+
+
+class RBP(_UserModel):
     """Rank-biased precision: the expected rate of gain of a user who goes on to the next rank with probability p.
 
     `gain=binary` counts grades of `rel` or more as 1; `gain=grade` takes grade / `max`; `gain=topic` takes grade /
@@ -55,7 +77,6 @@ class RBP(UserModel):
     1.25
     """
 
-    family = "user models"
     formula = "(1 − p) · Σ over ranks r of gain(r) · p^(r − 1)"
     reference = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness, TOIS"
     peers = {"trec_eval": ("rbp = RBP(p=0.9, gain=topic)",), "ranx": ("rbp{p} = RBP(gain=grade)",)}
@@ -66,7 +87,6 @@ class RBP(UserModel):
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         seen = 1 / (1 - self.p)
         if self.output == "ED":
             return np.full(hits.size, 0.0 if self.residual else seen)
@@ -105,20 +125,16 @@ class RBP(UserModel):
         least = self.rel if self.gain == "binary" else 0
         seen = (hits.grade >= least) & (hits.rank <= (self.k or np.inf))
         worth, weight = self._worth(hits), (1 - self.p) * self.p ** (hits.rank - 1.0)
-        columns = {"gain": worth, "weight": weight, "contribution": worth * weight}
-        return {name: np.where(seen, values, np.nan) for name, values in columns.items()}
+        return traced(seen, {"gain": worth, "weight": weight, "contribution": worth * weight})
 
     def _unjudged(self, hits: Hits) -> Floats:
-        seen = hits.top(self.k).judged()
-        return 1 - (1 - self.p) * seen.sum(self.p ** (seen.rank - 1.0))
+        return residual(hits.top(self.k), self.p)
 
     def _cost(self, hits: Hits) -> Floats:
         """The cost of a rank where it is known, `cost` below the end."""
-        topic, rank, cost = hits.costs(self.cost)
-        known = rank <= (self.k or np.inf)
-        more = (cost - self.cost)[known] * self.p ** (rank[known] - 1.0)
-        total: Floats = np.bincount(topic[known], weights=more, minlength=hits.size).astype(np.float64)
-        return self.cost + (1 - self.p) * total
+        topic, rank, cost = costs(hits, self.cost)
+        more = np.where(rank <= (self.k or np.inf), (cost - self.cost) * self.p ** (rank - 1.0), 0)
+        return self.cost + (1 - self.p) * hits.judgments.sum(topic, more)
 
 
 class RBPresidual(Measure):
@@ -144,9 +160,7 @@ class RBPresidual(Measure):
     p = Real(0.8, "the probability of going on to the next rank", low=0, high=1, open=True)
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
-        seen = hits.judged()
-        return 1 - (1 - self.p) * seen.sum(self.p ** (seen.rank - 1.0))
+        return residual(hits, self.p)
 
 
 def views(going_on: Floats) -> Floats:
@@ -165,10 +179,9 @@ def grid(topic: Ints, rank: Ints, values: Floats, rows: slice, depth: int, rest:
     return answer
 
 
-class Walk(UserModel):
+class _Walk(_UserModel):
     """A user model worked out rank by rank on a grid of topics × ranks, a block of topics at a time."""
 
-    at: ClassVar[str | None] = None
     synonyms = SCALE
     minds_cost: ClassVar[bool] = False  # whether costs move the user; else they only make the sums of EC and ETC
     min = Real(0, "grades of this or less are worth 0")
@@ -183,24 +196,22 @@ class Walk(UserModel):
         """The last rank that anyone can see."""
 
     def calibrate(self, gain: Floats, cost: Floats) -> tuple[Floats, Floats]:
-        """Gains and costs as the model wants them."""
         return gain, cost
 
     def score(self, hits: Hits) -> Floats:
-        """One value a topic."""
         value = self._walk(hits, unjudged=0.0)
         return self._walk(hits, unjudged=1.0) - value if self.residual else value
 
     def _walk(self, hits: Hits, unjudged: float) -> Floats:
         judged, depth = hits.judged(), self.reach(hits)
         paid = self.minds_cost or self.output in ("EC", "ETC")
-        costs = hits.costs(self.cost) if paid else (judged.topic[:0], judged.rank[:0], np.zeros(0))
+        paid_at = costs(hits, self.cost) if paid else NOTHING
         worth, step = self._worth(judged.grade), max(1, CELLS // depth)
         answer = np.empty(hits.size)
         for start in range(0, hits.size, step):
             rows = slice(start, min(start + step, hits.size))
             gain = grid(judged.topic, judged.rank, worth, rows, depth, unjudged)
-            gain, cost = self.calibrate(gain, grid(*costs, rows, depth, self.cost))
+            gain, cost = self.calibrate(gain, grid(*paid_at, rows, depth, self.cost))
             answer[rows] = self._output(self.seen(gain, cost), gain, cost)
         return answer
 
@@ -216,7 +227,40 @@ class Walk(UserModel):
         return total if self.output in ("ETU", "ETC") else ratio(total, depth)
 
 
-class INSQ(Walk):
+class _Cut(_Walk):
+    """Nobody looks further down than rank k."""
+
+    k = Whole(..., "how many ranks are looked at")
+
+    def reach(self, hits: Hits) -> int:
+        return self.k
+
+
+class _Deep(_Walk):
+    """There is no cut-off, but the walk must end somewhere."""
+
+    at = None
+    depth = Whole(1000, "the last rank that anyone sees")
+
+    def reach(self, hits: Hits) -> int:
+        return self.depth
+
+
+class _Costly(_Deep):
+    """What documents cost moves the user."""
+
+    minds_cost = True
+    ideal_is_best = False
+    monotone = False
+
+
+def growing_patience(depth: int, wanted: float) -> Floats:
+    """How likely the user of INSQ goes on from each rank, whatever has been found."""
+    far = np.arange(1.0, depth + 1) + 2 * wanted
+    return np.asarray(((far - 1) / far) ** 2, np.float64)
+
+
+class INSQ(_Deep):
     """INSQ: a user who wants T relevant documents and grows the more patient the further down the list is read.
 
     The chance of going on is ((r + 2T − 1) / (r + 2T))², whatever has been found. Use it where people look for more
@@ -228,25 +272,16 @@ class INSQ(Walk):
     0.6923076923076923
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C(r) = ((r + 2T − 1) / (r + 2T))²"
     reference = "Moffat, Scholer & Thomas (2012), Models and metrics: IR evaluation as a user process, ADCS"
     peers = {"cwl_eval": ("INSQ-T={T}",)}
     T = Real(1, "how much gain the user wants", low=0, open=True)
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
-        rank = np.arange(1.0, gain.shape[1] + 1)
-        going_on = ((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2
-        return np.broadcast_to(views(going_on[None]), gain.shape)
+        return np.broadcast_to(views(growing_patience(gain.shape[1], self.T)[None]), gain.shape)
 
 
-class INST(Walk):
+class INST(_Deep):
     """INST: a user who wants T relevant documents, and goes on the less likely the more of them have been found.
 
     The chance of going on is ((r + T + T(r) − 1) / (r + T + T(r)))², T(r) being what is still wanted at rank r. Use
@@ -260,24 +295,17 @@ class INST(Walk):
     0.8
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C(r) = ((r + 2T − G(r) − 1) / (r + 2T − G(r)))²,  G(r) the gain down to rank r"
     reference = "Bailey, Moffat, Scholer & Thomas (2015), User variability and IR system evaluation, SIGIR"
     peers = {"cwl_eval": ("INST-T={T}",)}
     T = Real(1, "how much gain the user wants", low=0.5)
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         effort = np.arange(1.0, gain.shape[1] + 1) + 2 * self.T - np.cumsum(gain, axis=1)
         return views(((effort - 1) / effort) ** 2)
 
 
-class BPM(Walk):
+class BPM(_Walk):
     """Bejewelled player model: a user who stops as soon as a gain of T is reached or a cost of k is spent.
 
     Without costs a rank costs 1, and k is a number of ranks. With T above what can be found it is precision at k, with
@@ -290,12 +318,10 @@ class BPM(Walk):
     0.5
     """
 
-    family = "user models"
     formula = "gain / ranks, both down to the first rank where the gain is T or the cost is k"
     reference = "Zhang, Liu, Li, Zhang, Xu & Ma (2017), Evaluating web search with a bejeweled player model, SIGIR"
     peers = {"cwl_eval": ("BPM-Static-T={T}-K={k}",)}
     minds_cost = True
-    at = "k"
     monotone = False
     T = Real(1, "how much gain the user wants", low=0, open=True)
     k = Whole(..., "how much the user spends: ranks, or what they cost")
@@ -306,12 +332,11 @@ class BPM(Walk):
         return self.k if free else max(self.k, 1000)
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         wanting = (np.cumsum(gain, axis=1) < self.T) & (np.cumsum(cost, axis=1) < self.k)
         return views(wanting.astype(np.float64))
 
 
-class NERR8(Walk):
+class NERR8(_Cut):
     """Nearly expected reciprocal rank, equation 8: a user who stops at a document with its gain as the probability.
 
     ERR itself is no weighted precision; its authors' critics give four that come near. This one is cut at k. Use it, or
@@ -323,23 +348,15 @@ class NERR8(Walk):
     0.5
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C(r) = 1 − gain(r) above rank k, else 0"
     reference = NOT_ERR
     peers = {"cwl_eval": ("NERR-EQ8@k={k}",)}
-    at = "k"
-    k = Whole(..., "how many ranks are looked at")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.k
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         return views(1 - gain)
 
 
-class NERR9(Walk):
+class NERR9(_Cut):
     """Nearly expected reciprocal rank, equation 9: like NERR8, but the user also tires as the reciprocal rank falls.
 
     Use it as NERR8, where deep ranks should count for less; not in place of published ERR.
@@ -349,24 +366,16 @@ class NERR9(Walk):
     0.3333
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C(r) = r / (r + 1) · (1 − gain(r)) above rank k, else 0"
     reference = NOT_ERR
     peers = {"cwl_eval": ("NERR-EQ9@k={k}",)}
-    at = "k"
-    k = Whole(..., "how many ranks are looked at")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.k
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         rank = np.arange(1.0, gain.shape[1] + 1)
         return views(rank / (rank + 1) * (1 - gain))
 
 
-class NERR10(Walk):
+class NERR10(_Deep):
     """Nearly expected reciprocal rank, equation 10: RBP's user, who in addition stops at what is relevant.
 
     Use it as NERR8, where lists have no natural end; not in place of published ERR.
@@ -376,23 +385,16 @@ class NERR10(Walk):
     0.3333
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C(r) = p · (1 − gain(r))"
     reference = NOT_ERR
     peers = {"cwl_eval": ("NERR-EQ10@phi={p}",)}
     p = Real(0.9, "the probability of going on where nothing was found", low=0, high=1, open=True)
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         return views(self.p * (1 - gain))
 
 
-class NERR11(Walk):
+class NERR11(_Deep):
     """Nearly expected reciprocal rank, equation 11: INSQ's user, who in addition stops at what is relevant.
 
     Use it as NERR8, where the user's wants are known; not in place of published ERR.
@@ -402,24 +404,16 @@ class NERR11(Walk):
     0.3077
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C(r) = ((r + 2T − 1) / (r + 2T))² · (1 − gain(r))"
     reference = NOT_ERR
     peers = {"cwl_eval": ("NERR-EQ11@T={T}",)}
     T = Real(1, "how much gain the user wants", low=0, open=True)
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
-        rank = np.arange(1.0, gain.shape[1] + 1)
-        return views(((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2 * (1 - gain))
+        return views(growing_patience(gain.shape[1], self.T) * (1 - gain))
 
 
-class SDCG(Walk):
+class SDCG(_Cut):
     """Scaled discounted cumulated gain: DCG@k over the DCG@k of k documents of the highest gain.
 
     nDCG asks for the best that the topic allows (lecture 001), this for the best there could be: a topic with one
@@ -436,15 +430,8 @@ class SDCG(Walk):
     formula = "Σ gain / log2(rank + 1) over Σ 1 / log2(rank + 1), both over ranks 1…k"
     reference = "Moffat, Bailey, Scholer & Thomas (2017), Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS"  # noqa: E501
     peers = {"cwl_eval": ("NDCG-k@{k}",)}
-    at = "k"
-    k = Whole(..., "how many ranks are looked at")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.k
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         return np.broadcast_to(1 / np.log2(np.arange(2.0, gain.shape[1] + 2)), gain.shape)
 
 
@@ -452,7 +439,7 @@ SKIM, READ, PER_WORD = 4.4, 7.8, 0.018  # seconds for a snippet, for a document 
 CLICK_RELEVANT, CLICK_OTHER, SAVE = 0.64, 0.39, 0.77  # Smucker & Clarke (2012)
 
 
-class TBG(Walk):
+class TBG(_Costly):
     """Time-biased gain: gains count for less the later they come, half as much after each half-life.
 
     Time is what was spent on the documents above: their costs, in seconds. `time=words` takes costs as lengths in
@@ -470,35 +457,24 @@ class TBG(Walk):
     0.5
     """
 
-    family = "user models"
     formula = "Σ gain(r) · 2^(−t(r) / halflife),  t(r) the time spent above rank r  (EU: over Σ 2^(−t(r) / halflife))"
     reference = "Smucker & Clarke (2012), Time-based calibration of effectiveness measures, SIGIR"
     peers = {"cwl_eval": ("TBG-H@{halflife}",)}
     needs = ("costs",)
-    minds_cost = True
-    ideal_is_best = False
-    monotone = False
     halflife = Real(224, "the time after which half of the users have left", low=0, open=True)
     time = Choice("cost", "what a cost is: a time, or a length to work it out from", "words")
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def calibrate(self, gain: Floats, cost: Floats) -> tuple[Floats, Floats]:
-        """Gains and costs as the model wants them."""
         if self.time == "cost":
             return gain, cost
         opened = np.where(gain > 0, CLICK_RELEVANT, CLICK_OTHER)
         return gain * (CLICK_RELEVANT * SAVE), SKIM + (READ + PER_WORD * cost) * opened
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         return np.exp2(-(np.cumsum(cost, axis=1) - cost) / self.halflife)
 
 
-class Umeasure(Walk):
+class Umeasure(_Costly):
     """U-measure: gains count for less the more text was read before, down to nothing after L characters.
 
     Costs are lengths. `position=end` is the original: a document's gain counts where its text ends; `position=start`,
@@ -512,29 +488,19 @@ class Umeasure(Walk):
     0.4
     """
 
-    family = "user models"
     formula = "Σ gain(r) · max(0, 1 − t(r) / L),  t(r) the text read above rank r  (EU: over Σ max(0, 1 − t(r) / L))"
     reference = "Sakai & Dou (2013), Summaries, ranked retrieval and sessions, SIGIR"
     peers = {"cwl_eval": ("U-L@{L}",), "NTCIR": ("U-measure", "UMeasure")}
     needs = ("costs",)
-    minds_cost = True
-    ideal_is_best = False
-    monotone = False
     L = Real(132000, "how much text it takes to lose everyone", low=0, open=True)
     position = Choice("start", "where in its text a document's gain counts", "end")
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         read = np.cumsum(cost, axis=1)
         return np.maximum(0.0, 1 - (read if self.position == "end" else read - cost) / self.L)
 
 
-class IFT(Walk):
+class IFT(_Costly):
     """Information foraging: a user who leaves as the goal T comes near, or as the rate of gain falls below A.
 
     `b1` and `b2` are how likely the user goes on regardless, `R1` and `R2` how strictly goal and rate are minded: 0 is
@@ -546,7 +512,6 @@ class IFT(Walk):
     0.6667
     """
 
-    family = "user models"
     formula = "Σ W(r) · gain(r),  C = (1 − 1 / (1 + b1 · e^((T − G) R1))) · 1 / (1 + b2 · e^((A − G/K) R2)),  G gain, K cost down to r"  # noqa: E501
     reference = "Azzopardi, Thomas & Craswell (2018), Measuring the utility of search engine result pages, SIGIR"
     peers = {
@@ -556,9 +521,6 @@ class IFT(Walk):
             "IFT-C2-A={A}-b2={b2}-R2={R2} = IFT(stop=rate)",
         )
     }
-    minds_cost = True
-    ideal_is_best = False
-    monotone = False
     T = Real(2, "how much gain the user wants", low=0)
     b1 = Real(0.9, "how likely the user goes on whatever was gained", low=0)
     R1 = Real(1, "how strictly the goal is minded", low=0)
@@ -566,14 +528,8 @@ class IFT(Walk):
     b2 = Real(0.9, "how likely the user stops whatever the rate", low=0)
     R2 = Real(1, "how strictly the rate is minded", low=0)
     stop = Choice("both", "what makes the user leave", "goal", "rate")
-    depth = Whole(1000, "the last rank that anyone sees")
-
-    def reach(self, hits: Hits) -> int:
-        """The last rank that anyone can see."""
-        return self.depth
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
-        """How likely each rank is seen, topics × ranks."""
         gained = np.cumsum(gain, axis=1)
         going_on = np.ones_like(gain)
         if self.stop != "rate":

@@ -6,26 +6,34 @@ them again and again; topics in which no relevant document was drawn have no est
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Rows, Table, plain
 from cranfield.errors import ConventionError
 from cranfield.hits import join
 from cranfield.measures import measure
 from cranfield.pool.partial import Partial
-from cranfield.pool.sample import Stratified, Uniform, Weighted
 from cranfield.pool.simulate import judged_topics
+from cranfield.pool.strategies.sample import Stratified, Uniform, Weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import numpy.typing as npt
+
+    from cranfield.answer import Layout
     from cranfield.kernels.table import Floats
+    from cranfield.measures import Measure
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.simulate import JudgedTopic
-    from cranfield.pool.strategy import Strategy
+    from cranfield.pool.strategies.sample import Sample
     from cranfield.run import Run
+
+    Known = dict[tuple[str, str], tuple[float, str]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,29 @@ class Estimate:
     draws: int
 
 
+@dataclass(frozen=True, repr=False)
+class Estimates(Rows[Estimate]):
+    """Estimators at several rates, a row each."""
+
+    rows: list[Estimate]
+
+    def content(self, how: Layout) -> Iterator[Table]:
+        head = ["measure", "sample", "judged", "mean error", "RMSE", "RMSE of a topic", "topics lost"]
+        rows = []
+        for each in self.rows:
+            errors = how.number(each.error, signed=True), how.number(each.rmse), how.number(each.rmse_topic)
+            rows.append([each.measure, each.sample, f"{each.rate:.1%}", *errors, f"{each.lost:.1%}"])
+        yield Table(head, rows, names=2)
+
+    def records(self, how: Layout) -> Iterator[list[Any]]:
+        yield [field.name for field in fields(Estimate)]
+        for each in self.rows:
+            yield list(vars(each).values())
+
+    def plain(self, how: Layout) -> Any:
+        return plain(self.rows, how.digits)
+
+
 def estimates(
     qrels: Any,
     runs: Iterable[Run],
@@ -53,7 +84,7 @@ def estimates(
     seed: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
     **options: Any,
-) -> list[Estimate]:
+) -> Estimates:
     """Draw samples of the judged pool and compare what is estimated from them with what is true."""
     if not rates or not all(0 < rate <= 1 for rate in rates):
         raise ConventionError(f"rates must lie above 0 and at most at 1, got {list(rates)}")
@@ -64,19 +95,17 @@ def estimates(
     inside = np.zeros(len(partial.qrels), bool)
     for topic in topics:
         inside[topic.row] = True
-    truth = partial.values(inside)[:, 0]
-    answer = []
-    done = 0
+    judged = _Judged(partial, topics, inside, partial.values(inside)[:, 0], rel)
+    rows = []
     for rate in rates:
         for name, sample in _samples(rate):
-            answer.append(_estimate(name, sample, partial, topics, truth, inside, draws, rel, seed))
-            done += 1
+            rows.append(_estimate(name, sample, judged, draws, seed))
             if progress is not None:
-                progress(done, 3 * len(rates))
-    return answer
+                progress(len(rows), 3 * len(rates))
+    return Estimates(rows)
 
 
-def _samples(rate: float) -> list[tuple[str, Strategy]]:
+def _samples(rate: float) -> list[tuple[str, Sample]]:
     """Each estimator with the sample that it is made for; the strata of xinfAP are the top ten, twice as dense, and the rest."""
     return [
         ("infAP", Uniform(rate=rate)),
@@ -85,78 +114,69 @@ def _samples(rate: float) -> list[tuple[str, Strategy]]:
     ]
 
 
-def _estimate(
-    name: str,
-    sample: Any,
-    partial: Partial,
-    topics: list[JudgedTopic],
-    truth: Floats,
-    inside: Any,
-    draws: int,
-    rel: float,
-    seed: int,
-) -> Estimate:
-    chosen = measure(name, rel)
+@dataclass(frozen=True)
+class _Judged:
+    """The pool that samples are drawn from: its topics, which rows of the judgments it holds, and the true AP."""
+
+    partial: Partial
+    topics: list[JudgedTopic]
+    inside: npt.NDArray[np.bool_]
+    truth: Floats  # runs × topics
+    rel: float
+
+
+def _estimate(name: str, sample: Sample, judged: _Judged, draws: int, seed: int) -> Estimate:
+    estimator = measure(name, judged.rel)
     errors, squares, by_topic, drawn_in_all, lost = [], [], [], 0, 0
-    pooled = sum(len(topic.row) for topic in topics)
     for draw in range(draws):
-        rng = np.random.default_rng([seed, draw])
-        drawn = np.zeros(len(partial.qrels), bool)
-        known: dict[tuple[str, str], tuple[float, str]] = {}
-        for topic in topics:
-            candidates = topic.candidates
-            drawn[topic.row[sample.drawn(candidates, rng)]] = True
-            chances, strata = sample.chances(candidates, 0), sample.strata(candidates)
-            for i, document in enumerate(candidates.documents):
-                known[candidates.topic, document] = float(chances[i]), strata[i] if strata else ""
-        values, counted = _values(partial, chosen, drawn, inside, known, keep_undrawn=name != "statAP", rel=rel)
-        lost += sum(not counted[i] for i in (partial.qrels.topic[topic.row[0]] for topic in topics))
+        drawn, known = _draw(sample, judged, np.random.default_rng([seed, draw]))
+        values, counted = _values(judged, estimator, drawn, known, drawn if name == "statAP" else judged.inside)
+        lost += sum(not counted[judged.partial.qrels.topic[topic.row[0]]] for topic in judged.topics)
         drawn_in_all += int(drawn.sum())
-        difference = values[:, counted] - truth[:, counted]
+        difference = values[:, counted] - judged.truth[:, counted]
         errors.append(difference.mean())
         squares.append((difference.mean(axis=1) ** 2).mean())
         by_topic.append((difference**2).mean())
     return Estimate(
         name,
-        repr(sample),
-        drawn_in_all / draws / pooled,
+        str(sample),
+        drawn_in_all / draws / sum(len(topic.row) for topic in judged.topics),
         float(np.mean(errors)),
         float(np.sqrt(np.mean(squares))),
         float(np.sqrt(np.mean(by_topic))),
-        lost / draws / len(topics),
+        lost / draws / len(judged.topics),
         draws,
     )
 
 
+def _draw(sample: Sample, judged: _Judged, rng: np.random.Generator) -> tuple[npt.NDArray[np.bool_], Known]:
+    """Which rows of the judgments are drawn, and how likely each document was to be, from which stratum."""
+    drawn = np.zeros(len(judged.inside), bool)
+    known: Known = {}
+    for topic in judged.topics:
+        candidates = topic.candidates
+        drawn[topic.row[sample.drawn(candidates, rng)]] = True
+        chances, strata = sample.chances(candidates, 0).tolist(), sample.strata_of(candidates) or repeat("")
+        for document, chance, stratum in zip(candidates.documents, chances, strata, strict=False):
+            known[candidates.topic, document] = chance, stratum
+    return drawn, known
+
+
 def _values(
-    partial: Partial, chosen: Any, drawn: Any, inside: Any, known: Any, keep_undrawn: bool, rel: float
-) -> tuple[Floats, Any]:
-    """Runs × topics, and which topics have an estimate: those in which a relevant document was drawn."""
-    whole = partial.evaluator.judgments
-    kept = (inside if keep_undrawn else drawn)[whole.row]
-    grade = np.where(drawn, whole.of_row, -1.0)
-    part = whole.only(whole.row[kept], whole.topic[kept], grade[whole.row[kept]])
-    part.of_row = np.where(inside if keep_undrawn else drawn, grade, np.nan)
+    judged: _Judged, estimator: Measure, drawn: npt.NDArray[np.bool_], known: Known, told: npt.NDArray[np.bool_]
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Runs × topics, and which topics have an estimate: those in which a relevant document was drawn.
+
+    The estimator is told of these rows; those that were not drawn have a grade of -1.
+    """
+    evaluator = judged.partial.evaluator
+    whole, grade = evaluator.judgments, np.where(drawn, evaluator.judgments.of_row, -1.0)
+    rows = whole.row[told[whole.row]]
+    part = whole.only(rows, whole.topic[told[whole.row]], grade[rows])
+    part.of_row = np.where(told, grade, np.nan)
     part.extras = replace(whole.extras, probabilities=known)
     values = []
-    for found in partial.found:
-        hits = join(found, part, partial.evaluator.conventions)
-        pooled = hits.where(~np.isnan(hits.grade))
-        values.append(chosen(pooled))
-    return np.stack(values), part.relevant(rel) > 0
-
-
-def table(found: Sequence[Estimate]) -> str:
-    """A row for each estimator and rate."""
-    from cranfield.columns import aligned
-
-    rows = [["measure", "sample", "judged", "mean error", "RMSE", "RMSE of a topic", "topics lost"]]
-    for each in found:
-        numbers = f"{each.error:+.4f}", f"{each.rmse:.4f}", f"{each.rmse_topic:.4f}", f"{each.lost:.1%}"
-        rows.append([each.measure, each.sample, f"{each.rate:.1%}", *numbers])
-    return "\n".join(aligned(rows, 2))
-
-
-def to_dict(found: Sequence[Estimate]) -> list[dict[str, Any]]:
-    """Plain values."""
-    return [asdict(each) for each in found]
+    for found in judged.partial.found:
+        hits = join(found, part, evaluator.conventions)
+        values.append(estimator(hits.where(~np.isnan(hits.grade))))
+    return np.stack(values), part.relevant(judged.rel) > 0

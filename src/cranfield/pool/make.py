@@ -1,4 +1,4 @@
-"""Runs → pool: the documents that go before assessors, in which order, and before whom.
+"""Runs → pool: the documents that go before assessors, in which order, and before whom; pool and labels → qrels.
 
 A pool is a session cut off: without labels it takes what the strategy names first, with a file of labels the next
 batch. The order in the file is shuffled unless asked otherwise, so that rank tells an assessor nothing.
@@ -10,18 +10,21 @@ import fnmatch
 import gc
 import zlib
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.collection import Extras, Qrels
 from cranfield.errors import ConventionError, DataError
-from cranfield.formats import as_runs
+from cranfield.formats import as_runs, write_qrels
+from cranfield.formats.judgments import latest
 from cranfield.formats.pools import Item, pool_lines
 from cranfield.kernels import Order, encode
 from cranfield.pool.rankings import Rankings, rankings
 from cranfield.pool.session import Session
-from cranfield.pool.strategy import strategy as named
+from cranfield.pool.strategy import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -100,7 +103,7 @@ def session(
     >>> going.judged, going.left
     (1, 2)
     """
-    chosen = named(strategy)
+    chosen = STRATEGIES.named(strategy)
     if budget is not None and budget < 1:
         raise ConventionError(f"budget must be 1 or more, got {budget}")
     if chosen.reads and texts is None:
@@ -141,7 +144,7 @@ def pool(
     >>> made["q"]
     ['a', 'c']
     """
-    chosen = named(strategy)
+    chosen = STRATEGIES.named(strategy)
     _check(chosen, cap, next, options.get("budget"), order)
     if chosen.samples and ((options.get("qrels") and not options.get("keep_judged")) or options.get("priorities")):
         raise ConventionError(
@@ -236,7 +239,7 @@ def _taken(session: Session, most: int) -> dict[str, list[Item]]:
 def _with_chances(session: Session, topic: str, items: list[Item]) -> list[Item]:
     candidates = session.rankings[topic]
     chances = session.strategy.chances(candidates, len(items))
-    strata = session.strategy.strata(candidates)
+    strata = session.strategy.strata_of(candidates)
     if (chances == 1).all() and strata is None:
         return items
     names = [""] * len(candidates) if strata is None else strata
@@ -279,3 +282,58 @@ def _assigned(items: list[Item], assessors: Sequence[str]) -> list[Item]:
         given[topic] = name
         load[name] += sizes[topic]
     return [item._replace(assessor=given[item.topic]) for item in items]
+
+
+# labels come back: qrels
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Qrels made of labels; `missing` documents were to be judged and are not."""
+
+    qrels: Qrels
+    labels: int
+    missing: int
+    sampled: bool
+
+
+def collect(pool: Sequence[Item], labels: Iterable[Judgment]) -> Collected:
+    """The labels as qrels. Of a sampled pool, what was not drawn stands with grade -1, as infAP and xinfAP want it."""
+    standing = latest(labels)
+    if not any(standing.values()):
+        raise DataError("no label yet, so there are no qrels to write")
+    grades = {topic: dict(judged) for topic, judged in standing.items()}
+    known: dict[tuple[str, str], tuple[float, str]] = {}
+    sampled = any(item.priority == 0 for item in pool)
+    missing = 0
+    for item in pool:
+        judged = grades.setdefault(item.topic, {})
+        known[item.topic, item.document] = item.probability, item.stratum
+        if item.document not in judged:
+            missing += item.priority > 0
+            if sampled:
+                judged[item.document] = -1.0
+    qrels = Qrels({topic: judged for topic, judged in grades.items() if judged})
+    if sampled:
+        qrels.extras = Extras(probabilities=known)
+    return Collected(qrels, sum(map(len, standing.values())), missing, sampled)
+
+
+def write_collected(collected: Collected, path: str, format: str | None = None) -> None:
+    """Write the qrels. `prels`, for statAP, hold what was drawn alone; `strata`, for xinfAP, the whole pool."""
+    qrels = collected.qrels
+    if format == "prels":
+        if collected.missing:
+            raise DataError(
+                f"{collected.missing} documents of the sample have no label: statAP needs all of them, as the "
+                "probabilities are those of the whole sample (strata, for xinfAP, count what was judged)"
+            )
+        drawn = {
+            topic: {document: grade for document, grade in grades.items() if grade >= 0}
+            for topic, grades in qrels.to_dict().items()
+        }
+        known = qrels.extras.probabilities or {}
+        methods = {key: (chance, "1" if chance < 1 else "0") for key, (chance, _) in known.items()}  # drawn, or certain
+        qrels = Qrels({topic: grades for topic, grades in drawn.items() if grades})
+        qrels.extras = Extras(probabilities=methods)
+    write_qrels(qrels, path, format)

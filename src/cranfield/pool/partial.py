@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from cranfield.collection import Qrels
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -52,7 +53,6 @@ class Partial:
             hits = join(found, judgments, self.evaluator.conventions)
             for m, measure in enumerate(self.measures.values()):
                 answer[r, m] = self.evaluator.values_of(measure, hits)
-            hits.let_go()
         return answer
 
     def means(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:
@@ -73,3 +73,12 @@ def _part(judgments: Judgments, kept: npt.NDArray[np.bool_]) -> Judgments:
     part = judgments.only(judgments.row[mine], judgments.topic[mine], judgments.grade[mine])
     part.of_row = np.where(kept, judgments.of_row, -1.0)
     return part
+
+
+def rows_of(qrels: Qrels) -> dict[str, dict[str, int]]:
+    """The row of each judged document, topic by topic; the first of those that were judged under several labels."""
+    topics = qrels.topics
+    rows: dict[str, dict[str, int]] = {topic: {} for topic in topics}
+    for row, (topic, document) in enumerate(zip(qrels.topic.tolist(), qrels.documents.text(), strict=True)):
+        rows[topics[topic]].setdefault(document, row)
+    return rows

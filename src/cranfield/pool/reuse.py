@@ -14,21 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Lines, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pool.partial import Partial
+from cranfield.pool.partial import Partial, rows_of
 from cranfield.pool.rankings import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
+    from cranfield.answer import Layout, Part
     from cranfield.collection import Qrels
     from cranfield.kernels.table import Floats, Ints
     from cranfield.pool.rankings import Rankings
-    from cranfield.pool.thin import Thin
+    from cranfield.pool.thin import Readings
 
 
 SMALL, LARGE = 0.01, 0.05  # relative drops: below the first a collection is fit for reuse, above the second it is not
@@ -58,15 +60,20 @@ class Left:
         """The drop as a share of the score."""
         return self.drop / self.score if self.score else 0.0
 
-    def cells(self) -> list[str]:
+    def cells(self, how: Layout) -> list[str]:
         """The row of a table."""
-        scores = f"{self.score:.4f}", f"{self.without:.4f}", f"{self.drop:+.4f}", f"{self.relative:+.1%}"
+        scores = how.number(self.score), how.number(self.without), how.number(self.drop, signed=True)
         counts = self.rank, self.rank_without, self.unique, self.unique_relevant
-        return [self.run, self.team, *scores, *map(str, counts)]
+        return [self.run, self.team, *scores, f"{self.relative:+.1%}", *map(str, counts)]
+
+    def plain(self) -> dict[str, Any]:
+        """All but the measure, and what follows from it."""
+        kept = {name: value for name, value in vars(self).items() if name != "measure"}
+        return {**kept, "drop": self.drop, "relative": self.relative}
 
 
-@dataclass(frozen=True)
-class Reuse:
+@dataclass(frozen=True, repr=False)
+class Reuse(Answer):
     """What leaving out each run, or each team, does to scores and ranks."""
 
     rows: list[Left]
@@ -114,11 +121,9 @@ class Reuse:
             "documents judged first."
         )
 
-    def to_text(self, limit: int | None = None) -> str:
+    def content(self, how: Layout) -> Iterator[Part]:
         """A table a measure, and its verdict."""
-        from cranfield.columns import aligned
-
-        parts = []
+        alone = all(row.team == row.run for row in self.rows)  # then teams say nothing
         for measure in self.measures:
             head = [
                 "run",
@@ -132,82 +137,62 @@ class Reuse:
                 "unique",
                 "unique relevant",
             ]
-            table = [head]
-            table += [row.cells() for row in self.of(measure)]
-            if all(row.team == row.run for row in self.rows):
-                table = [[cell for i, cell in enumerate(line) if i != 1] for line in table]
+            table = [head, *(row.cells(how) for row in self.of(measure))]
+            table = [row[:1] + row[2:] for row in table] if alone else table
+            yield Table(table[0], table[1:])
             mean, error = self.bias[measure]
-            said = f"mean drop {mean:+.4f} (standard error {error:.4f}), tau_AP {self.tau_ap[measure]:.3f}"
-            parts.append("\n".join([*aligned(table, 1, limit=limit), "", self.verdict(measure), said]))
-        return "\n\n".join(parts)
+            bias = f"mean drop {how.number(mean, signed=True)} (standard error {how.number(error)})"
+            yield Lines([self.verdict(measure), f"{bias}, tau_AP {self.tau_ap[measure]:.3f}"])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "depth": self.depth,
-            "teams": self.teams,
-            "measures": {
-                measure: {
-                    "verdict": self.verdict(measure),
-                    "tau": self.tau[measure],
-                    "tau_ap": self.tau_ap[measure],
-                    "mean_drop": self.bias[measure][0],
-                    "standard_error": self.bias[measure][1],
-                    "largest_drop": self.worst(measure).run,
-                    "runs": [
-                        {**{name: getattr(row, name) for name in ROW}, "drop": row.drop, "relative": row.relative}
-                        for row in self.of(measure)
-                    ],
-                }
-                for measure in self.measures
-            },
+    def plain(self, how: Layout) -> Any:
+        measures = {
+            measure: {
+                "verdict": self.verdict(measure),
+                "tau": self.tau[measure],
+                "tau_ap": self.tau_ap[measure],
+                "mean_drop": self.bias[measure][0],
+                "standard_error": self.bias[measure][1],
+                "largest_drop": self.worst(measure).run,
+                "runs": [row.plain() for row in self.of(measure)],
+            }
+            for measure in self.measures
         }
+        return plain({"depth": self.depth, "teams": self.teams, "measures": measures}, how.digits)
 
-    def to_csv(self, delimiter: str = ",") -> str:
+    def records(self, how: Layout) -> Iterator[list[Any]]:
         """A row for each run and measure."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([*ROW, "measure", "drop", "relative"])
+        *names, drop, relative = self.rows[0].plain()
+        yield [*names, "measure", drop, relative]
         for row in self.rows:
-            writer.writerow([*(getattr(row, name) for name in ROW), row.measure, row.drop, row.relative])
-        return file.getvalue()
+            *values, drop, relative = row.plain().values()
+            yield [*values, row.measure, drop, relative]
 
 
-@dataclass(frozen=True)
-class Strangers:
+@dataclass(frozen=True, repr=False)
+class Strangers(Answer):
     """Runs that did not contribute, read in every way, with the mean drop of left-out runs added to their scores."""
 
-    read: list[Thin]
+    read: Readings
     reuse: Reuse
     holes: int  # documents to judge that were written
 
-    def to_text(self, limit: int | None = None) -> str:
-        """The readings, the corrected scores, and the advice."""
-        from cranfield.columns import aligned
-        from cranfield.pool.thin import table
-
-        rows = [["new run", "measure", "score", "mean drop", "corrected", "low", "high"]]
+    def content(self, how: Layout) -> Iterator[Part]:
+        """The corrected scores, the readings, and the advice."""
+        rows = []
         for each in self.read:
             for name, reading in each.measures.items():
-                values = reading.score, self.reuse.bias[name][0], self.reuse.corrected(name, reading.score)
-                rows.append([each.run, name, *(f"{value:.4f}" for value in (*values, reading.low, reading.high))])
-        return "\n".join([*aligned(rows, 2, limit=limit), "", table(self.read, limit)])
+                corrected = self.reuse.bias[name][0], self.reuse.corrected(name, reading.score)
+                values = reading.score, *corrected, reading.low, reading.high
+                rows.append([each.run, name, *map(how.number, values)])
+        yield Table(["new run", "measure", "score", "mean drop", "corrected", "low", "high"], rows, names=2)
+        yield from self.read.content(how)
 
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain values."""
-        return [
-            {
-                **each.to_dict(),
-                "corrected": {name: self.reuse.corrected(name, r.score) for name, r in each.measures.items()},
-            }
-            for each in self.read
-        ]
-
-
-ROW = ("run", "team", "score", "without", "rank", "rank_without", "unique", "unique_relevant")
+    def plain(self, how: Layout) -> Any:
+        rows = self.read.plain(how)
+        for row, each in zip(rows, self.read, strict=True):
+            scores = {name: self.reuse.corrected(name, reading.score) for name, reading in each.measures.items()}
+            row["corrected"] = plain(scores, how.digits)
+        return rows
 
 
 def teams_of(runs: Iterable[str], patterns: Mapping[str, str]) -> dict[str, str]:
@@ -255,45 +240,45 @@ def reuse(
     if len(names) < 2:
         raise DataError(f"leaving one team out needs two teams or more, found {names[0]!r} alone")
     number = np.array([names.index(team_of[run]) for run in partial.runs])
-    sole = _sole_team(partial.qrels, rankings, number)
-    first = partial.qrels.index.first == np.arange(len(sole))
-    relevant = partial.qrels.grade >= rel
     full = partial.means()
-    without = np.full_like(full, np.nan)
-    ranks_without = np.zeros(full.shape, np.int64)
-    unique = np.zeros((len(names), 2), np.int64)
-    for t in range(len(names)):
-        mine = sole == t
-        unique[t] = (mine & first).sum(), (mine & first & relevant).sum()
-        part = partial.means(~mine) if mine.any() else full
-        members = number == t
-        without[members] = part[members]
-        ranks_without[members] = _ranks(part * partial.upwards)[members]
+    without, ranks_without, unique = _left_out(partial, full, number, _sole_team(partial.qrels, rankings, number), rel)
     ranks = _ranks(full * partial.upwards)
     rows, tau, tau_ap, bias = [], {}, {}, {}
     for m, measure in enumerate(partial.measures):
+        scores, lower, up = full[:, m], without[:, m], partial.upwards[m]
         for r, run in enumerate(partial.runs):
-            place = int(ranks[r, m]), int(ranks_without[r, m])
-            counts = [int(n) for n in unique[number[r]]]
+            places = int(ranks[r, m]), int(ranks_without[r, m])
             rows.append(
-                Left(run, team_of[run], measure, float(full[r, m]), float(without[r, m]), *place, counts[0], counts[1])
+                Left(run, team_of[run], measure, float(scores[r]), float(lower[r]), *places, *unique[number[r]])
             )
-        up = partial.upwards[m]
-        tau[measure] = tau_b(up * full[:, m], up * without[:, m])
-        tau_ap[measure] = tau_ap_a(up * full[:, m], up * without[:, m])
-        bias[measure] = _mean_by_team(full[:, m] - without[:, m], number)
-    lower = tuple(name for name, measure in partial.measures.items() if measure.lower_is_better)
-    return Reuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, lower)
+        tau[measure] = tau_b(up * scores, up * lower)
+        tau_ap[measure] = tau_ap_a(up * scores, up * lower)
+        bias[measure] = _mean_by_team(scores - lower, number)
+    falling = tuple(name for name, measure in partial.measures.items() if measure.lower_is_better)
+    return Reuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, falling)
+
+
+def _left_out(
+    partial: Partial, full: Floats, team: npt.NDArray[Any], sole: Ints, rel: float
+) -> tuple[Floats, npt.NDArray[np.int64], list[tuple[int, int]]]:
+    """Runs × measures: scores and ranks without the own team's judgments; how many, and how many relevant, each team has."""
+    without, ranks = np.full_like(full, np.nan), np.zeros(full.shape, np.int64)
+    first = partial.qrels.index.first == np.arange(len(sole))
+    relevant = partial.qrels.grade >= rel
+    unique = []
+    for t in range(team.max() + 1):
+        mine, members = sole == t, team == t
+        unique.append((int((mine & first).sum()), int((mine & first & relevant).sum())))
+        part = partial.means(~mine) if mine.any() else full
+        without[members] = part[members]
+        ranks[members] = _ranks(part * partial.upwards)[members]
+    return without, ranks, unique
 
 
 def _sole_team(qrels: Qrels, rankings: Rankings, team: npt.NDArray[Any]) -> Ints:
     """For each judgment the only team that returned its document within the depth; -1 where none or several did."""
     sole = np.full(len(qrels), -1, np.int32)
-    documents = qrels.documents.text()
-    rows: dict[str, list[int]] = {}
-    for row, topic in enumerate(qrels.topic.tolist()):
-        rows.setdefault(qrels.topics[topic], []).append(row)
-    for topic, mine in rows.items():
+    for topic, rows in rows_of(qrels).items():
         if topic not in rankings.candidates:
             continue
         candidates = rankings[topic]
@@ -301,11 +286,12 @@ def _sole_team(qrels: Qrels, rankings: Rankings, team: npt.NDArray[Any]) -> Ints
         high = np.full(len(candidates), -1)
         np.minimum.at(low, candidates.document, team[candidates.run])
         np.maximum.at(high, candidates.document, team[candidates.run])
-        for row in mine:
-            number = candidates.number.get(documents[row])
+        for document, row in rows.items():
+            number = candidates.number.get(document)
             if number is not None and low[number] == high[number]:
                 sole[row] = low[number]
-    return sole
+    first: Ints = qrels.index.first
+    return sole[first]
 
 
 def _ranks(scores: Floats) -> npt.NDArray[np.int64]:

@@ -7,6 +7,7 @@ that it goes on where it stopped, with nothing kept beside the file of labels an
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment, latest
 from cranfield.formats.pools import Item
 from cranfield.kernels import encode
-from cranfield.pool.strategy import Picker, strategy
+from cranfield.pool.strategy import STRATEGIES, Picker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 
 
 Labels = dict[str, dict[str, float]]
+
+
+@dataclass
+class _Desk:
+    """What stands of one topic: its picker, how many documents were handed out, and those in between."""
+
+    picker: Picker
+    handed: int = 0
+    waiting: list[int] = field(default_factory=list)  # picked, to be handed out next
+    out: set[int] = field(default_factory=set)  # with an assessor, no label yet
 
 
 class Session:
@@ -43,7 +54,7 @@ class Session:
     def __init__(
         self,
         rankings: Rankings,
-        strategy_: str | Strategy = "move-to-front",
+        strategy: str | Strategy = "move-to-front",
         *,
         seed: int = 0,
         rel: float = 1,
@@ -54,45 +65,38 @@ class Session:
         texts: Any = None,
     ) -> None:
         self.rankings = rankings
-        self.strategy = strategy(strategy_)
+        self.strategy = STRATEGIES.named(strategy)
         self.seed = seed
         self.rel = rel
         self.labels: Labels = latest(labels)
         self.budget = budget
-        before = judged or {}
-        self._handed: dict[str, int] = dict.fromkeys(rankings.topics, 0)
-        self._waiting: dict[str, list[int]] = {topic: [] for topic in rankings.topics}
-        self._out: dict[str, set[int]] = {topic: set() for topic in rankings.topics}  # with an assessor, no label yet
-        self._pickers: dict[str, Picker] = {}
+        self._desks: dict[str, _Desk] = {}
         for topic, candidates in rankings.candidates.items():
             rng = np.random.default_rng([seed, zlib.crc32(encode(topic))])
-            picker = start(self.strategy, candidates, rng, tiers, texts)
-            self._pickers[topic] = picker
-            self._prepare(picker, before.get(topic, {}), self.labels.get(topic, {}))
+            desk = _Desk(start(self.strategy, candidates, rng, tiers, texts))
+            self._desks[topic] = desk
+            self._prepare(desk, (judged or {}).get(topic, {}), self.labels.get(topic, {}))
 
-    def _prepare(self, picker: Picker, before: Mapping[str, float], labels: Mapping[str, float]) -> None:
+    def _prepare(self, desk: _Desk, before: Mapping[str, float], labels: Mapping[str, float]) -> None:
         """Tell a picker what is known: labels from before at once, the session's own as it asks for them."""
-        candidates = picker.candidates
+        picker, candidates = desk.picker, desk.picker.candidates
         for document, grade in before.items():
             if grade >= 0 and document in candidates.number and document not in labels:
                 picker.know(candidates.number[document], grade >= self.rel)
-        told: set[int] = set()
-        while len(told) < len(labels):
-            number = picker.pick()
-            if number is None:
-                break
+        replayed: set[int] = set()
+        while len(replayed) < len(labels) and (number := picker.pick()) is not None:
             known = labels.get(candidates.documents[number])
             if known is None:
-                self._waiting[candidates.topic].append(number)
+                desk.waiting.append(number)
                 break
             picker.tell(number, known >= self.rel)
-            told.add(number)
+            replayed.add(number)
         for document, grade in labels.items():  # what came in another order, or from elsewhere
             found = candidates.number.get(document)
-            if found is not None and found not in told:
+            if found is not None and found not in replayed:
                 picker.know(found, grade >= self.rel)
-                if found in self._waiting[candidates.topic]:
-                    self._waiting[candidates.topic].remove(found)
+                if found in desk.waiting:
+                    desk.waiting.remove(found)
 
     @property
     def judged(self) -> int:
@@ -107,27 +111,21 @@ class Session:
     @property
     def left(self) -> int:
         """How many documents can still be handed out; those handed out and not yet judged do not count."""
-        rest = sum(picker.rest for picker in self._pickers.values()) + sum(map(len, self._waiting.values()))
-        return rest if self.budget is None else min(rest, self._allowance())
+        return self._allowed(sum(desk.picker.rest + len(desk.waiting) for desk in self._desks.values()))
 
-    def _allowance(self) -> int:
-        """What the budget still allows."""
-        assert self.budget is not None
-        return max(0, self.budget - self.judged - self.outstanding)
+    def _allowed(self, n: int) -> int:
+        """So many, or what the budget still allows."""
+        return n if self.budget is None else min(n, max(0, self.budget - self.judged - self.outstanding))
 
     @property
     def outstanding(self) -> int:
         """How many documents have been handed out and wait for their label."""
-        return sum(map(len, self._out.values()))
+        return sum(len(desk.out) for desk in self._desks.values())
 
     def next(self, topic: str | None = None) -> Item | None:
         """The next document to judge, of one topic or of the topic that has had the fewest; None when done."""
-        topics = [topic] if topic is not None else sorted(self._handed, key=self._handed.__getitem__)
-        for name in topics:
-            items = self.take(1, name)
-            if items:
-                return items[0]
-        return None
+        topics = [topic] if topic is not None else sorted(self._desks, key=lambda name: self._desks[name].handed)
+        return next((item for name in topics for item in self.take(1, name)), None)
 
     def take(self, n: int, topic: str | None = None) -> list[Item]:
         """Up to n documents at once, without waiting for labels in between."""
@@ -136,32 +134,29 @@ class Session:
             while len(items) < n and (item := self.next()) is not None:
                 items.append(item)
             return items
-        candidates = self.rankings[topic]
-        n = n if self.budget is None else min(n, self._allowance())
-        waiting = self._waiting[topic][:n]
-        del self._waiting[topic][:n]
-        numbers = waiting + self._pickers[topic].pick_many(n - len(waiting))
+        candidates, desk = self.rankings[topic], self._desks[topic]
+        n = self._allowed(n)
+        numbers, desk.waiting = desk.waiting[:n], desk.waiting[n:]
+        numbers += desk.picker.pick_many(n - len(numbers))
         documents, ranks, runs = candidates.documents, candidates.best_ranks, candidates.contributors
-        first = self._handed[topic] + 1
-        items = [Item(topic, documents[i], ranks[i], runs[i], nth) for nth, i in enumerate(numbers, first)]
-        self._handed[topic] += len(items)
-        self._out[topic].update(numbers)
-        return items
+        nth = range(desk.handed + 1, desk.handed + 1 + len(numbers))
+        desk.handed += len(numbers)
+        desk.out.update(numbers)
+        return [Item(topic, documents[i], ranks[i], runs[i], place) for place, i in zip(nth, numbers, strict=True)]
 
     def judge(self, topic: str, document: str, grade: float) -> None:
         """Bring back a label. It need not be of a document that was handed out, but of a candidate."""
-        candidates = self.rankings[topic]
-        number = candidates.number.get(document)
+        number = self.rankings[topic].number.get(document)
         if number is None:
             raise DataError(f"topic {topic!r}: no run returned {document!r} within its depth")
-        self._out[topic].discard(number)
+        desk = self._desks[topic]
+        desk.out.discard(number)
         again = document in self.labels.get(topic, {})
         self.labels.setdefault(topic, {})[document] = grade
-        picker = self._pickers[topic]
-        if number in self._waiting[topic]:
-            self._waiting[topic].remove(number)
+        if number in desk.waiting:
+            desk.waiting.remove(number)
         if not again:  # a label that changes does not unsay the first
-            picker.know(number, grade >= self.rel)
+            desk.picker.know(number, grade >= self.rel)
 
 
 def start(

@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
 from cranfield.kernels import decode, encode
-from cranfield.pool.partial import Partial
+from cranfield.pool.partial import Partial, rows_of
 from cranfield.pool.rankings import rankings as leading_of
 from cranfield.pool.stop import effort_for, ncg, wss
-from cranfield.pool.strategy import STRATEGIES, load_all, strategy
+from cranfield.pool.strategy import STRATEGIES
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import numpy.typing as npt
+
+    from cranfield.answer import Part
     from cranfield.collection import Qrels
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates, Rankings
@@ -51,8 +55,8 @@ class Replay:
     share: float  # the same as a share of the topic's pool
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(Answer):
     """Strategies side by side."""
 
     replays: list[Replay]
@@ -73,59 +77,46 @@ class Simulation:
                 return replay
         raise DataError(f"{name!r} was not simulated; there are {', '.join(each.strategy for each in self.replays)}")
 
-    def rows(self) -> list[list[str]]:
-        """A header and a row a strategy, the largest area first."""
+    def content(self, how: Layout) -> Iterator[Part]:
+        """A row a strategy, the largest area first."""
         shown = [effort for effort in (0.1, 0.2, 0.5) if effort in self.efforts]
-        aim = f"{self.recall:.0%}"
+        places, aim = [self.efforts.index(effort) for effort in shown], f"{self.recall:.0%}"
         head = ["strategy", "area", *(f"found {effort:.0%}" for effort in shown), f"to {aim}", f"WSS@{aim}"]
-        early = shown[:2]
         head += [
-            f"{kind} {name} {effort:.0%}" for kind in ("tau", "tau_AP") for name in self.measures for effort in early
+            f"{kind} {name} {effort:.0%}"
+            for kind in ("tau", "tau_AP")
+            for name in self.measures
+            for effort in shown[:2]
         ]
-        places = [self.efforts.index(effort) for effort in shown]
-        rows = [head]
+        three = Layout(digits=3)
+        rows = []
         for each in sorted(self.replays, key=lambda each: -each.area):
-            row = [each.strategy, f"{each.area:.3f}", *(f"{each.found[i]:.3f}" for i in places)]
-            row += [f"{each.judgments:g}", f"{each.wss:.3f}"]
+            row = [each.strategy, *map(three.number, (each.area, *(each.found[i] for i in places)))]
+            row += [f"{each.judgments:g}", three.number(each.wss)]
             for values in (each.tau, each.tau_ap):
-                row += [_shown(values[name][i]) for name in self.measures for i in places[:2]]
+                row += [three.number(values[name][i]) for name in self.measures for i in places[:2]]
             rows.append(row)
-        return rows
-
-    def to_text(self, limit: int | None = None) -> str:
-        """A table and what it is about."""
-        from cranfield.columns import aligned
-
-        said = (
+        yield Table(head, rows)
+        pooled = (
             f"{len(self.runs)} runs to depth {self.depth}: {self.documents:,} documents for {self.topics} topics, "
             f"{self.relevant:,} of them relevant"
         )
         if self.unjudged:
-            said += f"; {self.unjudged:,} are not judged by the collection and count as not relevant"
-        return "\n".join([*aligned(self.rows(), 1, limit=limit), "", said, f"seed {self.seed}"])
+            pooled += f"; {self.unjudged:,} are not judged by the collection and count as not relevant"
+        yield Lines([pooled, f"seed {self.seed}"])
 
-    def to_csv(self, delimiter: str = ",") -> str:
+    def records(self, how: Layout) -> Iterator[list[Any]]:
         """A row for each strategy and effort."""
-        import csv
-        import io
-
-        file = io.StringIO()
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         columns = [f"{what} {name}" for name in self.measures for what in ("tau", "tau_AP", "error")]
-        writer.writerow(["strategy", "area", "wss", "judgments", "effort", "found", "ncg", *columns])
+        yield ["strategy", "area", "wss", "judgments", "effort", "found", "ncg", *columns]
         for each in self.replays:
             for i, effort in enumerate(self.efforts):
                 values = [kept[name][i] for name in self.measures for kept in (each.tau, each.tau_ap, each.error)]
                 facts = [each.strategy, each.area, each.wss, each.judgments, effort, each.found[i], each.ncg[i]]
-                writer.writerow([*facts, *("" if v != v else v for v in values)])
-        return file.getvalue()
+                yield [*facts, *values]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; what is undefined is None."""
-        from dataclasses import asdict
-
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+    def plain(self, how: Layout) -> Any:
+        return plain(vars(self), how.digits)
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The curves as points, for a chart: strategy → (effort, share of relevant documents found)."""
@@ -164,7 +155,7 @@ def simulate(
         raise ConventionError(f"recall must lie above 0 and at most at 1, got {recall}")
     if not efforts or not all(0 < effort <= 1 for effort in efforts):
         raise ConventionError(f"efforts must lie above 0 and at most at 1, got {list(efforts)}")
-    chosen = [strategy(each) for each in strategies] if strategies else _usual(texts)
+    chosen = [STRATEGIES.named(each) for each in strategies] if strategies else _all_strategies(texts)
     for each in chosen:
         if each.samples:
             raise ConventionError(f"{each.name} draws a sample; pool simulate --sampling shows how well it estimates")
@@ -174,29 +165,29 @@ def simulate(
     partial = Partial(qrels, opened, measures, **options)
     rankings = tops or leading_of(opened, depth, depths, partial.evaluator.conventions.order)
     topics = judged_topics(partial.qrels, rankings, rel)
-    full = partial.means()
+    stage = _Stage(topics, partial, partial.means(), list(efforts), recall, seed, texts)
     replays = []
-    for n, each in enumerate(chosen):
-        replays.append(_replay(each, topics, partial, full, list(efforts), recall, seed, texts))
+    for each in chosen:
+        replays.append(stage.replay(each))
         if progress is not None:
-            progress(n + 1, len(chosen))
+            progress(len(replays), len(chosen))
     return Simulation(
         replays,
-        list(efforts),
+        stage.efforts,
         list(partial.measures),
         partial.runs,
-        len(topics),
-        sum(len(topic.candidates) for topic in topics),
-        sum(int((topic.row < 0).sum()) for topic in topics),
-        sum(int(topic.relevant.sum()) for topic in topics),
-        max(rankings.depths),
-        recall,
-        seed,
+        topics=len(topics),
+        documents=sum(len(topic.candidates) for topic in topics),
+        unjudged=sum(int((topic.row < 0).sum()) for topic in topics),
+        relevant=sum(int(topic.relevant.sum()) for topic in topics),
+        depth=max(rankings.depths),
+        recall=recall,
+        seed=seed,
     )
 
 
-def _usual(texts: Any) -> list[Strategy]:
-    load_all()
+def _all_strategies(texts: Any) -> list[Strategy]:
+    """All that need no sample, and no texts where there are none."""
     kinds = [each for each in STRATEGIES.values() if not each.samples and (texts is not None or not each.reads)]
     return [each() for each in kinds]
 
@@ -226,16 +217,12 @@ class JudgedTopic:
 
 def judged_topics(qrels: Qrels, rankings: Rankings, rel: float) -> list[JudgedTopic]:
     """The topics that have a relevant document among their candidates."""
-    names = qrels.topics
-    rows: dict[str, dict[str, int]] = {name: {} for name in names}
-    for number, (topic, document) in enumerate(zip(qrels.topic.tolist(), qrels.documents.text(), strict=True)):
-        rows[names[topic]].setdefault(document, number)
     answer = []
-    for name in names:
-        if name not in rankings.candidates:
+    for topic, rows in rows_of(qrels).items():
+        if topic not in rankings.candidates:
             continue
-        candidates = rankings[name]
-        row = np.array([rows[name].get(document, -1) for document in candidates.documents])
+        candidates = rankings[topic]
+        row = np.array([rows.get(document, -1) for document in candidates.documents])
         relevant = (row >= 0) & (qrels.grade[row] >= rel)
         if relevant.any():
             answer.append(JudgedTopic(candidates, row, relevant))
@@ -244,77 +231,76 @@ def judged_topics(qrels: Qrels, rankings: Rankings, rel: float) -> list[JudgedTo
     return answer
 
 
-def _replay(
-    chosen: Strategy,
-    topics: list[JudgedTopic],
-    partial: Partial,
-    full: Floats,
-    efforts: list[float],
-    recall: float,
-    seed: int,
-    texts: Any,
-) -> Replay:
-    areas, curves, gains, saved, needed = [], [], [], [], []
-    kept = np.zeros((len(efforts), len(partial.qrels)), bool)
-    for topic in topics:
-        rng = np.random.default_rng([seed, zlib.crc32(encode(topic.candidates.topic))])
-        order = np.array(_order(chosen, topic, rng, texts))
-        flags = topic.relevant[order]
-        found = np.cumsum(flags) / flags.sum()
-        gains.append([ncg(flags, int(np.ceil(effort * len(order)))) for effort in efforts])
-        saved.append(wss(flags, recall))
-        needed.append((effort_for(flags, recall), effort_for(flags, recall) / len(flags)))
-        areas.append(found.mean())
-        steps = np.r_[0.0, found]
-        curves.append(np.interp(np.linspace(0, len(order), GRID), np.arange(len(order) + 1), steps))
-        for i, effort in enumerate(efforts):
-            judged = topic.row[order[: int(np.ceil(effort * len(order)))]]
-            kept[i, judged[judged >= 0]] = True
-    curve = np.mean(curves, axis=0)
-    at = np.interp(efforts, np.linspace(0, 1, GRID), curve)
-    scores = [partial.means(_every_row(partial.qrels, mask)) for mask in kept]
-    names = list(partial.measures)
-    columns = range(len(names))
-    upwards = partial.upwards
-    return Replay(
-        str(chosen),
-        float(np.mean(areas)),
-        curve.tolist(),
-        at.tolist(),
-        {names[m]: [tau_b(upwards[m] * full[:, m], upwards[m] * part[:, m]) for part in scores] for m in columns},
-        {names[m]: [tau_ap_a(upwards[m] * full[:, m], upwards[m] * part[:, m]) for part in scores] for m in columns},
-        {names[m]: [float(np.sqrt(np.mean((part[:, m] - full[:, m]) ** 2))) for part in scores] for m in columns},
-        np.mean(gains, axis=0).tolist(),
-        float(np.mean(saved)),
-        *np.median(needed, axis=0).tolist(),
-    )
+@dataclass(frozen=True)
+class _Stage:
+    """What strategies are replayed on: judged topics, and runs with their scores under all judgments."""
 
+    topics: list[JudgedTopic]
+    partial: Partial
+    full: Floats  # runs × measures
+    efforts: list[float]
+    recall: float
+    seed: int
+    texts: Any
 
-def _order(chosen: Strategy, topic: JudgedTopic, rng: np.random.Generator, texts: Any) -> list[int]:
-    """The documents in the order in which the strategy asks for them."""
-    picker = chosen.start(topic.candidates, rng, texts)
-    if not chosen.adaptive:
-        return picker.pick_many(len(topic.candidates))
-    relevant = topic.relevant.tolist()
-    order = []
-    while (document := picker.pick()) is not None:
-        picker.tell(document, relevant[document])
-        order.append(document)
-    return order
+    def replay(self, strategy: Strategy) -> Replay:
+        """What a strategy finds, and when the ranking of the runs settles."""
+        areas, curves, gains, saved, needed = [], [], [], [], []
+        judged = np.zeros((len(self.efforts), len(self.partial.qrels)), bool)
+        for topic in self.topics:
+            order = self._order(strategy, topic)
+            relevant = topic.relevant[order]
+            found = np.cumsum(relevant) / relevant.sum()
+            areas.append(found.mean())
+            curves.append(np.interp(np.linspace(0, len(order), GRID), np.arange(len(order) + 1), np.r_[0.0, found]))
+            steps = [int(np.ceil(effort * len(order))) for effort in self.efforts]
+            gains.append([ncg(relevant, step) for step in steps])
+            saved.append(wss(relevant, self.recall))
+            effort = effort_for(relevant, self.recall)
+            needed.append((effort, effort / len(order)))
+            for i, step in enumerate(steps):
+                rows = topic.row[order[:step]]
+                judged[i, rows[rows >= 0]] = True
+        curve = np.mean(curves, axis=0)
+        judgments, share = np.median(needed, axis=0).tolist()
+        tau, tau_ap, error = self._settled(judged)
+        return Replay(
+            str(strategy),
+            float(np.mean(areas)),
+            curve.tolist(),
+            np.interp(self.efforts, np.linspace(0, 1, GRID), curve).tolist(),
+            tau,
+            tau_ap,
+            error,
+            np.mean(gains, axis=0).tolist(),
+            float(np.mean(saved)),
+            judgments,
+            share,
+        )
 
+    def _order(self, strategy: Strategy, topic: JudgedTopic) -> npt.NDArray[np.int64]:
+        """The documents in the order in which the strategy asks for them."""
+        candidates = topic.candidates
+        rng = np.random.default_rng([self.seed, zlib.crc32(encode(candidates.topic))])
+        picker = strategy.start(candidates, rng, self.texts)
+        if not strategy.adaptive:
+            return np.array(picker.pick_many(len(candidates)))
+        relevant, order = topic.relevant.tolist(), []
+        while (document := picker.pick()) is not None:
+            picker.tell(document, relevant[document])
+            order.append(document)
+        return np.array(order)
 
-def _every_row(qrels: Qrels, kept: Any) -> Any:
-    """Rows of documents judged under several labels are kept together."""
-    return kept[qrels.index.first]
-
-
-def _shown(value: float) -> str:
-    return "-" if value != value else f"{value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and value != value else value
+    def _settled(self, judged: npt.NDArray[np.bool_]) -> Iterator[dict[str, list[float]]]:
+        """By measure and effort: tau and tau_AP with the ranking under all judgments, and the error of the scores."""
+        first = self.partial.qrels.index.first  # rows of documents judged under several labels are kept together
+        scores = [self.partial.means(mask[first]) for mask in judged]
+        columns = list(zip(self.partial.measures, self.full.T, self.partial.upwards, strict=True))
+        for tau in (tau_b, tau_ap_a):
+            yield {
+                name: [tau(up * full, up * part[:, m]) for part in scores] for m, (name, full, up) in enumerate(columns)
+            }
+        yield {
+            name: [float(np.sqrt(np.mean((part[:, m] - full) ** 2))) for part in scores]
+            for m, (name, full, _) in enumerate(columns)
+        }

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Lines, Table, plain
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.answer import Layout, Part
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Rankings
 
 
-SECONDS = 60.0  # a judgment; a guess to be replaced by the assessors' own pace
+JUDGMENT_SECONDS = 60.0  # a guess to be replaced by the assessors' own pace
 
 
-@dataclass(frozen=True)
-class PoolStatistics:
+@dataclass(frozen=True, repr=False)
+class PoolStatistics(Answer):
     """Sizes, overlap and effort of a depth pool.
 
     A topic's pool lies between the deepest run's depth (all runs agree) and the sum of depths (none does), unless runs
@@ -57,42 +62,35 @@ class PoolStatistics:
         deepest = max(self.contributed.values(), default=0)
         return self.documents / deepest if returned and deepest else 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            **asdict(self),
-            "documents": self.documents,
-            "hours": self.hours,
-            "mean_overlap": self.mean_overlap,
-            "diversity": self.diversity,
-        }
+    def plain(self, how: Layout) -> Any:
+        derived = ("documents", "hours", "mean_overlap", "diversity")
+        return plain({**vars(self), **{name: getattr(self, name) for name in derived}}, how.digits)
 
-    def to_text(self) -> str:
-        """Three sentences and a row a run."""
-        from cranfield.columns import aligned
-
+    def content(self, how: Layout) -> Iterator[Part]:
         sizes = np.array(list(self.sizes.values()))
         low, high = sum(self.fewest.values()), sum(self.most.values())
-        lines = [
-            f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} a topic, median "
-            f"{np.median(sizes):g}; if all runs agreed {low:,}, if none did {high:,}",
-            f"about {self.hours:,.1f} hours at {self.seconds:g} seconds a judgment",
-            f"two runs share {self.mean_overlap:.0%} of what they return together; the {len(self.runs)} runs are as "
-            f"diverse as {self.diversity:.1f} that share nothing",
-        ]
-        rows = [["run", "depth", "returned", "unique", "unique %", "nearest run", "overlap"]]
-        table = np.array(self.overlap)
-        np.fill_diagonal(table, -1)
+        yield Lines(
+            [
+                f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} a topic, median "
+                f"{np.median(sizes):g}; if all runs agreed {low:,}, if none did {high:,}",
+                f"about {self.hours:,.1f} hours at {self.seconds:g} seconds a judgment",
+                f"two runs share {self.mean_overlap:.0%} of what they return together; the {len(self.runs)} runs are as "
+                f"diverse as {self.diversity:.1f} that share nothing",
+            ]
+        )
+        overlap = np.array(self.overlap)
+        np.fill_diagonal(overlap, -1)
+        rows = []
         for i, run in enumerate(self.runs):
             returned, alone = self.contributed[run], self.unique[run]
-            near = int(table[i].argmax())
-            closest = [self.runs[near], f"{table[i, near]:.2f}"] if len(self.runs) > 1 else ["-", "-"]
+            near = int(overlap[i].argmax())
+            closest = [self.runs[near], f"{overlap[i, near]:.2f}"] if len(self.runs) > 1 else ["-", "-"]
             share = f"{alone / returned:.1%}" if returned else "-"
             rows.append([run, str(self.depths[i]), str(returned), str(alone), share, *closest])
-        return "\n".join([*lines, "", *aligned(rows, 1)])
+        yield Table(["run", "depth", "returned", "unique", "unique %", "nearest run", "overlap"], rows)
 
 
-def statistics(rankings: Rankings, seconds: float = SECONDS) -> PoolStatistics:
+def statistics(rankings: Rankings, seconds: float = JUDGMENT_SECONDS) -> PoolStatistics:
     """Count what runs return within their depths.
 
     >>> from cranfield import Run

@@ -8,18 +8,21 @@ left. The interval of the second holds as far as the curve goes on as it went.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Rows, Table, plain
 from cranfield.errors import ConventionError
+from cranfield.formats.judgments import latest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from cranfield.answer import Layout, Part
     from cranfield.formats.judgments import Judgment
     from cranfield.formats.pools import Item
 
@@ -54,9 +57,42 @@ class Stopping:
         total = self.relevant + self.high
         return self.relevant / total if total else 1.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "recall": self.recall, "recall_low": self.recall_low}
+
+@dataclass(frozen=True, repr=False)
+class Stoppings(Rows[Stopping]):
+    """All topics of a pool; `seconds` and `price` are what a judgment takes and costs, where that is known."""
+
+    rows: list[Stopping]
+    seconds: float | None = None
+    price: float | None = None
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        head = "topic pool judged relevant unfound low high recall".split()
+        rows = []
+        for each in self.rows:
+            counts = each.size, each.judged, each.relevant
+            estimates = [f"{value:.1f}" for value in (each.unfound, each.low, each.high)]
+            shares = [f"{value:.3f}" for value in (each.recall, each.recall_low)]
+            verdict = each.method, "yes" if each.stop else "no", each.reason
+            rows.append([each.topic, *map(str, counts), *estimates, *shares, *verdict])
+        yield Table([*head, "at least", "by", "stop", "why"], rows)
+        yield self._effort()
+
+    def _effort(self) -> str:
+        open_ = [each for each in self.rows if not each.stop]
+        judged, left = sum(each.judged for each in self.rows), sum(each.size - each.judged for each in open_)
+        stopped = len(self.rows) - len(open_)
+        effort = f"{stopped} of {len(self.rows)} topics can stop; {judged:,} judged, up to {left:,} to go"
+        if self.seconds is not None:
+            spent, to_come = judged * self.seconds / 3600, left * self.seconds / 3600
+            effort += f"; {spent:,.1f} hours spent, up to {to_come:,.1f} to come"
+        if self.price is not None:
+            effort += f"; {judged * self.price:,.2f} spent, up to {left * self.price:,.2f} to come"
+        return effort
+
+    def plain(self, how: Layout) -> Any:
+        rows = ({**vars(each), "recall": each.recall, "recall_low": each.recall_low} for each in self.rows)
+        return plain(list(rows), how.digits)
 
 
 def stopping(
@@ -66,20 +102,21 @@ def stopping(
     target: float = 0.95,
     rel: float = 1,
     level: float = 0.95,
-) -> list[Stopping]:
+    seconds: float | None = None,
+    price: float | None = None,
+) -> Stoppings:
     """For each topic of a pool, whether the labels so far (in the order in which they were made) reach a recall.
 
     A topic whose pool was sampled is estimated from the probabilities, another from the curve of its labels.
     """
     if not 0 < target <= 1 or not 0 < level < 1:
         raise ConventionError(f"target and level must lie between 0 and 1, got {target} and {level}")
-    made: dict[str, dict[str, float]] = {}
-    for label in labels:
-        made.setdefault(label.topic, {})[label.document] = label.grade
+    grades = latest(labels)
     items: dict[str, list[Item]] = {}
     for item in pool:
         items.setdefault(item.topic, []).append(item)
-    return [_topic(topic, part, made.get(topic, {}), target, rel, level) for topic, part in items.items()]
+    rows = [_topic(topic, part, grades.get(topic, {}), target, rel, level) for topic, part in items.items()]
+    return Stoppings(rows, seconds, price)
 
 
 def _topic(
@@ -262,26 +299,3 @@ def ncg(relevant: npt.NDArray[np.bool_], effort: int) -> float:
     """
     most = min(effort, int(relevant.sum()))
     return float(relevant[:effort].sum()) / most if most else 0.0
-
-
-def table(found: Sequence[Stopping], seconds: float | None = None, price: float | None = None) -> str:
-    """A row a topic, and a sentence."""
-    from cranfield.columns import aligned
-
-    rows = [
-        ["topic", "pool", "judged", "relevant", "unfound", "low", "high", "recall", "at least", "by", "stop", "why"]
-    ]
-    for each in found:
-        counts = each.size, each.judged, each.relevant
-        estimates = f"{each.unfound:.1f}", f"{each.low:.1f}", f"{each.high:.1f}"
-        shares = f"{each.recall:.3f}", f"{each.recall_low:.3f}"
-        answer = "yes" if each.stop else "no"
-        rows.append([each.topic, *map(str, counts), *estimates, *shares, each.method, answer, each.reason])
-    open_ = [each for each in found if not each.stop]
-    judged, left = sum(each.judged for each in found), sum(each.size - each.judged for each in open_)
-    said = f"{len(found) - len(open_)} of {len(found)} topics can stop; {judged:,} judged, up to {left:,} to go"
-    if seconds is not None:
-        said += f"; {judged * seconds / 3600:,.1f} hours spent, up to {left * seconds / 3600:,.1f} to come"
-    if price is not None:
-        said += f"; {judged * price:,.2f} spent, up to {left * price:,.2f} to come"
-    return "\n".join([*aligned(rows, 1), "", said])

@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.errors import ConventionError
+from cranfield.registry import Registered, Registry, about
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
     from cranfield.kernels.table import Floats
     from cranfield.pool.rankings import Candidates
 
 
-STRATEGIES: dict[str, type[Strategy]] = {}
-LATER = ("adaptive", "effect", "fixed", "learn", "sample")  # the files of this room that hold strategies
+STRATEGIES: Registry[Strategy] = Registry("pooling strategy", "cranfield.pool.strategies")
 
 
 class Picker(ABC):
@@ -79,16 +76,11 @@ class InOrder(Picker):
         self._place = 0
 
     def choose(self) -> int:
-        """The next in the order."""
-        self._skip()
-        return self._order[self._place]
-
-    def _skip(self) -> None:
         while self.picked[self._order[self._place]]:
             self._place += 1
+        return self._order[self._place]
 
     def pick_many(self, n: int) -> list[int]:
-        """The next n in the order, at once."""
         rest = np.array(self._order[self._place :], np.int64)
         chosen = rest[~self.picked[rest]][:n]
         self.picked[chosen] = True
@@ -97,37 +89,18 @@ class InOrder(Picker):
         return answer
 
 
-class Strategy(ABC):
-    """One way to choose what to judge next. Its docstring says what it does and when to use it."""
+class Strategy(Registered, ABC):
+    """One way to choose what to judge next. Its docstring says what it does and when to use it.
 
-    name: ClassVar[str]
+    >>> STRATEGIES.named("rbp(p=0.9)"), STRATEGIES.named("rrf:k=10")
+    (rbp(p=0.9), rrf(k=10.0))
+    """
+
+    registry = STRATEGIES
     reference: ClassVar[str] = ""
     adaptive: ClassVar[bool] = False  # whether labels change what comes next
     reads: ClassVar[bool] = False  # whether it needs the documents' texts
     samples: ClassVar[bool] = False  # whether it draws a sample and leaves the rest out
-    options: ClassVar[Mapping[str, tuple[type, Any, str]]] = {}  # name → (type, default, what it is)
-
-    def __init__(self, **given: Any) -> None:
-        unknown = sorted(set(given) - set(self.options))
-        if unknown:
-            known = ", ".join(self.options) or "none"
-            raise ConventionError(f"{self.name}: no option {unknown[0]!r}; there are: {known}")
-        for name, (kind, default, _) in self.options.items():
-            value = given.get(name, default)
-            try:
-                setattr(self, name, value if value is None else kind(value))
-            except (TypeError, ValueError):
-                raise ConventionError(f"{self.name}: {name} must be {kind.__name__}, got {value!r}") from None
-        self.check()
-
-    def check(self) -> None:  # noqa: B027
-        """Refuse options out of range."""
-
-    def within(self, name: str, low: float, high: float) -> None:
-        """Refuse an option outside an interval."""
-        value = getattr(self, name)
-        if not low <= value <= high:
-            raise ConventionError(f"{self.name}: {name} must be between {low:g} and {high:g}, got {value!r}")
 
     @abstractmethod
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
@@ -137,45 +110,27 @@ class Strategy(ABC):
         """How likely each document was to be among the first n: 1 unless the strategy draws lots."""
         return np.ones(len(candidates))
 
-    def strata(self, candidates: Candidates) -> list[str] | None:
+    def strata_of(self, candidates: Candidates) -> list[str] | None:
         """The stratum from which each document is drawn, where there are strata."""
         return None
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "name" in vars(cls):
-            STRATEGIES[cls.name] = cls
-
     def __repr__(self) -> str:
-        chosen = {key: getattr(self, key) for key in self.options}
-        changed = [f"{key}={value}" for key, value in chosen.items() if value != self.options[key][1]]
-        return f"{self.name}({','.join(changed)})" if changed else self.name
+        pairs = [f"{key}={self.values[key]}" for key in self.changed()]
+        return f"{self.name}({','.join(pairs)})" if pairs else self.name
+
+    __str__ = __repr__
 
 
-def load_all() -> None:
-    """Have every strategy registered."""
-    import importlib
-
-    for each in LATER:
-        importlib.import_module(f"cranfield.pool.{each}")
-
-
-def strategy(given: str | Strategy) -> Strategy:
-    """A strategy by its name, with options in brackets or behind a colon.
-
-    >>> strategy("rbp(p=0.9)"), strategy("rrf:k=10")
-    (rbp(p=0.9), rrf(k=10.0))
-    """
-    if isinstance(given, Strategy):
-        return given
-    load_all()
-    name, _, rest = given.strip().removesuffix(")").replace("(", ":", 1).partition(":")
-    if name not in STRATEGIES:
-        raise ConventionError(f"no pooling strategy {name!r}; there are {', '.join(sorted(STRATEGIES))}")
-    options: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in rest.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise ConventionError(f"{name}: expected option=value, found {part!r}")
-        options[key.strip()] = value.strip()
-    return STRATEGIES[name](**options)
+def catalogue() -> list[dict[str, Any]]:
+    """A row for each strategy: what it does, whether it adapts to labels or reads texts, and its options."""
+    return [
+        {
+            "name": name,
+            "about": about(cls),
+            "adaptive": cls.adaptive,
+            "reads": cls.reads,
+            "reference": cls.reference,
+            "options": {key: (parameter.default, parameter.meaning) for key, parameter in cls.parameters.items()},
+        }
+        for name, cls in STRATEGIES.items()
+    ]

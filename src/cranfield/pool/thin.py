@@ -7,11 +7,12 @@ where they differ the judgments are too few to say.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Lines, Rows, Table, plain
 from cranfield.bounds import bounds_of
 from cranfield.evaluate import Evaluator
 from cranfield.formats import as_qrels, as_runs
@@ -20,8 +21,9 @@ from cranfield.kernels import Order
 from cranfield.pool.rankings import rankings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from cranfield.answer import Layout, Part
     from cranfield.collection import Qrels
     from cranfield.run import Run
 
@@ -80,12 +82,31 @@ class Thin:
             "Have its top judged first (--holes writes a pool)."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, with the advice."""
-        return {**asdict(self), "advice": self.advice()}
+
+@dataclass(frozen=True, repr=False)
+class Readings(Rows[Thin]):
+    """Several runs, each read in every way, with advice on each."""
+
+    rows: list[Thin]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        head = ["run"]
+        for name in self.rows[0].measures:
+            head += [name, f"{name} condensed", f"{name} low", f"{name} high"]
+        head += ["bpref", "infAP", "judged@10", "judged@100", "RBP(p=0.8)", "residual"]
+        rows = []
+        for each in self.rows:
+            values = [value for reading in each.measures.values() for value in astuple(reading)]
+            values += [each.bpref, each.inferred, each.judged, each.judged_deep, each.rbp, each.residual]
+            rows.append([each.run, *map(how.number, values)])
+        yield Table(head, rows)
+        yield Lines([each.advice() for each in self.rows])
+
+    def plain(self, how: Layout) -> Any:
+        return plain([{**vars(each), "advice": each.advice()} for each in self.rows], how.digits)
 
 
-def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, **options: Any) -> list[Thin]:
+def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, **options: Any) -> Readings:
     """Read each run in every way that makes something of unjudged documents. `options` are those of `evaluate`.
 
     >>> [read] = thin({"q": {"a": 1, "b": 0}}, {"q": {"x": 3, "a": 2, "b": 1}}, "AP")
@@ -113,7 +134,7 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
         bpref, inferred, rbp, residual = others.summary[r].tolist()
         judged, deep = shares.summary[r].tolist()
         answer.append(Thin(run, readings, bpref, inferred, judged, deep, rbp, residual, sampled))
-    return answer
+    return Readings(answer)
 
 
 def was_sampled(qrels: Qrels) -> bool:
@@ -125,26 +146,6 @@ def was_sampled(qrels: Qrels) -> bool:
         return True
     undrawn = float((qrels.grade == -1).mean()) if len(qrels) else 0.0
     return undrawn >= UNDRAWN and not bool((qrels.grade < -1).any())
-
-
-def table(read: Iterable[Thin], limit: int | None = None) -> str:
-    """The readings of several runs, and the advice on each."""
-    from cranfield.columns import aligned
-
-    read = list(read)
-    names = list(read[0].measures)
-    head = ["run"]
-    for name in names:
-        head += [name, f"{name} condensed", f"{name} low", f"{name} high"]
-    rows = [[*head, "bpref", "infAP", "judged@10", "judged@100", "RBP(p=0.8)", "residual"]]
-    for each in read:
-        row = [each.run]
-        for name in names:
-            reading = each.measures[name]
-            row += [f"{value:.4f}" for value in (reading.score, reading.condensed, reading.low, reading.high)]
-        values = each.bpref, each.inferred, each.judged, each.judged_deep, each.rbp, each.residual
-        rows.append([*row, *(f"{value:.4f}" for value in values)])
-    return "\n".join([*aligned(rows, 1, limit=limit), "", *(each.advice() for each in read)])
 
 
 def holes(

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.compare.design import Plans
 from cranfield.compare.efficiency import Efficiency
 from cranfield.compare.leaderboard import Leaderboard
-from cranfield.compare.stability import Stability
 from cranfield.curves import IDEAL, KINDS, Curves
 from cranfield.describe import CollectionStats
+from cranfield.design import Plans
 from cranfield.errors import ConventionError, DataError
 from cranfield.pool.simulate import Simulation
 from cranfield.report.charts import (
@@ -38,6 +37,7 @@ from cranfield.report.charts import (
     scatter_chart,
     strip_chart,
 )
+from cranfield.stability import Stability
 
 if TYPE_CHECKING:
     from cranfield.describe import Distribution

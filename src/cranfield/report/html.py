@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Table, html_list, html_table, html_text, legible
 from cranfield.columns import joined
-from cranfield.compare.sentences import p_value
+from cranfield.compare.pair import p_value
 from cranfield.report import figures
 from cranfield.report.svg import legend, svg
 from cranfield.report.tables import board_table, comparison_table, cost_table, inputs_table, number

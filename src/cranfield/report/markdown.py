@@ -11,7 +11,7 @@ from cranfield.scores import conventions_in_words
 
 if TYPE_CHECKING:
     from cranfield.answer import Table
-    from cranfield.compare.comparison import Pair
+    from cranfield.compare.pair import Pair
     from cranfield.report.report import Report
 
 

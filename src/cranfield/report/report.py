@@ -17,7 +17,6 @@ import numpy as np
 from cranfield.columns import joined, listed
 from cranfield.compare.comparison import versions
 from cranfield.compare.leaderboard import leaderboard
-from cranfield.compare.margins import in_words
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
 from cranfield.formats import qrels_in, run_name
@@ -25,7 +24,7 @@ from cranfield.formats import qrels_in, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cranfield.compare.comparison import Comparison, Pair
+    from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.curves import Curves
     from cranfield.kernels.table import Floats
@@ -145,7 +144,7 @@ class Report:
         """A pair in words, with what was found about the margin where there is one."""
         sides = {pair.one, pair.other}
         given = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
-        return ". ".join(text for text in (self.comparison.sentence(given), in_words(given)) if text)
+        return ". ".join(text for text in (self.comparison.sentence(given), given.margin_sentence()) if text)
 
 
 def _turned(pair: Pair) -> Pair:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Table
 from cranfield.compare.efficiency import shown
-from cranfield.compare.many import MANY
-from cranfield.compare.sentences import p_value, short_correction
+from cranfield.compare.pair import p_value
+from cranfield.stats.correction import CORRECTIONS
+from cranfield.stats.testing import TESTS_OF_MANY
 
 if TYPE_CHECKING:
-    from cranfield.compare.comparison import Pair
     from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.pair import Pair
     from cranfield.report.report import Report
 
 
@@ -66,9 +67,9 @@ def _long(letters: dict[str, str]) -> bool:
 def _decided(report: Report) -> str:
     """By which test, after which correction, at which level."""
     comparison = report.comparison
-    correction = short_correction(comparison.correction)
+    correction = CORRECTIONS[comparison.correction].short
     corrected = f"{correction} over {comparison.family}" if correction else "uncorrected"
-    if comparison.test in MANY:
+    if comparison.test in TESTS_OF_MANY:
         corrected = "all systems at once"
     return f"{comparison.test} test, {corrected}, α = {comparison.alpha:g}"
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cranfield.stats.outcome import Asked, Floats, Found, Test
+from cranfield.parameters import Real
 from cranfield.stats.paired import t_limits
-from cranfield.stats.ties import differences
+from cranfield.stats.test import Figures, Question, Test
+from cranfield.stats.ties import Floats, differences
 
 NO_P = "a Bayesian analysis gives probabilities, not a p-value"
 BLOCK = 1024
-KEPT = 2**22  # posterior draws kept at once: 32 MB
 
 
 def posterior_means(d: Floats, draws: int, rng: np.random.Generator) -> Floats:
@@ -27,64 +27,66 @@ def posterior_means(d: Floats, draws: int, rng: np.random.Generator) -> Floats:
     return answer
 
 
-def _bootstrap(a: Floats, b: Floats, asked: Asked) -> Found:
-    from copy import deepcopy
+class _Bayesian(Test):
+    p_from = "none"
+    needs_spread = True
+    bayesian = True
+    rope = Real(0.0, "the largest difference that does not matter", low=0)
 
-    d = differences(a, b)
-    step = max(1, KEPT // asked.resamples)
-    parts = []
-    for start in range(0, len(d), step):
-        rng = deepcopy(asked.rng) if start + step < len(d) else asked.rng  # every batch sees the same weights
-        draws = posterior_means(d[start : start + step], asked.resamples, rng)
-        below, above = asked.tails
-        parts.append(
-            (
-                np.quantile(draws, below, axis=1) if below else np.full(len(draws), -np.inf),
-                np.quantile(draws, 1 - above, axis=1) if above else np.full(len(draws), np.inf),
-                (draws < -asked.rope).mean(axis=1),
-                (draws > asked.rope).mean(axis=1),
-            )
+
+class BayesianBootstrap(_Bayesian):
+    """How probable is a mean difference above, within and below the region of practical equivalence?
+
+    Assumes nothing of the distribution but that the values seen are the values there are. No p-value; the interval is
+    credible.
+    """
+
+    name = "bayes"
+    title = "Bayesian bootstrap"
+    reference = "Rubin (1981); Kruschke (2013)"
+    aliases = ("bayesian-bootstrap",)
+    sampled = True
+    too_sure = "few pairs"
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        d = differences(a, b)
+        low, high, worse, better = question.in_batches(self._probabilities, d)
+        return _figures(d.mean(axis=1), low, high, worse, better, question.resamples)
+
+    def _probabilities(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats, Floats]:
+        draws = posterior_means(d, question.resamples, question.rng)
+        below, above = question.tails
+        return (
+            np.quantile(draws, below, axis=1) if below else np.full(len(draws), -np.inf),
+            np.quantile(draws, 1 - above, axis=1) if above else np.full(len(draws), np.inf),
+            (draws < -self.rope).mean(axis=1),
+            (draws > self.rope).mean(axis=1),
         )
-    low, high, worse, better = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return _found(d.mean(axis=1), low, high, worse, better, asked.resamples)
 
 
-def _t(a: Floats, b: Floats, asked: Asked) -> Found:
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
+class BayesianT(_Bayesian):
+    """The same for normally distributed differences and a flat prior: the posterior of the mean is Student's t.
 
-    d = differences(a, b)
-    n = d.shape[1]
-    mean, error = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
-    low, high = t_limits(mean, error, n - 1, asked.tails)
-    worse, better = stdtr(n - 1, (-asked.rope - mean) / error), stdtr(n - 1, (mean - asked.rope) / error)
-    return _found(mean, low, high, worse, better, 0)
+    No p-value; the interval is credible, and the same as the t-test's.
+    """
+
+    name = "bayes-t"
+    title = "Bayesian t-test"
+    short = "Bayesian t"
+    reference = "Benavoli, Corani, Demšar and Zaffalon (2017)"
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
+
+        d = differences(a, b)
+        n = d.shape[1]
+        mean, error = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
+        low, high = t_limits(mean, error, n - 1, question.tails)
+        worse, better = stdtr(n - 1, (-self.rope - mean) / error), stdtr(n - 1, (mean - self.rope) / error)
+        return _figures(mean, low, high, worse, better, 0)
 
 
-def _found(mean: Floats, low: Floats, high: Floats, worse: Floats, better: Floats, resamples: int) -> Found:
+def _figures(mean: Floats, low: Floats, high: Floats, worse: Floats, better: Floats, resamples: int) -> Figures:
     rope = np.clip(1 - worse - better, 0.0, 1.0)
     extra = {"P(better)": better, "P(rope)": rope, "P(worse)": worse}
-    return Found(np.full(len(mean), np.nan), mean, low, high, resamples == 0, resamples, NO_P, extra)
-
-
-BAYES = Test(
-    "bayes",
-    "Bayesian bootstrap",
-    "How probable is a mean difference above, within and below the region of practical equivalence? Assumes nothing "
-    "of the distribution but that the values seen are the values there are. No p-value; the interval is credible.",
-    "Rubin (1981); Kruschke (2013)",
-    _bootstrap,
-    sampled=True,
-    spread=True,
-    bayesian=True,
-    aliases=("bayesian-bootstrap",),
-)
-BAYES_T = Test(
-    "bayes-t",
-    "Bayesian t-test",
-    "The same for normally distributed differences and a flat prior: the posterior of the mean is Student's t. No "
-    "p-value; the interval is credible, and the same as the t-test's.",
-    "Benavoli, Corani, Demšar and Zaffalon (2017)",
-    _t,
-    spread=True,
-    bayesian=True,
-)
+    return Figures(np.full(len(mean), np.nan), mean, low, high, resamples == 0, resamples, NO_P, extra)

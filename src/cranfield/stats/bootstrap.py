@@ -7,26 +7,25 @@ round: the p-value is the smallest level at which the interval still leaves out 
 
 from __future__ import annotations
 
-from copy import deepcopy
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.stats.outcome import Asked, Floats, Found, Test, p_from_tails
-from cranfield.stats.ties import differences
+from cranfield.stats.test import Figures, Question, Test, p_from_tails
+from cranfield.stats.ties import Floats, differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
 BLOCK = 1024
-KEPT = 2**22  # resampled numbers kept at once: 32 MB
 
 
-def resample_counts(n: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+def resample_counts(n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK) -> Iterator[Floats]:
     """How often each of n items is drawn, one row for each resample, in blocks of rows."""
-    for start in range(0, resamples, BLOCK):
-        rows = min(BLOCK, resamples - start)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
         drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
@@ -48,50 +47,8 @@ def quantiles(values: Floats, tails: Floats) -> Floats:
     return np.asarray(np.where(low == high, low, between), np.float64)  # also where both are infinite
 
 
-def percentile(d: Floats, asked: Asked) -> tuple[Floats, Floats, Floats]:
-    """p, low and high of each row: the interval is that of the resampled means."""
-    means = _means(d, asked)
-    lower, upper = _tails(means, np.zeros(len(d)))
-    low, high = _limits(means, np.full(len(d), asked.tails[0]), np.full(len(d), 1 - asked.tails[1]), asked)
-    return p_from_tails(upper, lower, asked.alternative), low, high
-
-
-def bca(d: Floats, asked: Asked) -> tuple[Floats, Floats, Floats]:
-    """The same, corrected for the bias and the skewness of the mean (Efron, 1987)."""
-    from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
-
-    means = _means(d, asked)
-    bias = ndtri(_below(means, d.mean(axis=1)))
-    centred = d - d.mean(axis=1, keepdims=True)
-    # The jackknife of a mean: leaving out one item moves it by that item's deviation, so its skewness is that of d.
-    acceleration = (centred**3).sum(axis=1) / (6 * (centred**2).sum(axis=1) ** 1.5)
-
-    def moved(chance: float) -> Floats:
-        if chance in (0.0, 1.0):
-            return np.full(len(d), chance)
-        z = bias + ndtri(chance)
-        return np.asarray(ndtr(bias + z / (1 - acceleration * z)), np.float64)
-
-    low, high = _limits(means, moved(asked.tails[0]), moved(1 - asked.tails[1]), asked)
-    reach = ndtri(_below(means, np.zeros(len(d)))) - bias
-    at_zero = ndtr(reach / (1 + acceleration * reach) - bias)  # the chance whose limit is 0
-    return p_from_tails(1 - at_zero, at_zero, asked.alternative), low, high
-
-
-def studentised(d: Floats, asked: Asked) -> tuple[Floats, Floats, Floats]:
-    """The same by t values: each resampled mean's distance from the mean, in its own standard errors."""
-    mean, n = d.mean(axis=1), d.shape[1]
-    error = d.std(axis=1, ddof=1) / np.sqrt(n)
-    t = _in_batches(d, asked, _t_values)
-    lower, upper = _tails(t, mean / error)
-    below, above = asked.tails
-    low, high = (quantiles(t, np.full(len(d), chance)) for chance in (1 - below, above))
-    ends = np.where(below > 0, mean - error * low, -np.inf), np.where(above > 0, mean - error * high, np.inf)
-    return p_from_tails(lower, upper, asked.alternative), *ends
-
-
-def _means(d: Floats, asked: Asked) -> Floats:
-    return _in_batches(d, asked, lambda rows, counts: rows @ counts.T / rows.shape[1])
+def _means(d: Floats, question: Question) -> Floats:
+    return _resampled(d, question, lambda rows, counts: rows @ counts.T / rows.shape[1])
 
 
 def _t_values(d: Floats, counts: Floats) -> Floats:
@@ -105,12 +62,12 @@ def _t_values(d: Floats, counts: Floats) -> Floats:
     return np.where(np.isnan(t), 0.0, t)
 
 
-def _in_batches(d: Floats, asked: Asked, made: Callable[[Floats, Floats], Floats]) -> Floats:
-    """All resampled numbers of each row, every row from the same resamples."""
-    answer = np.empty((len(d), asked.resamples))
+def _resampled(d: Floats, question: Question, statistic: Callable[[Floats, Floats], Floats]) -> Floats:
+    """The statistic of every resample of each row, every row from the same resamples."""
+    answer = np.empty((len(d), question.resamples))
     start = 0
-    for counts in resample_counts(d.shape[1], asked.resamples, asked.rng):
-        answer[:, start : start + len(counts)] = made(d, counts)
+    for counts in resample_counts(d.shape[1], question.resamples, question.rng):
+        answer[:, start : start + len(counts)] = statistic(d, counts)
         start += len(counts)
     return answer
 
@@ -131,63 +88,94 @@ def _below(values: Floats, at: Floats) -> Floats:
     return np.clip((lower + 1 - upper) / 2, edge, 1 - edge)
 
 
-def _limits(values: Floats, low: Floats, high: Floats, asked: Asked) -> tuple[Floats, Floats]:
-    below, above = asked.tails
-    least = quantiles(values, low) if below else np.full(len(values), -np.inf)
-    most = quantiles(values, high) if above else np.full(len(values), np.inf)
-    return least, most
+def _limits(values: Floats, chance: Callable[[float], Floats], question: Question) -> tuple[Floats, Floats]:
+    """The ends of each row's interval, at the chances that the method gives the tails; an end without a tail is open."""
+    below, above = question.tails
+    low = quantiles(values, chance(below)) if below else np.full(len(values), -np.inf)
+    high = quantiles(values, chance(1 - above)) if above else np.full(len(values), np.inf)
+    return low, high
 
 
-def _test(method: Callable[[Floats, Asked], tuple[Floats, Floats, Floats]]) -> Callable[[Floats, Floats, Asked], Found]:
-    def compute(a: Floats, b: Floats, asked: Asked) -> Found:
+class _Bootstrap(Test):
+    p_from = "drawn"
+    sampled = True
+    needs_spread = True
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         d = differences(a, b)
-        p, low, high = in_batches(method, d, asked)
-        return Found(p, d.mean(axis=1), low, high, False, asked.resamples)
+        p, low, high = question.in_batches(self.resampled, d)
+        return Figures(p, d.mean(axis=1), low, high, False, question.resamples)
 
-    return compute
-
-
-def in_batches(
-    method: Callable[[Floats, Asked], tuple[Floats, Floats, Floats]], d: Floats, asked: Asked
-) -> tuple[Floats, Floats, Floats]:
-    """A method applied to some rows at a time, so that memory stays bounded; every batch sees the same resamples."""
-    step = max(1, KEPT // asked.resamples)
-    parts = []
-    for start in range(0, len(d), step):
-        rng = deepcopy(asked.rng) if start + step < len(d) else asked.rng
-        parts.append(method(d[start : start + step], Asked(asked.alternative, asked.level, asked.resamples, rng)))
-    p, low, high = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return p, low, high
+    @abstractmethod
+    def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
+        """p, low and high of each row of differences."""
 
 
-PERCENTILE = Test(
-    "bootstrap",
-    "bootstrap (percentile)",
-    "Where do the means of resampled differences lie? The interval is the middle of them. Too narrow for few pairs.",
-    "Efron (1979)",
-    _test(percentile),
-    sampled=True,
-    spread=True,
-    aliases=("bootstrap-percentile", "percentile"),
-)
-BCA = Test(
-    "bootstrap-bca",
-    "bootstrap (BCa)",
-    "The percentile bootstrap corrected for bias and skewness; still somewhat narrow for few pairs.",
-    "Efron (1987)",
-    _test(bca),
-    sampled=True,
-    spread=True,
-    aliases=("bca",),
-)
-STUDENTISED = Test(
-    "bootstrap-t",
-    "bootstrap (studentised)",
-    "The bootstrap of t values: the mean measured in its own standard errors. The best of the three where "
-    "differences are skewed; too narrow where a few of them are huge.",
-    "Efron (1982); Sakai (2006)",
-    _test(studentised),
-    sampled=True,
-    spread=True,
-    aliases=("bootstrap-studentised", "bootstrap-studentized", "studentised"),
-)
+class Percentile(_Bootstrap):
+    """Where do the means of resampled differences lie? The interval is the middle of them. Too narrow for few pairs."""
+
+    name = "bootstrap"
+    title = "bootstrap (percentile)"
+    reference = "Efron (1979)"
+    aliases = ("bootstrap-percentile", "percentile")
+    interval = "percentile"
+    too_sure = "few pairs"
+
+    def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
+        means = _means(d, question)
+        lower, upper = _tails(means, np.zeros(len(d)))
+        low, high = _limits(means, lambda chance: np.full(len(d), chance), question)
+        return p_from_tails(upper, lower, question.alternative), low, high
+
+
+class BCa(_Bootstrap):
+    """The percentile bootstrap corrected for bias and skewness; still somewhat narrow for few pairs."""
+
+    name = "bootstrap-bca"
+    title = "bootstrap (BCa)"
+    reference = "Efron (1987)"
+    aliases = ("bca",)
+    interval = "bca"
+    too_sure = "few pairs"
+
+    def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
+        from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
+
+        means = _means(d, question)
+        bias = ndtri(_below(means, d.mean(axis=1)))
+        centred = d - d.mean(axis=1, keepdims=True)
+        # The jackknife of a mean: leaving out one item moves it by that item's deviation, so its skewness is that of d.
+        acceleration = (centred**3).sum(axis=1) / (6 * (centred**2).sum(axis=1) ** 1.5)
+
+        def moved(chance: float) -> Floats:
+            z = bias + ndtri(chance)
+            return np.asarray(ndtr(bias + z / (1 - acceleration * z)), np.float64)
+
+        low, high = _limits(means, moved, question)
+        reach = ndtri(_below(means, np.zeros(len(d)))) - bias
+        at_zero = ndtr(reach / (1 + acceleration * reach) - bias)  # the chance whose limit is 0
+        return p_from_tails(1 - at_zero, at_zero, question.alternative), low, high
+
+
+class Studentised(_Bootstrap):
+    """The bootstrap of t values: the mean measured in its own standard errors.
+
+    The best of the three where differences are skewed; too narrow where a few of them are huge.
+    """
+
+    name = "bootstrap-t"
+    title = "bootstrap (studentised)"
+    reference = "Efron (1982); Sakai (2006)"
+    aliases = ("bootstrap-studentised", "bootstrap-studentized", "studentised")
+    interval = "studentised"
+    too_sure = "huge differences"
+
+    def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
+        mean, n = d.mean(axis=1), d.shape[1]
+        error = d.std(axis=1, ddof=1) / np.sqrt(n)
+        t = _resampled(d, question, _t_values)
+        lower, upper = _tails(t, mean / error)
+        below, above = question.tails
+        low, high = (quantiles(t, np.full(len(d), chance)) for chance in (1 - below, above))
+        ends = np.where(below > 0, mean - error * low, -np.inf), np.where(above > 0, mean - error * high, np.inf)
+        return p_from_tails(lower, upper, question.alternative), *ends

@@ -7,31 +7,38 @@ member of the family and stays NaN.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.stats.method import Method
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from cranfield.stats.ties import Floats
 
 __all__ = ["CORRECTIONS", "Correction", "correct", "correction"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Correction:
+class Correction(Method, ABC):
     """A correction by name: how it changes p-values that stand in ascending order, and what it promises."""
 
-    name: str
-    title: str
-    about: str
-    compute: Callable[[Floats], Floats]
-    aliases: tuple[str, ...] = ()
+    kind = "correction"
+    registry: ClassVar[dict[str, Correction]] = {}
+
+    controls: ClassVar[Literal["nothing", "family-wise error", "false discovery rate"]]
+    facts = ("controls",)
+
+    @abstractmethod
+    def corrected(self, p: Floats) -> Floats:
+        """The p-values, which stand in ascending order, after correction."""
+
+    @property
+    def corrects(self) -> bool:
+        """Whether it changes anything at all."""
+        return self.controls != "nothing"
 
 
 def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
@@ -41,16 +48,16 @@ def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
     [0.03, 0.06, 0.06]
     """
     chosen = correction(method)
-    given = np.asarray(p, np.float64)
-    family = given[~np.isnan(given)]
+    values = np.asarray(p, np.float64)
+    family = values[~np.isnan(values)]
     if ((family < 0) | (family > 1)).any():
         raise DataError(f"expected p-values between 0 and 1, found {family[(family < 0) | (family > 1)][0]:g}")
     order = np.argsort(family, kind="stable")
     corrected = np.empty(len(family))
     if len(family):
-        corrected[order] = np.clip(chosen.compute(family[order]), 0.0, 1.0)
-    answer = np.full(given.shape, np.nan)
-    answer[~np.isnan(given)] = corrected
+        corrected[order] = np.clip(chosen.corrected(family[order]), 0.0, 1.0)
+    answer = np.full(values.shape, np.nan)
+    answer[~np.isnan(values)] = corrected
     return answer
 
 
@@ -60,11 +67,98 @@ def correction(name: str) -> Correction:
     >>> correction("bh").title
     'Benjamini-Hochberg'
     """
-    wanted = name.strip().lower().replace("_", "-").replace(" ", "-").replace("š", "s").replace("á", "a")
-    for one in CORRECTIONS.values():
-        if wanted == one.name or wanted in one.aliases:
-            return one
-    raise DataError(f"no correction {name!r}; there are {', '.join(CORRECTIONS)}")
+    return Correction.named(name)
+
+
+CORRECTIONS = Correction.registry
+
+
+class Uncorrected(Correction):
+    """Leaves p-values as they are: with many tests, some are small by chance."""
+
+    name = "none"
+    title = "none"
+    short = ""
+    controls = "nothing"
+
+    def corrected(self, p: Floats) -> Floats:
+        return p
+
+
+class Bonferroni(Correction):
+    """Bounds the chance of any false alarm: p times their number. Holm's does more."""
+
+    name = "bonferroni"
+    title = "Bonferroni"
+    reference = "Dunn (1961)"
+    controls = "family-wise error"
+
+    def corrected(self, p: Floats) -> Floats:
+        return p * len(p)
+
+
+class Holm(Correction):
+    """Bounds the chance of any false alarm, whatever the tests have in common; the default."""
+
+    name = "holm"
+    title = "Holm"
+    reference = "Holm (1979)"
+    controls = "family-wise error"
+
+    def corrected(self, p: Floats) -> Floats:
+        return np.asarray(np.maximum.accumulate(p * _left(p)), np.float64)
+
+
+class Hochberg(Correction):
+    """Bounds the chance of any false alarm for independent or positively dependent tests."""
+
+    name = "hochberg"
+    title = "Hochberg"
+    reference = "Hochberg (1988)"
+    controls = "family-wise error"
+
+    def corrected(self, p: Floats) -> Floats:
+        return _from_the_largest(p * _left(p))
+
+
+class Sidak(Correction):
+    """Bounds the chance of any false alarm for independent or positively dependent tests: 1 − (1 − p)^m."""
+
+    name = "sidak"
+    title = "Šidák"
+    short = "Sidak"
+    reference = "Šidák (1967)"
+    controls = "family-wise error"
+
+    def corrected(self, p: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.expm1(len(p) * np.log1p(-p)), np.float64)  # keeps the digits of a small p
+
+
+class BenjaminiHochberg(Correction):
+    """Bounds the expected share of false alarms among the alarms, for independent or positively dependent tests."""
+
+    name = "benjamini-hochberg"
+    title = "Benjamini-Hochberg"
+    reference = "Benjamini and Hochberg (1995)"
+    aliases = ("bh", "fdr", "fdr-bh")
+    controls = "false discovery rate"
+
+    def corrected(self, p: Floats) -> Floats:
+        return _step_up(p)
+
+
+class BenjaminiYekutieli(Correction):
+    """Bounds the expected share of false alarms among the alarms, whatever the tests have in common."""
+
+    name = "benjamini-yekutieli"
+    title = "Benjamini-Yekutieli"
+    reference = "Benjamini and Yekutieli (2001)"
+    aliases = ("by", "fdr-by")
+    controls = "false discovery rate"
+
+    def corrected(self, p: Floats) -> Floats:
+        return np.minimum(1.0, _step_up(p) * float((1 / np.arange(1, len(p) + 1)).sum()))
 
 
 def _left(p: Floats) -> Floats:
@@ -72,55 +166,9 @@ def _left(p: Floats) -> Floats:
     return np.arange(len(p), 0, -1, dtype=np.float64)
 
 
-def _holm(p: Floats) -> Floats:
-    return np.asarray(np.maximum.accumulate(p * _left(p)), np.float64)
-
-
-def _hochberg(p: Floats) -> Floats:
-    return _from_the_largest(p * _left(p))
-
-
-def _sidak(p: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.expm1(len(p) * np.log1p(-p)), np.float64)  # 1 − (1 − p)^m, with the digits of a small p
-
-
-def _benjamini_hochberg(p: Floats) -> Floats:
+def _step_up(p: Floats) -> Floats:
     return _from_the_largest(p * len(p) / np.arange(1, len(p) + 1))
-
-
-def _benjamini_yekutieli(p: Floats) -> Floats:
-    return np.minimum(1.0, _benjamini_hochberg(p) * float((1 / np.arange(1, len(p) + 1)).sum()))
 
 
 def _from_the_largest(p: Floats) -> Floats:
     return np.asarray(np.minimum.accumulate(p[::-1])[::-1], np.float64)
-
-
-_ANY = "Bounds the chance of any false alarm"
-CORRECTIONS: dict[str, Correction] = {
-    one.name: one
-    for one in (
-        Correction("none", "none", "Leaves p-values as they are: with many tests, some are small by chance.", np.copy),
-        Correction(
-            "bonferroni", "Bonferroni", f"{_ANY}: p times their number. Holm's does more.", lambda p: p * len(p)
-        ),
-        Correction("holm", "Holm", f"{_ANY}, whatever the tests have in common; the default.", _holm),
-        Correction("hochberg", "Hochberg", f"{_ANY} for independent or positively dependent tests.", _hochberg),
-        Correction("sidak", "Šidák", f"{_ANY} for independent or positively dependent tests: 1 − (1 − p)^m.", _sidak),
-        Correction(
-            "benjamini-hochberg",
-            "Benjamini-Hochberg",
-            "Bounds the expected share of false alarms among the alarms, for independent or positively dependent tests.",
-            _benjamini_hochberg,
-            ("bh", "fdr", "fdr-bh"),
-        ),
-        Correction(
-            "benjamini-yekutieli",
-            "Benjamini-Yekutieli",
-            "Bounds the expected share of false alarms among the alarms, whatever the tests have in common.",
-            _benjamini_yekutieli,
-            ("by", "fdr-by"),
-        ),
-    )
-}

@@ -9,18 +9,16 @@ expectation over the orders of the tied items, the `-b` variants leave tied pair
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+    from cranfield.stats.ties import Floats
 
 
 def tau_a(x: Any, y: Any) -> float:

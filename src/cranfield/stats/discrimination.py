@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.errors import DataError
-from cranfield.stats.tables import Floats, block_table, probability
+from cranfield.stats.tables import block_table, probability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from cranfield.stats.ties import Floats, Ints
 
 __all__ = [
     "Discrimination",
@@ -29,7 +30,6 @@ __all__ = [
     "swap_rates",
 ]
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 MOST_BINS = 1_000_000
 ROUNDING = 1e-12  # means closer than this, relative to the largest value, are equal

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
-from cranfield.stats.ties import differences, rounding
+from cranfield.stats.ties import Floats, differences, rounding, two_samples
 
 
 def d_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
@@ -21,11 +21,18 @@ def d_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     >>> d_z([0, 0, 0], [1, 2, 3])
     2.0
     """
-    one, other = _paired(a, b)
-    d = differences(one, other)
-    if len(d) < 2 or np.ptp(d) <= rounding(one, other):
-        return math.nan
-    return float(d.mean() / d.std(ddof=1))
+    one, other = _finite(a, b)
+    return float(d_z_of_rows(one[None], other[None])[0])
+
+
+def d_z_of_rows(a: Floats, b: Floats) -> Floats:
+    """The same for each row of two tables."""
+    d = differences(a, b)
+    if d.shape[1] < 2:
+        return np.full(len(d), math.nan)
+    varied = np.ptp(d, axis=1) > rounding(a, b)
+    d_z: Floats = np.divide(d.mean(axis=1), d.std(axis=1, ddof=1), out=np.full(len(d), math.nan), where=varied)
+    return d_z
 
 
 def g_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
@@ -44,7 +51,7 @@ def cohens_d(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     >>> cohens_d([0, 1, 2], [2, 3, 4])
     2.0
     """
-    one, other = _unpaired(a, b)
+    one, other = _finite(a, b, paired=False)
     if len(one) + len(other) < 3 or not len(one) or not len(other):
         return math.nan
     squares = ((one - one.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum()
@@ -58,7 +65,7 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     >>> cliffs_delta([1, 2], [2, 3])  # three of four above, one equal
     0.75
     """
-    one, other = _unpaired(a, b)
+    one, other = _finite(a, b, paired=False)
     if not len(one) or not len(other):
         return math.nan
     one, near = np.sort(one), rounding(one, other)
@@ -75,7 +82,7 @@ def common_language(a: npt.ArrayLike, b: npt.ArrayLike, paired: bool = True) -> 
     """
     if not paired:
         return (cliffs_delta(a, b) + 1) / 2
-    d = differences(*_paired(a, b))
+    d = differences(*_finite(a, b))
     return float(((d > 0) + (d == 0) / 2).mean()) if len(d) else math.nan
 
 
@@ -86,17 +93,8 @@ def hedges_factor(freedom: int) -> float:
     return math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom - 1) / 2)) / math.sqrt(freedom / 2)
 
 
-def _paired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    one, other = _unpaired(a, b)
-    if len(one) != len(other):
-        raise DataError(f"expected pairs, as many values in b as in a, found {len(one)} and {len(other)}")
-    return one, other
-
-
-def _unpaired(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if one.ndim != 1 or other.ndim != 1:
-        raise DataError(f"expected two sequences of numbers, found {one.shape} and {other.shape}")
+def _finite(a: npt.ArrayLike, b: npt.ArrayLike, paired: bool = True) -> tuple[Floats, Floats]:
+    one, other = two_samples(a, b, paired)
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
         raise DataError("expected finite numbers, found NaN or infinity; leave those pairs out")
     return one, other

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from cranfield.errors import DataError
 from cranfield.stats.paired import t_limits
-from cranfield.stats.ties import differences, rounding
+from cranfield.stats.ties import differences, rounding, two_samples
 from cranfield.stats.unpaired import welch_error
 
 if TYPE_CHECKING:
-    from cranfield.stats.outcome import Floats
+    from cranfield.stats.ties import Floats
 
 __all__ = ["Equivalence", "non_inferiority", "tost"]
 
@@ -72,7 +72,8 @@ def non_inferiority(
 def _tested(kind: str, a: npt.ArrayLike, b: npt.ArrayLike, margin: float, alpha: float, paired: bool) -> Equivalence:
     from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-    one, other = _checked(a, b, margin, alpha, paired)
+    _refuse(margin, alpha)
+    one, other = two_samples(a, b, paired)
     n = min(len(one), len(other))
     reason = _undefined(one, other, paired)
     if reason:
@@ -83,9 +84,9 @@ def _tested(kind: str, a: npt.ArrayLike, b: npt.ArrayLike, margin: float, alpha:
     p_above = float(stdtr(freedom, -(mean + margin) / error))
     p_below = float(stdtr(freedom, (mean - margin) / error))
     p = max(p_above, p_below) if kind == "equivalence" else p_above
-    decision = _decision(kind, p <= alpha, float(low), float(high), margin)
+    verdict = decision(kind, p <= alpha, float(low), float(high), margin)
     return Equivalence(
-        kind, margin, alpha, n, float(mean), float(low), float(high), p_above, p_below, p, p <= alpha, decision
+        kind, margin, alpha, n, float(mean), float(low), float(high), p_above, p_below, p, p <= alpha, verdict
     )
 
 
@@ -96,7 +97,8 @@ def _measured(a: Floats, b: Floats, paired: bool) -> tuple[Floats, Floats, Float
     return np.asarray(d.mean()), np.asarray(d.std(ddof=1) / math.sqrt(len(d))), np.asarray(len(d) - 1.0)
 
 
-def _decision(kind: str, shown: bool, low: float, high: float, margin: float) -> str:
+def decision(kind: str, shown: bool, low: float, high: float, margin: float) -> str:
+    """What an interval of level 1 − 2 alpha says, and whether the test has shown what it is for."""
     if kind == "equivalence":
         if shown:
             return "equivalent"
@@ -120,14 +122,8 @@ def _undefined(a: Floats, b: Floats, paired: bool) -> str:
     return ""
 
 
-def _checked(a: npt.ArrayLike, b: npt.ArrayLike, margin: float, alpha: float, paired: bool) -> tuple[Floats, Floats]:
-    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if one.ndim != 1 or other.ndim != 1:
-        raise DataError(f"expected two sequences of numbers, found {one.shape} and {other.shape}")
-    if paired and len(one) != len(other):
-        raise DataError(f"expected pairs, as many values in b as in a, found {len(one)} and {len(other)}")
+def _refuse(margin: float, alpha: float) -> None:
     if not (margin > 0 and math.isfinite(margin)):
         raise DataError(f"margin must be a positive number, got {margin}")
     if not 0 < alpha < 0.5:
         raise DataError(f"alpha must be between 0 and 0.5, got {alpha}")
-    return one, other

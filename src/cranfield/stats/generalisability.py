@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, inf, nan
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.stats.many import two_way_anova
-from cranfield.stats.tables import Floats, block_table, no_error, probability
+from cranfield.stats.tables import block_table, no_error, probability
+
+if TYPE_CHECKING:
+    from cranfield.stats.ties import Floats
 
 __all__ = ["DStudy", "GStudy", "blocks_needed", "d_study", "g_study", "g_study_from_mean_squares"]
 

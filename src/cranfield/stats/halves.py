@@ -15,12 +15,14 @@ import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.stats.correlation import COEFFICIENTS, correlation
-from cranfield.stats.tables import Floats, block_table, probability
+from cranfield.stats.tables import block_table, even, probability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.random import Generator
+
+    from cranfield.stats.ties import Floats
 
 __all__ = ["SplitHalf", "spearman_brown", "split_half", "split_sizes"]
 
@@ -111,7 +113,5 @@ def split_sizes(
 
 def _two_means(values: Floats, size: int, rng: Generator) -> tuple[Floats, Floats]:
     order = rng.permutation(len(values))
-    scale = float(np.abs(values).max()) or 1.0
-    first, second = values[order[:size]].mean(axis=0), values[order[size : 2 * size]].mean(axis=0)
-    # Equal means stay equal whatever the order of adding up.
-    return np.rint(first / scale * 2.0**40), np.rint(second / scale * 2.0**40)
+    first, second = values[order[:size]], values[order[size : 2 * size]]
+    return even(first.mean(axis=0), values), even(second.mean(axis=0), values)

@@ -7,26 +7,27 @@ Where the data leaves nothing to test against, p is NaN and `reason` says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from math import factorial, inf, lgamma, nan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.stats.method import SignificanceTest
 from cranfield.stats.studentised import critical_range, range_survival
-from cranfield.stats.tables import Floats, block_table, no_error, probability
+from cranfield.stats.tables import block_table, no_error, probability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.random import Generator
 
+    from cranfield.stats.ties import Bools, Floats
+
 __all__ = ["Anova", "Friedman", "Pairwise", "friedman", "nemenyi", "randomised_tukey_hsd", "tukey_hsd", "two_way_anova"]
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
 
 CELLS = 1 << 21  # of permuted tables held at once: 16 MB
 SAME = 1e-10  # statistics that differ by less, relative to the larger, are equal
@@ -46,6 +47,11 @@ class Anova:
     f_blocks: float
     p_blocks: float
     reason: str = ""
+
+    @property
+    def overall(self) -> tuple[str, float]:
+        """The statistic in words, and the p-value of "all groups are equal"."""
+        return f"F({self.df_groups}, {self.df_error}) = {self.f_groups:.4g}", self.p_groups
 
     @property
     def df_groups(self) -> int:
@@ -126,6 +132,11 @@ class Pairwise:
     reason: str = ""
 
     @property
+    def overall(self) -> tuple[str, float]:
+        """The critical difference in words, and the p-value of "all groups are equal"."""
+        return f"critical difference {self.critical:.4g}", self.smallest_p
+
+    @property
     def smallest_p(self) -> float:
         """The p-value of the pair that lies furthest apart: that of "all groups are equal"."""
         return float(self.p.min())
@@ -148,6 +159,11 @@ class Friedman:
     p_f: float
     w: float  # Kendall's W: 0 when the blocks rank at random, 1 when all rank alike
     reason: str = ""
+
+    @property
+    def overall(self) -> tuple[str, float]:
+        """The statistic in words, and the p-value of "all groups are equal"."""
+        return f"chi2({self.groups - 1}) = {self.chi2:.4g}, W = {self.w:.3g}", self.p
 
 
 def two_way_anova(table: Any) -> Anova:
@@ -233,7 +249,7 @@ def randomised_tukey_hsd(
     np.fill_diagonal(p, 1.0)
     margin = float(np.quantile(ranges, level, method="higher"))
     found = _pairwise("randomised-tukey", means, differences, p, margin, level)
-    return found if exact else _sampled(found, resamples)
+    return found if exact else replace(found, exact=False, resamples=resamples)
 
 
 def friedman(table: Any) -> Friedman:
@@ -287,6 +303,110 @@ def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
     return _pairwise("nemenyi", means, q, p, critical_range(1 - level, groups, inf) * error, level)
 
 
+class TestOfMany(SignificanceTest):
+    """A test of many groups at once; whether it tests their pairs, and which tests are made with it."""
+
+    __test__: ClassVar[bool] = False  # pytest: this is not one of yours
+
+    kind = "test of many"
+    registry: ClassVar[dict[str, TestOfMany]] = {}
+
+    samples: ClassVar[str] = "all groups at once"
+    pairs: ClassVar[bool] = True
+    with_it: ClassVar[tuple[str, ...]] = ()  # tests made together: itself, unless told otherwise
+    facts = (*SignificanceTest.facts, "pairs", "with_it")
+
+    compute: ClassVar[Callable[..., Any]]  # of the table and what it takes
+    takes: ClassVar[tuple[str, ...]] = ("level",)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.with_it = vars(cls).get("with_it", (cls.name,))
+
+    @property
+    def of_pairs(self) -> TestOfMany:
+        """Itself, or the one of those made with it that tests pairs."""
+        return next(self.registry[name] for name in self.with_it if self.registry[name].pairs)
+
+    def __call__(
+        self,
+        table: Any,
+        *,
+        level: float = 0.95,
+        resamples: int = 10_000,
+        rng: Generator | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+    ) -> Any:
+        """Test blocks × groups, with those of the options that it takes."""
+        options = {"level": level, "resamples": resamples, "rng": rng, "progress": progress}
+        return self.compute(table, **{name: options[name] for name in self.takes})
+
+    def all_pairs(self, table: Floats, resamples: int, rng: Generator) -> tuple[Floats, str]:
+        """The p-values of all pairs of columns, as a square, and the reason why there are none."""
+        found = self(table, resamples=resamples, rng=rng)
+        return found.p, found.reason
+
+
+class TukeyHSD(TestOfMany):
+    """Every pair, after a two-way analysis of variance."""
+
+    name = "tukey"
+    title = "Tukey HSD"
+    reference = "Tukey (1949)"
+    p_from = "formula"
+    compute = staticmethod(tukey_hsd)
+
+
+class RandomisedTukeyHSD(TestOfMany):
+    """Every pair, by permutation."""
+
+    name = "randomised-tukey"
+    title = "randomised Tukey HSD"
+    reference = "Carterette (2012)"
+    p_from = "exact or drawn"
+    compute = staticmethod(randomised_tukey_hsd)
+    takes = ("level", "resamples", "rng", "progress")
+
+
+class TwoWayAnova(TestOfMany):
+    """Whether any group differs; pairs by Tukey HSD."""
+
+    name = "anova"
+    title = "two-way ANOVA"
+    reference = "Fisher (1925)"
+    p_from = "formula"
+    pairs = False
+    with_it = ("anova", "tukey")
+    compute = staticmethod(two_way_anova)
+    takes = ()
+
+
+class FriedmanTest(TestOfMany):
+    """Whether any differs, by ranks; pairs by Nemenyi."""
+
+    name = "friedman"
+    title = "Friedman"
+    reference = "Friedman (1937)"
+    compares = "ranks"
+    p_from = "formula"
+    pairs = False
+    with_it = ("friedman", "nemenyi")
+    compute = staticmethod(friedman)
+    takes = ()
+
+
+class Nemenyi(TestOfMany):
+    """Every pair, by mean ranks."""
+
+    name = "nemenyi"
+    title = "Nemenyi"
+    reference = "Nemenyi (1963); Demšar (2006)"
+    compares = "ranks"
+    p_from = "formula"
+    with_it = ("friedman", "nemenyi")
+    compute = staticmethod(nemenyi)
+
+
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else nan
 
@@ -314,12 +434,6 @@ def _pairwise(test: str, means: Floats, statistic: Floats, p: Floats, margin: fl
 def _untested(test: str, means: Floats, level: float, reason: str) -> Pairwise:
     holes = np.full((len(means), len(means)), nan)
     return Pairwise(test, means, _differences(means), holes, holes, holes, holes, nan, level, reason=reason)
-
-
-def _sampled(found: Pairwise, resamples: int) -> Pairwise:
-    from dataclasses import replace
-
-    return replace(found, exact=False, resamples=resamples)
 
 
 def _ranks(values: Floats) -> Floats:

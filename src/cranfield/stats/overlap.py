@@ -25,10 +25,10 @@ from cranfield.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cranfield.stats.ties import Floats, Ints
+
 
 Ties: TypeAlias = Literal["a", "b", "w"]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class Ranking:

@@ -11,21 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, isfinite, lgamma, sqrt
+from math import exp, isfinite, lgamma, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.stats.tables import Floats, probability
+from cranfield.stats.tables import probability
+from cranfield.stats.test import Alternative, Prospect, Question, check_alternative
+from cranfield.stats.testing import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.stats.outcome import Alternative
+    from cranfield.stats.ties import Floats
 
 __all__ = [
-    "POWER_TESTS",
     "Design",
     "anova_power",
     "anova_sample_size",
@@ -33,11 +34,11 @@ __all__ = [
     "interval_width",
     "power",
     "power_curve",
+    "power_tests",
     "sample_size",
     "width_sample_size",
 ]
 
-POWER_TESTS = ("t", "sign", "randomisation", "wilcoxon")
 MOST = 10_000_000  # blocks that a formula is asked for
 MOST_SIMULATED = 20_000
 LOT = 250  # simulated experiments at a time
@@ -62,10 +63,10 @@ class Design:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.test not in POWER_TESTS:
-            raise DataError(f"power: expected a test of {', '.join(POWER_TESTS)}, found {self.test!r}")
-        if self.alternative not in ("two-sided", "less", "greater"):
-            raise DataError(f"alternative must be one of two-sided, less, greater, got {self.alternative!r}")
+        by_formula, simulated = power_tests()
+        if self.test not in by_formula + simulated:
+            raise DataError(f"power: expected a test of {', '.join(by_formula + simulated)}, found {self.test!r}")
+        check_alternative(self.alternative)
         if (self.sd is None) == (self.sample is None):
             raise DataError("power: give either the standard deviation of the differences or a sample of them")
         if self.sd is not None and not (self.sd > 0 and isfinite(self.sd)):
@@ -95,13 +96,34 @@ class Design:
     @property
     def simulated(self) -> bool:
         """Whether power is estimated by simulation."""
-        return self.test in ("randomisation", "wilcoxon")
+        return TESTS[self.test].power == "simulated"
+
+    def prospect(self, difference: float) -> Prospect:
+        """What differences with this mean will be like."""
+        effect = difference / self.spread
+        if self.sample is None:
+            from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
+
+            return Prospect(effect, float(ndtr(effect)), 0.0)
+        moved = self.shifted(difference)
+        untied = int((moved != 0).sum())
+        if not untied:
+            return Prospect(effect, 0.5, 1.0)
+        return Prospect(effect, float((moved > 0).sum() / untied), 1 - untied / len(moved))
 
     def shifted(self, difference: float) -> Floats:
         """The sample with the wanted mean, its zeros left alone."""
         moved = self.values != 0
         shift = (difference - self.values.mean()) / moved.mean()
         return np.where(moved, self.values + shift, 0.0)
+
+
+def power_tests() -> tuple[list[str], list[str]]:
+    """The tests whose power is known by a formula, and those for which it is simulated."""
+    by_formula, simulated = (
+        [one.name for one in TESTS.values() if one.power == how] for how in ("formula", "simulated")
+    )
+    return by_formula, simulated
 
 
 def power(design: Design, n: int, difference: float) -> float:
@@ -114,11 +136,9 @@ def power(design: Design, n: int, difference: float) -> float:
         raise DataError(f"power: expected two blocks or more, got {n}")
     if not isfinite(difference):
         raise DataError(f"power: the difference must be a number, got {difference}")
-    if design.test == "t":
-        return _power_t(difference / design.spread, n, design.alpha, design.alternative)
-    if design.test == "sign":
-        return _power_sign(*_chances(design, difference), n, design.alpha, design.alternative)
-    return _power_simulated(design, n, difference)
+    if design.simulated:
+        return _power_simulated(design, n, difference)
+    return TESTS[design.test].power_at(n, design.prospect(difference), design.alpha, design.alternative)
 
 
 def sample_size(design: Design, difference: float, power: float = 0.8) -> int:
@@ -143,15 +163,13 @@ def detectable_difference(design: Design, n: int, power: float = 0.8) -> float:
     """
     probability("power", power)
     sign = -1.0 if design.alternative == "less" else 1.0
-    low, high = 0.0, design.spread / sqrt(n)
-    while _power(design, n, sign * high) < power:
-        low, high = high, 2 * high
-        if high > 1e6 * design.spread:
+
+    def enough(difference: float) -> bool:
+        if difference > 1e6 * design.spread:
             raise DataError(f"{design.test} cannot reach p < {design.alpha:g} with {n} blocks, whatever the difference")
-    for _ in range(14 if design.simulated else 60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _power(design, n, sign * middle) >= power else (middle, high)
-    return sign * high
+        return _power(design, n, sign * difference) >= power
+
+    return sign * _least(enough, design.spread / sqrt(n), 14 if design.simulated else 60)
 
 
 def power_curve(design: Design, sizes: Iterable[int], difference: float) -> Floats:
@@ -202,6 +220,15 @@ def anova_sample_size(
     return _smallest(enough, MOST, f"a spread of {spread:g}")
 
 
+def anova_detectable(n: int, groups: int, sd: float, power: float = 0.8, alpha: float = 0.05) -> float:
+    """The smallest spread between best and worst that ANOVA finds on n blocks with this power.
+
+    >>> round(anova_detectable(55, 5, sd=0.15), 3)
+    0.1
+    """
+    return _least(lambda spread: anova_power(n, groups, spread, sd, alpha) >= power, sd, 50)
+
+
 def interval_width(n: int, sd: float, level: float = 0.95) -> float:
     """The expected full width of the t interval of a mean difference.
 
@@ -232,8 +259,8 @@ _power = power  # where a parameter takes the name
 
 
 def _holds(design: Design, n: int, difference: float, target: float) -> bool:
-    """Whether n blocks suffice; the sign test's power is a saw, so a few teeth on must suffice too."""
-    teeth = 6 if design.test == "sign" else 1
+    """Whether n blocks suffice; a discrete test's power is a saw, so a few teeth on must suffice too."""
+    teeth = 6 if TESTS[design.test].discrete else 1
     return all(_power(design, n + i, difference) >= target for i in range(teeth))
 
 
@@ -249,60 +276,15 @@ def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
     return high
 
 
-def _power_t(effect: float, n: int, alpha: float, alternative: str) -> float:
-    """By the noncentral t distribution."""
-    from scipy.special import stdtrit
-
-    if alternative == "less":
-        effect = -effect
-    df, shift = n - 1, effect * sqrt(n)
-    if alternative != "two-sided":
-        return 1 - _below(stdtrit(df, 1 - alpha), df, shift)
-    critical, shift = stdtrit(df, 1 - alpha / 2), abs(shift)
-    return min(1.0, 1 - _below(critical, df, shift) + _below(-critical, df, shift))
-
-
-def _below(t: float, df: int, shift: float) -> float:
-    """The chance of less than t; far out, where the noncentral distribution gives way, 0 or 1.
-
-    From scipy.special, which loads in a third of the time of scipy.stats and has the same digits.
-    """
-    from scipy.special import nctdtr
-
-    found = float(nctdtr(df, shift, t))
-    if not isfinite(found):
-        return 0.0 if t < shift else 1.0
-    return min(1.0, max(0.0, found))
-
-
-def _chances(design: Design, difference: float) -> tuple[float, float]:
-    """The chance that a difference which is not 0 is above it, and that one is 0."""
-    if design.sample is None:
-        from scipy.special import ndtr
-
-        return float(ndtr(difference / design.spread)), 0.0
-    moved = design.shifted(difference)
-    untied = int((moved != 0).sum())
-    if not untied:
-        return 0.5, 1.0
-    return float((moved > 0).sum() / untied), 1 - untied / len(moved)
-
-
-def _power_sign(up: float, tied: float, n: int, alpha: float, alternative: str) -> float:
-    """By the binomial distribution, over the numbers of untied blocks that n may hold."""
-    from scipy.stats import binom
-
-    m = np.arange(n + 1)
-    weight = binom.pmf(m, n, 1 - tied)
-    m, weight = m[weight > 1e-15], weight[weight > 1e-15]
-    if alternative == "less":
-        up = 1 - up
-    tail = alpha / 2 if alternative == "two-sided" else alpha
-    least = binom.isf(tail, m, 0.5) + 1  # from so many ups on the test rejects
-    found = binom.sf(least - 1, m, up)
-    if alternative == "two-sided":
-        found = found + binom.cdf(m - least, m, up)
-    return float(min(1.0, (found * weight).sum()))
+def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
+    """The smallest number that is enough, by halving: from a guess that is doubled until it is."""
+    low, high = 0.0, guess
+    while not enough(high):
+        low, high = high, 2 * high
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _power_simulated(design: Design, n: int, difference: float) -> float:
@@ -316,27 +298,7 @@ def _power_simulated(design: Design, n: int, difference: float) -> float:
             drawn = rng.standard_normal(lot) * design.spread + difference
         else:
             drawn = moved[rng.integers(0, len(moved), lot)]
-        found += int((_simulated_p(design, np.ascontiguousarray(drawn.T), rng) <= design.alpha).sum())
+        question = Question(design.alternative, 0.95, design.resamples, rng)
+        p = TESTS[design.test].simulated_p(np.ascontiguousarray(drawn.T), question)
+        found += int((p <= design.alpha).sum())
     return found / design.trials
-
-
-def _simulated_p(design: Design, drawn: Floats, rng: np.random.Generator) -> Floats:
-    if design.test == "wilcoxon":
-        return _wilcoxon_p(drawn, design.alternative)
-    from cranfield.stats.randomisation import sign_flip_p
-
-    return sign_flip_p(drawn, design.resamples, rng, design.alternative)
-
-
-def _wilcoxon_p(drawn: Floats, alternative: str) -> Floats:
-    """Signed ranks, zeros left out; by the normal limit with its correction for ties."""
-    from scipy.special import ndtr
-    from scipy.stats import rankdata
-
-    untied = drawn != 0
-    ranks = rankdata(np.where(untied, np.abs(drawn), inf), axis=1)
-    signed = np.where(untied, ranks, 0.0) * np.sign(drawn)
-    spread = np.sqrt(np.square(signed).sum(axis=1))
-    z = np.divide(signed.sum(axis=1), spread, out=np.zeros(len(drawn)), where=spread > 0)
-    tail = {"two-sided": 2 * ndtr(-np.abs(z)), "greater": ndtr(-z), "less": ndtr(z)}[alternative]
-    return np.asarray(np.where(spread > 0, tail, 1.0), np.float64)

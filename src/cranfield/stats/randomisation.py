@@ -9,14 +9,14 @@ as one of its samples and so is never 0 (Phipson and Smyth, 2010). Sums equal bu
 from __future__ import annotations
 
 import math
-from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.stats.outcome import ALTERNATIVES, Alternative, Asked, Bools, Floats, Found, Test
-from cranfield.stats.ties import NEAR, differences
+from cranfield.stats.test import Alternative, Figures, Outcome, Question, Test, check_alternative
+from cranfield.stats.ties import NEAR, Bools, Floats, differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1024  # sign vectors at a time: 110 samples' sums then fit into a core's cache
 ROWS = 256
-KEPT = 2**22  # numbers kept at once where quantiles are needed: 32 MB
 
 
 def enumerable(n: int, resamples: int) -> bool:
@@ -38,10 +37,15 @@ def enumerable(n: int, resamples: int) -> bool:
     return n < 63 and 2**n <= resamples
 
 
+def _tried(n: int, resamples: int) -> tuple[bool, int]:
+    """Whether all signs are tried, and how many."""
+    exact = enumerable(n, resamples)
+    return exact, 2**n if exact else resamples
+
+
 def sign_blocks(n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK) -> Iterator[Floats]:
     """Vectors of n signs in blocks of rows: each of the 2^n once if they are no more than `resamples`, else random."""
-    exact = enumerable(n, resamples)
-    total = 2**n if exact else resamples
+    exact, total = _tried(n, resamples)
     for start in range(0, total, block):
         rows = min(block, total - start)
         if exact:
@@ -106,7 +110,7 @@ def sign_flip_p_all(
     most = sums[None, :] - sums[:, None] + NEAR * (size[None, :] + size[:, None])
     count = np.zeros((columns, columns), np.int64)
     room = np.empty((columns, BLOCK))
-    done, total = 0, 2 ** x.shape[0] if enumerable(x.shape[0], resamples) else resamples
+    done, total = 0, _tried(x.shape[0], resamples)[1]
     for signs in sign_blocks(x.shape[0], resamples, rng):
         signed = x.T @ signs.T
         for i in range(columns - 1):
@@ -128,28 +132,22 @@ def sign_flip_p_all(
     return p
 
 
-def sign_flip_interval(
-    differences: Floats, tails: tuple[float, float], resamples: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """The shifts of each row that the test does not reject, `tails` being the chances left out below and above.
+def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats, ...]:
+    """The shifts of each row that the test does not reject: all their low ends, all their high ends.
 
     Flipping the signs of some differences raises the sum if and only if their mean is below 0; so the test of a
     shift counts the random subsets with a mean below it, and the interval's ends are quantiles of subset means
     (Hartigan, 1969). Where the tail asked for is smaller than one sample's share, the end is infinite.
     """
-    n = differences.shape[1]
-    low, high = np.empty(len(differences)), np.empty(len(differences))
-    exact = enumerable(n, resamples)
-    total = 2**n if exact else resamples + 1
-    step = max(1, KEPT // total)
-    for start in range(0, len(differences), step):
-        rows = slice(start, start + step)
-        chance = deepcopy(rng) if start + step < len(differences) else rng  # every batch of rows sees the same signs
-        means = _subset_means(differences[rows], total, resamples, chance)
-        low[rows] = order_statistic(means, tails[0])
-        np.negative(means, out=means, where=np.isfinite(means))  # the empty subset stays below everything
-        high[rows] = -order_statistic(means, tails[1])
-    return low, high
+    return question.in_batches(_interval, differences)
+
+
+def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
+    below, above = question.tails
+    means = _subset_means(d, question.resamples, question.rng)
+    low = order_statistic(means, below)
+    np.negative(means, out=means, where=np.isfinite(means))  # the empty subset stays below everything
+    return low, -order_statistic(means, above)
 
 
 def order_statistic(values: Floats, tail: float) -> Floats:
@@ -158,9 +156,10 @@ def order_statistic(values: Floats, tail: float) -> Floats:
     return np.asarray(np.partition(values, k, axis=1)[:, k], np.float64)
 
 
-def _subset_means(d: Floats, total: int, resamples: int, rng: np.random.Generator) -> Floats:
+def _subset_means(d: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     """The mean of each random subset of a row; that of the empty one, which is the data itself, is -inf."""
-    means = np.full((len(d), total), -np.inf)
+    exact, tried = _tried(d.shape[1], resamples)
+    means = np.full((len(d), tried if exact else tried + 1), -np.inf)
     start = 0
     for signs in sign_blocks(d.shape[1], resamples, rng):
         chosen = (1 - signs) / 2
@@ -175,8 +174,7 @@ _SIGN = {"two-sided": 1.0, "greater": 1.0, "less": -1.0}
 
 
 def _check(resamples: int, alternative: str) -> None:
-    if alternative not in ALTERNATIVES:
-        raise DataError(f"alternative must be one of {', '.join(ALTERNATIVES)}, got {alternative!r}")
+    check_alternative(alternative)
     if resamples < 1:
         raise DataError(f"resamples must be at least 1, got {resamples}")
 
@@ -197,23 +195,66 @@ def _share(count: npt.NDArray[np.int64], n: int, resamples: int) -> Floats:
     return np.asarray((1 + count) / (1 + resamples), np.float64)  # never 0: Phipson and Smyth (2010)
 
 
-def _randomisation(a: Floats, b: Floats, asked: Asked) -> Found:
-    d = differences(a, b)
-    n, seed = d.shape[1], int(asked.rng.integers(2**63))  # p and interval from the same signs
-    p = sign_flip_p(d, asked.resamples, np.random.default_rng(seed), asked.alternative)
-    low, high = sign_flip_interval(d, asked.tails, asked.resamples, np.random.default_rng(seed))
-    exact = enumerable(n, asked.resamples)
-    return Found(p, d.mean(axis=1), low, high, exact, 2**n if exact else asked.resamples)
+def sign_flip_p_rows(
+    a: Floats, b: Floats, resamples: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
+) -> Floats:
+    """The p-value of each row of b against that of a: as `sign_flip_p` of their differences, and the same numbers.
+
+    Where most of the pairs of few different rows are asked for, all are computed at once, which costs a fraction.
+    """
+    rows: dict[bytes, int] = {}
+    place = np.array([[rows.setdefault(row.tobytes(), len(rows)) for row in side] for side in (a, b)])
+    if len(a) < 2 * len(rows):
+        return sign_flip_p(differences(a, b), resamples, rng, alternative)
+    table = np.array([np.frombuffer(row, a.dtype) for row in rows])
+    p = sign_flip_p_all(table.T, resamples, rng, alternative)[place[0], place[1]]
+    return np.where(place[0] == place[1], 1.0, p)
 
 
-RANDOMISATION = Test(
-    "randomisation",
-    "randomisation test",
-    "Is the mean difference larger than random signs of the differences would make it? Assumes nothing about their "
-    "distribution. All signs are tried where they are no more than the resamples, else a random sample. The interval "
-    "holds the shifts that the test does not reject.",
-    "Fisher (1935); Phipson and Smyth (2010); Smucker, Allan and Carterette (2007)",
-    _randomisation,
-    sampled=True,
-    aliases=("randomization", "sign-flip", "fisher", "fisher-randomisation"),
-)
+class Randomisation(Test):
+    """Is the mean difference larger than random signs of the differences would make it?
+
+    Assumes nothing about their distribution. All signs are tried where they are no more than the resamples, else a random
+    sample. The interval holds the shifts that the test does not reject.
+    """
+
+    name = "randomisation"
+    title = "randomisation test"
+    short = "randomisation"
+    reference = "Fisher (1935); Phipson and Smyth (2010); Smucker, Allan and Carterette (2007)"
+    aliases = ("randomization", "sign-flip", "fisher", "fisher-randomisation")
+    p_from = "exact or drawn"
+    sampled = True
+    interval = "randomisation"
+    shares_draws = True
+    power = "simulated"
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        d = differences(a, b)
+        seed = _seed(question)  # p and interval from the same signs
+        p = sign_flip_p(d, question.resamples, np.random.default_rng(seed), question.alternative)
+        low, high = sign_flip_interval(d, replace(question, rng=np.random.default_rng(seed)))
+        return Figures(p, d.mean(axis=1), low, high, *_tried(d.shape[1], question.resamples))
+
+    def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        rng = np.random.default_rng(_seed(question))
+        p = sign_flip_p_rows(a, b, question.resamples, rng, question.alternative)
+        exact, tried = _tried(a.shape[1], question.resamples)
+        means = differences(a, b).mean(axis=1)
+        return [
+            Outcome(self.name, float(each), float(mean), exact=exact, resamples=tried)
+            for each, mean in zip(p, means, strict=True)
+        ]
+
+    def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
+        return sign_flip_p_all(table, resamples, rng), ""
+
+    def simulated_p(self, d: Floats, question: Question) -> Floats:
+        return sign_flip_p(d, question.resamples, question.rng, question.alternative)
+
+    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+        return sides / 2**differing if outcome.exact else super().smallest_p(outcome, differing, sides)
+
+
+def _seed(question: Question) -> int:
+    return int(question.rng.integers(2**63))

@@ -7,21 +7,22 @@ and they share the chance of being first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
-from cranfield.stats.tables import Floats, block_table, probability
+from cranfield.stats.bootstrap import resample_counts
+from cranfield.stats.tables import block_table, even, probability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.random import Generator
 
+    from cranfield.stats.ties import Floats, Ints
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 CELLS = 1 << 20
 
@@ -65,7 +66,7 @@ def rank_intervals(
         at += len(means)
     leads = best == 1
     tail = (1 - level) / 2
-    observed = _best_and_worst(_even(values.mean(axis=0)[None], values))
+    observed = _best_and_worst(even(values.mean(axis=0)[None], values))
     return RankIntervals(
         means=values.mean(axis=0),
         ranks=np.asarray((observed[0] + observed[1])[0] / 2, np.float64),
@@ -82,19 +83,8 @@ def rank_intervals(
 def _drawn_means(values: Floats, resamples: int, rng: Generator | None) -> Iterator[Floats]:
     """Means of tables whose blocks were drawn with replacement, some at a time."""
     rng = np.random.default_rng(0) if rng is None else rng
-    blocks = len(values)
-    step = max(1, CELLS // max(values.shape))
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
-        drawn = rng.integers(0, blocks, (rows, blocks)) + blocks * np.arange(rows)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=rows * blocks).reshape(rows, blocks)
-        yield _even(times.astype(np.float64) @ values / blocks, values)
-
-
-def _even(means: Floats, values: Floats) -> Floats:
-    """Means without the last digits, which differ by the order of adding up."""
-    scale = float(np.abs(values).max()) or 1.0
-    return np.asarray(np.rint(means / scale * 2.0**40), np.float64)
+    for times in resample_counts(len(values), resamples, rng, max(1, CELLS // max(values.shape))):
+        yield even(times @ values / len(values), values)
 
 
 def _best_and_worst(means: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

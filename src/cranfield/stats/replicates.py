@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, nan, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.stats.tables import Floats, block_table, no_error, probability
+from cranfield.stats.equivalence import Equivalence, decision
+from cranfield.stats.tables import block_table, no_error, probability
+from cranfield.stats.test import Alternative, check_alternative, p_from_tails
+
+if TYPE_CHECKING:
+    from cranfield.stats.ties import Floats
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class CrossedDifference:
     reason: str = ""
 
 
-def crossed_difference(a: Any, b: Any, level: float = 0.95, alternative: str = "two-sided") -> CrossedDifference:
+def crossed_difference(
+    a: Any, b: Any, level: float = 0.95, alternative: Alternative = "two-sided"
+) -> CrossedDifference:
     """Test b − a where `a` is blocks × its replicates and `b` the same blocks × its own.
 
     >>> a = [[0.1, 0.2], [0.3, 0.4], [0.2, 0.2], [0.5, 0.6]]
@@ -48,8 +55,7 @@ def crossed_difference(a: Any, b: Any, level: float = 0.95, alternative: str = "
     (0.1375, 0.113, 0.01)
     """
     probability("level", level)
-    if alternative not in ("two-sided", "less", "greater"):
-        raise DataError(f"alternative must be one of two-sided, less, greater, got {alternative!r}")
+    check_alternative(alternative)
     first, second = block_table(a, groups=1), block_table(b, groups=1)
     if len(first) != len(second):
         raise DataError(f"expected the same blocks for both groups, found {len(first)} and {len(second)}")
@@ -93,12 +99,10 @@ def _replicate_part(values: Floats) -> tuple[float, list[tuple[float, int]]]:
     return of_means - counted, [(of_means, replicates - 1), (counted, (blocks - 1) * (replicates - 1))]
 
 
-def _p(t: float, df: float, alternative: str) -> float:
+def _p(t: float, df: float, alternative: Alternative) -> float:
     from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-    if alternative == "two-sided":
-        return float(2 * stdtr(df, -abs(t)))
-    return float(stdtr(df, -t if alternative == "greater" else t))
+    return float(p_from_tails(stdtr(df, t), stdtr(df, -t), alternative))
 
 
 def _interval(difference: float, error: float, df: float, level: float, alternative: str) -> tuple[float, float]:
@@ -117,3 +121,19 @@ def _once(first: Floats, second: Floats) -> str:
     if len(single) == 2:
         return "both groups have one replicate and are taken to be deterministic"
     return f"the {single[0]} group has one replicate and is taken to be deterministic"
+
+
+def crossed_equivalence(kind: str, a: Floats, b: Floats, margin: float, alpha: float) -> Equivalence:
+    """Equivalence or non-inferiority of b with respect to blocks and replicates: the difference moved by the margin.
+
+    >>> a = np.array([[0.1, 0.2], [0.3, 0.4], [0.2, 0.2], [0.5, 0.6]])
+    >>> crossed_equivalence("equivalence", a, a[:, ::-1] + 0.01, 0.2, 0.05).decision
+    'equivalent'
+    """
+    within = crossed_difference(a, b, 1 - 2 * alpha)
+    p_above = crossed_difference(a, b + margin, alternative="greater").p
+    p_below = crossed_difference(a, b - margin, alternative="less").p
+    p = max(p_above, p_below) if kind == "equivalence" else p_above
+    verdict = decision(kind, p <= alpha, within.low, within.high, margin)
+    numbers = (margin, alpha, len(a), within.difference, within.low, within.high, p_above, p_below, p)
+    return Equivalence(kind, *numbers, p <= alpha, verdict, within.reason if p != p else "")

@@ -11,12 +11,12 @@ and for a finite number of degrees of freedom is averaged over s, the estimated 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from cranfield.stats.ties import Floats
 
 CELLS = 1 << 20  # of the quadrature held at once
 

@@ -6,14 +6,14 @@ once and in the same words.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.errors import DataError
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from cranfield.stats.ties import Floats
 
 
 def block_table(table: Any, blocks: int = 2, groups: int = 2) -> Floats:
@@ -36,6 +36,12 @@ def block_table(table: Any, blocks: int = 2, groups: int = 2) -> Floats:
             "leave that block or group out"
         )
     return values
+
+
+def even(means: Floats, values: Floats) -> Floats:
+    """Means without the last digits, which differ by the order of adding up: only their order and their ties count."""
+    scale = float(np.abs(values).max()) or 1.0
+    return np.asarray(np.rint(means / scale * 2.0**40), np.float64)
 
 
 def no_error(values: Floats, error: float) -> bool:

@@ -1,51 +1,76 @@
-"""The tests of two samples, by name.
+"""The tests by name: `TESTS` of two samples, `TESTS_OF_MANY` of many groups at once.
 
-`TESTS` is what the command line, the documentation and the promise tests know; a test that joins it gets all three.
+They are what the command line, the documentation and the promise tests know; a test is a member by being defined.
 """
 
 from __future__ import annotations
 
 from cranfield.errors import DataError
-from cranfield.stats.bayes import BAYES, BAYES_T
-from cranfield.stats.bootstrap import BCA, PERCENTILE, STUDENTISED
-from cranfield.stats.outcome import ALTERNATIVES, Alternative, Outcome, Test
-from cranfield.stats.paired import MCNEMAR, SIGN, WILCOXON, T
-from cranfield.stats.randomisation import RANDOMISATION
-from cranfield.stats.unpaired import MANN_WHITNEY, PERMUTATION, WELCH
+from cranfield.parameters import read_call
+from cranfield.stats import bayes, bootstrap, many, paired, randomisation, unpaired
+from cranfield.stats.many import TestOfMany
+from cranfield.stats.method import SignificanceTest
+from cranfield.stats.test import ALTERNATIVES, Alternative, Outcome, Test
 
-__all__ = ["ALTERNATIVES", "TESTS", "Alternative", "Outcome", "Test", "test"]
+__all__ = [
+    "ALTERNATIVES",
+    "TESTS",
+    "TESTS_OF_MANY",
+    "Alternative",
+    "Outcome",
+    "Test",
+    "TestOfMany",
+    "any_test",
+    "find_test",
+    "intervals",
+    "test",
+]
 
-TESTS: dict[str, Test] = {
-    one.name: one
-    for one in (
-        RANDOMISATION,
-        T,
-        WILCOXON,
-        SIGN,
-        PERCENTILE,
-        BCA,
-        STUDENTISED,
-        BAYES,
-        BAYES_T,
-        MCNEMAR,
-        WELCH,
-        MANN_WHITNEY,
-        PERMUTATION,
-    )
-}
+TESTS = Test.registry
+TESTS_OF_MANY = TestOfMany.registry
+MODULES = (randomisation, paired, bootstrap, bayes, unpaired, many)  # lists follow them, whichever was loaded first
+Test.arrange([module.__name__ for module in MODULES])
 
 
 def test(name: str) -> Test:
-    """A test by its name or an alias.
+    """A test of two samples by its name or an alias.
 
     >>> test("signed-rank").name
     'wilcoxon'
     """
-    wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
-    for one in TESTS.values():
-        if wanted == one.name or wanted in one.aliases:
-            return one
-    raise DataError(f"no test {name!r}; there are {', '.join(TESTS)}")
+    return Test.named(name)
 
 
 test.__test__ = False  # type: ignore[attr-defined]  # pytest: this is not one of yours
+
+
+def find_test(name: str) -> Test | TestOfMany:
+    """A test of two samples or of many groups, by its name or an alias.
+
+    >>> find_test("tukey").title
+    'Tukey HSD'
+    """
+    chosen = Test.find(name) or TestOfMany.find(name)
+    if chosen is not None:
+        return chosen
+    raise DataError(f"no test {name!r}; there are {', '.join([*TESTS, *TESTS_OF_MANY])}")
+
+
+def any_test(name: str) -> SignificanceTest:
+    """A test of any kind, by its name as it stands in an answer.
+
+    >>> any_test("tukey").title
+    'Tukey HSD'
+    """
+    plain, given = read_call(name)
+    return SignificanceTest.everywhere[plain].given(**given)
+
+
+def intervals() -> dict[str, Test]:
+    """The intervals of a mean difference and the tests they come with; the costliest, where all cases are tried, last.
+
+    >>> list(intervals())
+    ['t', 'percentile', 'bca', 'studentised', 'randomisation']
+    """
+    kinds = [one for one in TESTS.values() if one.interval]
+    return {one.interval: one for one in sorted(kinds, key=lambda one: one.p_from == "exact or drawn")}

@@ -11,7 +11,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cranfield.errors import DataError
+
 Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 NEAR = 1e-12
 
 
@@ -19,6 +23,16 @@ def rounding(a: Floats, b: Floats) -> Floats:
     """Row by row, the gap below which two numbers made of these values count as equal."""
     largest = np.maximum(np.abs(a).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     return np.asarray(NEAR * largest, np.float64)
+
+
+def two_samples(a: npt.ArrayLike, b: npt.ArrayLike, paired: bool = True) -> tuple[Floats, Floats]:
+    """Two sequences of numbers, of one length if they are pairs; anything else is refused."""
+    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if one.ndim != 1 or other.ndim != 1:
+        raise DataError(f"expected two sequences of numbers, found {one.shape} and {other.shape}")
+    if paired and len(one) != len(other):
+        raise DataError(f"expected pairs, as many values in b as in a, found {len(one)} and {len(other)}")
+    return one, other
 
 
 def differences(a: Floats, b: Floats) -> Floats:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.stats.outcome import Asked, Floats, Found, Test, p_from_tails
 from cranfield.stats.paired import t_limits
-from cranfield.stats.ties import NEAR, mid_ranks, rounding
+from cranfield.stats.test import Figures, Question, Test, normal_tails, p_from_tails
+from cranfield.stats.ties import NEAR, Floats, mid_ranks, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,42 +33,95 @@ def welch_error(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(one + other), freedom
 
 
-def _welch(a: Floats, b: Floats, asked: Asked) -> Found:
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
+class Welch(Test):
+    """Have two unpaired samples the same mean, whatever their spreads? The interval is Welch's."""
 
-    mean = b.mean(axis=1) - a.mean(axis=1)
-    error, freedom = welch_error(a, b)
-    t = mean / error
-    p = p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), asked.alternative)
-    return Found(p, t, *t_limits(mean, error, freedom, asked.tails))
+    name = "welch"
+    title = "Welch's t-test"
+    short = "Welch (unpaired)"
+    reference = "Welch (1947)"
+    aliases = ("unpaired-t", "welch-t")
+    p_from = "formula"
+    paired = False
+    needs_spread = True
 
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-def _mann_whitney(a: Floats, b: Floats, asked: Asked) -> Found:
-    n, m = a.shape[1], b.shape[1]
-    ranks = mid_ranks(np.concatenate([a, b], axis=1), rounding(a, b))
-    rank_sum = ranks[:, n:].sum(axis=1)
-    exact = n + m <= EXACT_VALUES
-    if exact:
-        doubled = np.sort(np.rint(2 * ranks).astype(np.int64), axis=1)
-        tails = [
-            rank_sum_tails(row.tobytes(), m, round(2 * found)) for row, found in zip(doubled, rank_sum, strict=True)
-        ]
-        lower, upper = np.array(tails, np.float64).T
-    else:
-        lower, upper = _normal_tails(rank_sum, ranks, n, m)
-    return Found(p_from_tails(lower, upper, asked.alternative), rank_sum - m * (m + 1) / 2, exact=exact)
+        mean = b.mean(axis=1) - a.mean(axis=1)
+        error, freedom = welch_error(a, b)
+        t = mean / error
+        p = p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), question.alternative)
+        return Figures(p, t, *t_limits(mean, error, freedom, question.tails))
 
 
-def _normal_tails(rank_sum: Floats, ranks: Floats, n: int, m: int) -> tuple[Floats, Floats]:
-    """Both tails by the normal distribution, with half a rank for continuity and the ranks' own variance for ties."""
-    from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
+class MannWhitney(Test):
+    """Is a value of one unpaired sample as likely above one of the other as below?
 
-    mean = m * (n + m + 1) / 2
-    deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))
-    flat = deviation == 0  # all values are equal: every arrangement is as extreme
-    scale = np.where(flat, 1.0, deviation)
-    lower, upper = ndtr((rank_sum - mean + 0.5) / scale), ndtr(-(rank_sum - mean - 0.5) / scale)
-    return np.where(flat, 1.0, lower), np.where(flat, 1.0, upper)
+    Exact up to 40 values, ties included; beyond, normal with corrections for ties and continuity.
+    """
+
+    name = "mann-whitney"
+    title = "Mann-Whitney U test"
+    short = "Mann-Whitney (unpaired)"
+    reference = "Mann and Whitney (1947)"
+    aliases = ("u", "mannwhitney", "rank-sum")
+    compares = "ranks"
+    p_from = "exact or approximate"
+    paired = False
+    discrete = True
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        n, m = a.shape[1], b.shape[1]
+        ranks = mid_ranks(np.concatenate([a, b], axis=1), rounding(a, b))
+        rank_sum = ranks[:, n:].sum(axis=1)
+        exact = n + m <= EXACT_VALUES
+        if exact:
+            doubled = np.sort(np.rint(2 * ranks).astype(np.int64), axis=1)
+            tails = [
+                rank_sum_tails(row.tobytes(), m, round(2 * found)) for row, found in zip(doubled, rank_sum, strict=True)
+            ]
+            lower, upper = np.array(tails, np.float64).T
+        else:
+            deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))  # the ranks' own variance allows for ties
+            lower, upper = normal_tails(rank_sum, m * (n + m + 1) / 2, deviation)
+        return Figures(p_from_tails(lower, upper, question.alternative), rank_sum - m * (m + 1) / 2, exact=exact)
+
+
+class Permutation(Test):
+    """Is the difference of two unpaired means larger than a random division of all values into two samples would make it?
+
+    All divisions are tried where they are no more than the resamples, else a random sample.
+    """
+
+    name = "permutation"
+    title = "permutation test"
+    short = "permutation (unpaired)"
+    reference = "Pitman (1937); Phipson and Smyth (2010)"
+    aliases = ("unpaired-permutation",)
+    p_from = "exact or drawn"
+    paired = False
+    sampled = True
+
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        n, m = a.shape[1], b.shape[1]
+        both = np.concatenate([a, b], axis=1)
+        both = (both - both.mean(axis=1, keepdims=True)) * (-1.0 if question.alternative == "less" else 1.0)
+        size = np.abs if question.alternative == "two-sided" else np.asarray
+        least = size(both[:, n:].sum(axis=1)) - NEAR * np.abs(both).sum(
+            axis=1
+        )  # equal but for rounding counts as equal
+        count = np.zeros(len(a), np.int64)
+        for chosen in _choices(n, m, question.resamples, question.rng):
+            for start in range(0, len(a), ROWS):
+                rows = slice(start, start + ROWS)
+                count[rows] += (size(both[rows] @ chosen.T) >= least[rows, None]).sum(axis=1)
+        exact = comb(n + m, n) <= question.resamples
+        p = (
+            count / comb(n + m, n) if exact else (1 + count) / (1 + question.resamples)
+        )  # never 0: Phipson and Smyth (2010)
+        resamples = comb(n + m, n) if exact else question.resamples
+        return Figures(p, b.mean(axis=1) - a.mean(axis=1), exact=exact, resamples=resamples)
 
 
 @lru_cache(maxsize=4096)
@@ -93,23 +146,6 @@ def _ways(doubled_ranks: bytes, m: int) -> Floats:
     return np.asarray(ways[m], np.float64)
 
 
-def _permutation(a: Floats, b: Floats, asked: Asked) -> Found:
-    n, m = a.shape[1], b.shape[1]
-    both = np.concatenate([a, b], axis=1)
-    both = (both - both.mean(axis=1, keepdims=True)) * (-1.0 if asked.alternative == "less" else 1.0)
-    size = np.abs if asked.alternative == "two-sided" else np.asarray
-    least = size(both[:, n:].sum(axis=1)) - NEAR * np.abs(both).sum(axis=1)  # equal but for rounding counts as equal
-    count = np.zeros(len(a), np.int64)
-    for chosen in _choices(n, m, asked.resamples, asked.rng):
-        for start in range(0, len(a), ROWS):
-            rows = slice(start, start + ROWS)
-            count[rows] += (size(both[rows] @ chosen.T) >= least[rows, None]).sum(axis=1)
-    exact = comb(n + m, n) <= asked.resamples
-    p = count / comb(n + m, n) if exact else (1 + count) / (1 + asked.resamples)  # never 0: Phipson and Smyth (2010)
-    resamples = comb(n + m, n) if exact else asked.resamples
-    return Found(p, b.mean(axis=1) - a.mean(axis=1), exact=exact, resamples=resamples)
-
-
 def _choices(n: int, m: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
     """Which m of n + m values make the second sample, as rows of 0 and 1: each choice once if they are few enough."""
     if comb(n + m, m) <= resamples:
@@ -123,37 +159,3 @@ def _choices(n: int, m: int, resamples: int, rng: np.random.Generator) -> Iterat
     for start in range(0, resamples, BLOCK):
         rows = min(BLOCK, resamples - start)
         yield rng.permuted(np.broadcast_to(arranged, (rows, n + m)), axis=1).astype(np.float64)
-
-
-WELCH = Test(
-    "welch",
-    "Welch's t-test",
-    "Have two unpaired samples the same mean, whatever their spreads? The interval is Welch's.",
-    "Welch (1947)",
-    _welch,
-    paired=False,
-    spread=True,
-    aliases=("unpaired-t", "welch-t"),
-)
-MANN_WHITNEY = Test(
-    "mann-whitney",
-    "Mann-Whitney U test",
-    "Is a value of one unpaired sample as likely above one of the other as below? Exact up to 40 values, ties "
-    "included; beyond, normal with corrections for ties and continuity.",
-    "Mann and Whitney (1947)",
-    _mann_whitney,
-    paired=False,
-    discrete=True,
-    aliases=("u", "mannwhitney", "rank-sum"),
-)
-PERMUTATION = Test(
-    "permutation",
-    "permutation test",
-    "Is the difference of two unpaired means larger than a random division of all values into two samples would make "
-    "it? All divisions are tried where they are no more than the resamples, else a random sample.",
-    "Pitman (1937); Phipson and Smyth (2010)",
-    _permutation,
-    paired=False,
-    sampled=True,
-    aliases=("unpaired-permutation",),
-)

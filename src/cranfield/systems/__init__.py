@@ -6,6 +6,6 @@ asked for, and not before.
 
 from __future__ import annotations
 
-from cranfield.systems.system import HTTP_ENGINES, SYSTEMS, Query, System, system
+from cranfield.systems.system import SYSTEMS, Query, System, catalogue, specs, system
 
-__all__ = ["HTTP_ENGINES", "SYSTEMS", "Query", "System", "system"]
+__all__ = ["SYSTEMS", "Query", "System", "catalogue", "specs", "system"]

@@ -1,6 +1,6 @@
 """Ask a system all topics: clients side by side, retries, time-outs, one failing topic no reason to stop.
 
-What is measured is said in timing.py. Warm-up queries are asked first and kept apart. Every answer goes into the
+What is measured is said in cost.py. Warm-up queries are asked first and kept apart. Every answer goes into the
 journal the moment it is there; the first pass over the topics makes the run, later ones only time it.
 """
 
@@ -15,8 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, CranfieldError, DataError
-from cranfield.systems.command import Broken
-from cranfield.systems.system import Busy
+from cranfield.systems.system import Broken, Busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,109 +74,111 @@ def drive(
     progress: Progress | None = None,
 ) -> Driven:
     """Ask the queries that the journal does not hold yet."""
-    how = load or Load()
-    system.timeout(how.timeout)
-    known = journal.answers if journal else {}
-    left = [query for query in queries if query.id not in known]
-    driven = Driven(answers=dict(known))
+    driver = _Driver(
+        system, k, load or Load(), journal, progress, Driven(answers=dict(journal.answers if journal else {}))
+    )
+    system.timeout(driver.load.timeout)
+    left = [query for query in queries if query.id not in driver.driven.answers]
     if system.batch:
-        _in_one_go(system, left, k, driven, journal)
-        return driven
-    for query in left[: how.warmup]:
+        driver.in_one_go(left)
+    else:
+        driver.warm_up(left)
+        driver.loop(left)
+    return driver.driven
+
+
+@dataclass
+class _Driver:
+    """Clients that take the next query until none is left, and what came of it so far."""
+
+    system: System
+    k: int
+    load: Load
+    journal: Journal | None
+    progress: Progress | None
+    driven: Driven
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    in_a_row: int = 0  # failures
+    error: BaseException | None = None
+
+    def in_one_go(self, queries: Sequence[Query]) -> None:
+        """Hand over all queries at once; one failure is that of all that have no answer."""
         start = time.perf_counter()
         try:
-            system.search(query, k)
-        except Busy:  # what is wrong shows when it counts; an engine that is down is not waited for ten times
-            break
-        except Exception:
-            continue
-        driven.warm.append(time.perf_counter() - start)
-    _Loop(system, left, k, how, driven, journal, progress).run()
-    return driven
+            answers, why = (self.system.search_all(queries, self.k) if queries else {}), None
+        except CranfieldError as error:
+            answers, why = error.answers if isinstance(error, Broken) else {}, str(error)
+        self.driven.elapsed = time.perf_counter() - start
+        for query in queries:
+            if query.id in answers or why is None:
+                self.driven.answers[query.id] = answers.get(query.id, [])
+                self._write(query, None)
+            else:
+                self.driven.failed[query.id] = why
 
+    def warm_up(self, queries: Sequence[Query]) -> None:
+        """Ask the first few; what is wrong shows when it counts."""
+        for query in queries[: self.load.warmup]:
+            start = time.perf_counter()
+            try:
+                self.system.search(query, self.k)
+            except Busy:  # an engine that is down is not waited for ten times
+                break
+            except Exception:
+                continue
+            self.driven.warm.append(time.perf_counter() - start)
 
-def _in_one_go(system: System, left: Sequence[Query], k: int, driven: Driven, journal: Journal | None) -> None:
-    start = time.perf_counter()
-    try:
-        found, why = (system.search_all(left, k) if left else {}), None
-    except Broken as error:
-        found, why = error.answers, str(error)
-    except CranfieldError as error:
-        found, why = {}, str(error)
-    driven.elapsed = time.perf_counter() - start
-    for query in left:
-        if query.id in found or why is None:
-            driven.answers[query.id] = found.get(query.id, [])
-            if journal is not None:
-                journal.write(query.id, driven.answers[query.id], None)
-        else:
-            driven.failed[query.id] = why
-
-
-class _Loop:
-    """Clients that take the next query until none is left."""
-
-    def __init__(
-        self,
-        system: System,
-        queries: Sequence[Query],
-        k: int,
-        load: Load,
-        driven: Driven,
-        journal: Journal | None,
-        progress: Progress | None,
-    ) -> None:
-        self.system, self.k, self.load, self.driven = system, k, load, driven
-        self.journal, self.progress = journal, progress
-        self.waiting = deque((number, query) for number, query in enumerate([*queries] * load.passes))
-        self.total = len(queries) * load.passes
-        self.lock = threading.Lock()
-        self.in_a_row = 0
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
+    def loop(self, queries: Sequence[Query]) -> None:
         """Start the clients and wait for the last."""
-        self.start = time.perf_counter()
-        if self.load.clients == 1:
-            self._client()
+        waiting = deque(enumerate([*queries] * self.load.passes))
+        total, start = len(waiting), time.perf_counter()
+
+        def client() -> None:
+            try:
+                while waiting and self.error is None and not self.driven.gave_up:
+                    try:
+                        number, query = waiting.popleft()
+                    except IndexError:  # another client was faster
+                        return
+                    self._one(query, None if self.load.rate is None else start + number / self.load.rate)
+                    if self.progress is not None:
+                        self.progress(len(self.driven.waits), total)
+            except BaseException as error:  # an interruption, or a mistake of ours: handed to the caller
+                self.error = error
+
+        threads = [threading.Thread(target=client, daemon=True) for _ in range(self.load.clients)]
+        if len(threads) == 1:
+            client()
         else:
-            threads = [threading.Thread(target=self._client, daemon=True) for _ in range(self.load.clients)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-        self.driven.elapsed = time.perf_counter() - self.start
+        self.driven.elapsed = time.perf_counter() - start
         if self.error is not None:
             raise self.error
-        for _, query in [one for one in self.waiting if one[1].id not in self.driven.answers]:  # given up
-            self.driven.failed.setdefault(query.id, f"not asked: {self.load.give_up} topics before it failed")
+        for _, query in waiting:  # given up
+            if query.id not in self.driven.answers:
+                self.driven.failed.setdefault(query.id, f"not asked: {self.load.give_up} topics before it failed")
 
-    def _client(self) -> None:
-        try:
-            while self.error is None and not self.driven.gave_up:
-                try:
-                    number, query = self.waiting.popleft()
-                except IndexError:
-                    return
-                self._one(number, query)
-        except BaseException as error:  # an interruption, or a mistake of ours: handed to the caller
-            self.error = error
-
-    def _one(self, number: int, query: Query) -> None:
+    def _one(self, query: Query, due: float | None) -> None:
         sent = time.perf_counter()
-        if self.load.rate is not None:
-            due = self.start + number / self.load.rate
+        if due is not None:
             if sent < due:
                 time.sleep(due - sent)
             else:
                 self.driven.late += sent - due > 0.001
             sent = due  # the wait counts from here, however late the query could be sent
         try:
-            hits = self._asked(query)
+            hits = self._patient(query)
             wait = time.perf_counter() - sent
             _refuse_odd(hits)
         except Exception as error:  # one failing topic is no reason to stop
-            self._failed(query, str(error) or type(error).__name__)
+            with self.lock:
+                if query.id not in self.driven.answers:
+                    self.driven.failed.setdefault(query.id, str(error) or type(error).__name__)
+                self.in_a_row += 1
+                self.driven.gave_up |= self.in_a_row >= self.load.give_up
             return
         with self.lock:
             self.in_a_row = 0
@@ -186,34 +187,28 @@ class _Loop:
             if new:
                 self.driven.answers[query.id] = hits
                 self.driven.failed.pop(query.id, None)
-        if new and self.journal is not None:
-            self.journal.write(query.id, hits, wait)
-        if self.progress is not None:
-            self.progress(len(self.driven.waits), self.total)
+        if new:
+            self._write(query, wait)
 
-    def _asked(self, query: Query) -> Ranking:
+    def _write(self, query: Query, wait: float | None) -> None:
+        if self.journal is not None:
+            self.journal.write(query.id, self.driven.answers[query.id], wait)
+
+    def _patient(self, query: Query) -> Ranking:
         """The answer, tried again while the system is busy."""
-        pause = self.load.backoff
-        for attempt in range(self.load.retries + 1):
+        failures = 0
+        while True:
             try:
                 return self.system.search(query, self.k)
             except Busy as busy:
-                if attempt == self.load.retries:
-                    tries = f" ({attempt + 1} tries)" if attempt else ""
+                if failures == self.load.retries:
+                    tries = f" ({failures + 1} tries)" if failures else ""
                     raise ConnectionError(f"{busy}{tries}") from busy
                 with self.lock:
                     self.driven.retries += 1
-                time.sleep(min(pause if busy.after is None else busy.after, self.load.timeout))
-                pause *= 2
-        raise AssertionError("a loop over at least one attempt ends above")
-
-    def _failed(self, query: Query, why: str) -> None:
-        with self.lock:
-            if query.id not in self.driven.answers:
-                self.driven.failed.setdefault(query.id, why)
-            self.in_a_row += 1
-            if self.in_a_row >= self.load.give_up:
-                self.driven.gave_up = True
+                pause = self.load.backoff * 2**failures if busy.after is None else busy.after
+                time.sleep(min(pause, self.load.timeout))
+                failures += 1
 
 
 def _refuse_odd(hits: Ranking) -> None:

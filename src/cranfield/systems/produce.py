@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import tempfile
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Lines
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats import write_run
 from cranfield.formats.run_stats import RunStats, write_run_stats
 from cranfield.formats.streams import run_name
 from cranfield.run import Run
-from cranfield.systems import machine, timing
+from cranfield.systems import cost
 from cranfield.systems.drive import Driven, Load, drive
 from cranfield.systems.journal import ENDING, Journal
 from cranfield.systems.system import Query, System
@@ -26,6 +28,7 @@ from cranfield.systems.system import Query, System
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from cranfield.answer import Layout
     from cranfield.collection import Collection, Document, Topic
 
     Progress = Callable[[int, int | None], None]
@@ -34,31 +37,74 @@ if TYPE_CHECKING:
 PARTIAL = "-partial"
 
 
-@dataclass(frozen=True)
-class Produced:
-    """A run, its statistics, and sentences to show."""
+@dataclass(frozen=True, repr=False)
+class Produced(Answer):
+    """A run, what it cost, and what to know beside it."""
 
     run: Run
     stats: RunStats
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    def content(self, how: Layout) -> Iterator[Lines]:
+        yield Lines([f"{name:10}  {fact}" for name, fact in _facts(self.stats)])
+
+    def records(self, how: Layout) -> Iterator[tuple[str, str]]:
+        yield "figure", "value"
+        yield from _facts(self.stats)
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        return dict(vars(self.stats))
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return list(self.remarks)
 
 
-def queries_of(topics: Iterable[Topic], fields: Sequence[str]) -> list[Query]:
-    """What is searched for: the topics' fields, joined; an empty one is left out, one that a topic has not got is refused."""
-    found = []
-    for topic in topics:
-        known = {
-            **topic.fields,
-            "title": topic.title,
-            "description": topic.description,
-            "narrative": topic.narrative,
-        }
-        for name in fields:
-            if name not in known:
-                raise ConventionError(f"topic {topic.id!r} has no field {name!r}; it has {', '.join(known)}")
-        text = " ".join(str(known[name]) for name in fields if known[name])
-        found.append(Query(topic.id, text, topic))
-    return found
+def _facts(stats: RunStats) -> Iterator[tuple[str, str]]:
+    """What was measured, and how to say it."""
+    yield "run", f"{stats.run}: {stats.topics['answered']} of {stats.topics['asked']} topics, {stats.system}"
+    index, queries = stats.index, stats.queries
+    if index:
+        size = f", {_bytes(index['bytes'])} on disk" if index["bytes"] else ""
+        speed = f"{index['documents_per_second']:,.0f} a second" if index["documents_per_second"] else ""
+        yield "index", f"{index['documents']:,} documents in {index['seconds']:.2f} s, {speed}{size}"
+    wait = queries.get("latency_ms")
+    if wait:
+        named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
+        rate = f"open loop, {queries['rate_per_second']:g} a second due" if queries["loop"] == "open" else "closed loop"
+        yield "latency", f"{named} ms ({rate}, {_n(queries['clients'], 'client')})"
+    if stats.throughput:
+        yield "throughput", f"{stats.throughput:,.1f} queries a second, {_n(queries['count'], 'query', 'queries')}"
+    if stats.memory:
+        peak, before = (_bytes(stats.memory[f"{when}_bytes"]) for when in ("peak", "before"))
+        yield "memory", f"{peak} at most, {before} before"
+    if stats.cost:
+        yield "cost", f"{stats.cost['per_thousand_queries']:g} for 1000 queries"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
+def _n(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is asked of what."""
+
+    collection: Collection
+    system: System
+    spec: str  # as it may be written down
+    queries: Sequence[Query]
+    k: int
+    fields: Sequence[str]
+    load: Load
+
+    def head(self) -> dict[str, Any]:
+        """What the journal says it belongs to."""
+        name = self.collection.name
+        return {"journal": 1, "system": self.spec, "collection": name, "k": self.k, "fields": list(self.fields)}
 
 
 def produce(
@@ -87,36 +133,36 @@ def produce(
     queries = _chosen(queries_of(collection.topics, fields), topics, collection.name)
     if not queries:
         raise DataError(f"{collection.name}: no topics, so there is nothing to ask")
-    how, spec = load or Load(), system.described(spec)
+    task = _Task(collection, system, system.described(spec), queries, k, fields, load or Load())
     title = name or run_name(output)
-    asked = {"journal": 1, "system": spec, "collection": collection.name, "k": k, "fields": list(fields)}
-    journal = Journal(output + ENDING, asked, resume)
+    journal = Journal(output + ENDING, task.head(), resume)
     try:
-        with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
-            machine.forget_peak()
-            before = machine.peak_memory()
-            index = _indexed(system, spec, collection, folder, progress)
-            driven = drive(system, queries, k, how, journal, progress)
-            memory = _memory(system, before)
-    except BaseException:
-        journal.keep()
-        raise
-    stats = _stats(title, spec, collection, queries, k, fields, index, driven, journal, how, memory)
-    stats.cost = timing.cost(price_per_hour, stats.throughput)
-    stats.versions, stats.made_at = machine.versions(system.versions()), made_at
-    if not driven.answers:
-        journal.keep()
-        first = next(iter(driven.failed.items()))
-        raise DataError(f"{spec}: no topic was answered, nothing is written; topic {first[0]!r}: {first[1]}")
-    run = _run(driven, title, stats.complete)
-    try:
+        driven, stats = _asked(task, title, journal, progress)
+        stats.cost, stats.made_at = cost.cost(price_per_hour, stats.throughput), made_at
+        if not driven.answers:
+            topic, why = next(iter(driven.failed.items()))
+            raise DataError(f"{task.spec}: no topic was answered, nothing is written; topic {topic!r}: {why}")
+        run = _run(driven, title, stats.complete)
         write_run(run, output)
         write_run_stats(stats, output)
     except BaseException:
         journal.keep()
         raise
     (journal.discard if stats.complete else journal.keep)()
-    return Produced(run, stats, tuple(_notes(stats, driven, how, output, journal)))
+    return Produced(run, stats, tuple(_remarks(stats, driven, task.load, output, journal)))
+
+
+def queries_of(topics: Iterable[Topic], fields: Sequence[str]) -> list[Query]:
+    """What is searched for: the topics' fields, joined; an empty one is left out, one that a topic has not got is refused."""
+    queries = []
+    for topic in topics:
+        own = {"title": topic.title, "description": topic.description, "narrative": topic.narrative}
+        known = {**topic.fields, **own}
+        for name in fields:
+            if name not in known:
+                raise ConventionError(f"topic {topic.id!r} has no field {name!r}; it has {', '.join(known)}")
+        queries.append(Query(topic.id, " ".join(str(known[name]) for name in fields if known[name]), topic))
+    return queries
 
 
 def _chosen(queries: list[Query], topics: Iterable[str] | None, where: str) -> list[Query]:
@@ -130,16 +176,45 @@ def _chosen(queries: list[Query], topics: Iterable[str] | None, where: str) -> l
     return [known[topic] for topic in wanted]
 
 
-def _indexed(
-    system: System, spec: str, collection: Collection, folder: str, progress: Progress | None
-) -> dict[str, Any]:
-    if not system.needs_documents:
-        return {}
+def _asked(task: _Task, title: str, journal: Journal, progress: Progress | None) -> tuple[Driven, RunStats]:
+    """Index and ask; the answers, and what they cost."""
+    system, collection = task.system, task.collection
+    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+        cost.forget_peak()
+        before = cost.peak_memory()
+        index = _indexed(task, folder, progress) if system.needs_documents else {}
+        driven = drive(system, task.queries, task.k, task.load, journal, progress)
+        peak = cost.peak_memory() if system.in_process else None  # of an engine elsewhere nothing is known
+    from cranfield import __version__
+
+    answered = [query.id for query in task.queries if query.id in driven.answers]
+    return driven, RunStats(
+        run=title,
+        system=task.spec,
+        collection={"name": collection.name, "documents": collection.n_documents, "topics": len(task.queries)},
+        k=task.k,
+        fields=list(task.fields),
+        complete=not driven.failed,
+        topics={
+            "asked": len(task.queries),
+            "answered": len(answered),
+            "empty": sum(not driven.answers[topic] for topic in answered),
+            "failed": dict(driven.failed),
+        },
+        index=index,
+        queries=cost.summary(driven, task.load, journal),
+        memory={} if peak is None or before is None else {"peak_bytes": peak, "before_bytes": before},
+        machine=cost.machine(),
+        versions={"cranfield": __version__, "python": platform.python_version(), **system.versions()},
+    )
+
+
+def _indexed(task: _Task, folder: str, progress: Progress | None) -> dict[str, Any]:
     count = 0
 
     def counted() -> Iterator[Document]:
         nonlocal count
-        for document in collection.documents():
+        for document in task.collection.documents():
             count += 1
             if progress is not None and count % 100 == 0:
                 progress(count, None)
@@ -147,112 +222,49 @@ def _indexed(
 
     start = time.perf_counter()
     try:
-        system.index(counted(), folder)
+        task.system.index(counted(), folder)
     except CranfieldError:
         raise
     except Exception as error:  # a full disk, or a mistake in somebody's function
-        raise DataError(f"{spec}: indexing failed: {type(error).__name__}: {error}") from error
+        raise DataError(f"{task.spec}: indexing failed: {type(error).__name__}: {error}") from error
     if not count:
-        raise DataError(f"{collection.name}: no documents, so there is nothing to find")
+        raise DataError(f"{task.collection.name}: no documents, so there is nothing to find")
     seconds = time.perf_counter() - start
-    size = machine.size_on_disk(folder)
     return {
         "documents": count,
         "seconds": round(seconds, 6),
         "documents_per_second": round(count / seconds, 2) if seconds > 0 else None,
-        "bytes": size or None,
+        "bytes": cost.size_on_disk(folder) or None,
     }
-
-
-def _memory(system: System, before: int | None) -> dict[str, Any]:
-    """The most memory held while indexing and asking; of an engine elsewhere nothing is known."""
-    peak = machine.peak_memory()
-    if not system.in_process or peak is None or before is None:
-        return {}
-    return {"peak_bytes": peak, "before_bytes": before}
 
 
 def _run(driven: Driven, title: str, complete: bool) -> Run:
     tag = "_".join(title.split()) + ("" if complete else PARTIAL)
     answers: dict[str, dict[str, float]] = {}
     for topic, hits in driven.answers.items():
-        rows: dict[str, float] = {}
+        rows = answers.setdefault(topic, {})
         for document, score in hits:
             rows.setdefault(document, score)  # an engine that returns a document twice keeps its better place
-        answers[topic] = rows
     return Run(answers, title, tag)
 
 
-def _stats(
-    title: str,
-    spec: str,
-    collection: Collection,
-    queries: Sequence[Query],
-    k: int,
-    fields: Sequence[str],
-    index: dict[str, Any],
-    driven: Driven,
-    journal: Journal,
-    how: Load,
-    memory: dict[str, Any],
-) -> RunStats:
-    answered = [query.id for query in queries if query.id in driven.answers]
-    asked = timing.summary(
-        driven.waits, driven.elapsed, clients=how.clients, rate=how.rate, passes=how.passes, retries=driven.retries
-    )
-    asked["warmup"] = {"count": len(driven.warm), "latency_ms": timing.latency(driven.warm)}
-    asked["resumed_topics"] = len(journal.answers)
-    if journal.waits:  # timed by the process that was cut short
-        every = [*journal.waits.values(), *driven.waits]
-        asked["latency_ms"], asked["histogram"] = timing.latency(every), timing.histogram(every)
-    if how.rate is not None:
-        asked["late"] = driven.late
-    if not driven.waits and driven.elapsed and len(answered) > len(journal.answers):  # answered in one go
-        asked["count"] = len(answered) - len(journal.answers)
-        asked["throughput_per_second"] = round(asked["count"] / driven.elapsed, 4)
-    return RunStats(
-        run=title,
-        system=spec,
-        collection={"name": collection.name, "documents": collection.n_documents, "topics": len(queries)},
-        k=k,
-        fields=list(fields),
-        complete=not driven.failed,
-        topics={
-            "asked": len(queries),
-            "answered": len(answered),
-            "empty": sum(not driven.answers[topic] for topic in answered),
-            "failed": dict(driven.failed),
-        },
-        index=index,
-        queries=asked,
-        memory=memory,
-        machine=machine.machine(),
-    )
-
-
-def _notes(stats: RunStats, driven: Driven, how: Load, output: str, journal: Journal) -> list[str]:
-    notes = []
+def _remarks(stats: RunStats, driven: Driven, load: Load, output: str, journal: Journal) -> Iterator[str]:
     if journal.answers:
         now = len(driven.waits) or stats.queries["count"]
-        notes.append(
+        yield (
             f"{_n(len(journal.answers), 'topic')} came from the journal; "
             f"throughput and cost are those of the {_n(now, 'query', 'queries')} asked now"
         )
     if stats.topics["empty"]:
-        notes.append(f"no document was found for {_n(stats.topics['empty'], 'topic')}")
+        yield f"no document was found for {_n(stats.topics['empty'], 'topic')}"
     if driven.late:
-        notes.append(
-            f"{driven.late} of {len(driven.waits)} queries were sent late, as all {how.clients} clients were busy; their "
+        yield (
+            f"{driven.late} of {len(driven.waits)} queries were sent late, as all {load.clients} clients were busy; their "
             "wait counts from when they were due"
         )
     if driven.failed:
         topic, why = next(iter(driven.failed.items()))
-        notes.append(
+        yield (
             f"PARTIAL: {len(driven.failed)} of {stats.topics['asked']} topics failed (topic {topic!r}: {why}); "
             f"{output} holds the others, {os.path.basename(journal.path)} is kept for --resume"
         )
-    return notes
-
-
-def _n(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -12,7 +12,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.errors import ConventionError, MissingExtraError
+from cranfield.errors import ConventionError, DataError, MissingExtraError
+from cranfield.parameters import Choice, read_pairs
+from cranfield.registry import Registered, Registry, about
+from cranfield.systems.http.template import templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,20 +25,7 @@ if TYPE_CHECKING:
 
 Ranking = list[tuple[str, float]]  # documents and scores, best first
 
-SYSTEMS = {
-    "bm25s": "cranfield.systems.bm25:Bm25s",
-    "tantivy": "cranfield.systems.lucene_like:Tantivy",
-    "sqlite": "cranfield.systems.fts5:Sqlite",
-    "dense": "cranfield.systems.dense:Dense",
-    "python": "cranfield.systems.function:Function",
-    "command": "cranfield.systems.command:Command",
-    "command-each": "cranfield.systems.command:CommandEach",
-    "http": "cranfield.systems.http.engine:HttpEngine",
-}
-"""Kinds of systems, each loaded when it is asked for."""
-
-HTTP_ENGINES = ("elasticsearch", "opensearch", "solr", "vespa", "typesense", "meilisearch")
-"""Engines whose templates come with the package: `elasticsearch:http://host:9200/index`."""
+SYSTEMS: Registry[System] = Registry("system", "cranfield.systems.engines")
 
 
 class Busy(Exception):
@@ -44,6 +34,14 @@ class Busy(Exception):
     def __init__(self, why: str, after: float | None = None) -> None:
         super().__init__(why)
         self.after = after
+
+
+class Broken(DataError):
+    """A failure half-way through all queries; what was answered by then is kept."""
+
+    def __init__(self, problem: str, answers: dict[str, Ranking]) -> None:
+        super().__init__(problem)
+        self.answers = answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,45 +53,26 @@ class Query:
     topic: Topic
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of a system: its default, what it means, and the type or the words it takes."""
+class System(Registered, ABC):
+    """A system under test. Make one with `system("bm25s")`; `close` it when done. Its docstring is its line in listings."""
 
-    default: Any
-    meaning: str
-    words: tuple[str, ...] = ()
-
-    def read(self, given: str, where: str) -> Any:
-        """Turn what was typed into the default's type."""
-        if self.words:
-            if given not in self.words:
-                raise ConventionError(f"{where} must be {' or '.join(self.words)}, got {given!r}")
-            return given
-        if isinstance(self.default, bool):
-            if given.lower() not in ("yes", "no", "true", "false", "1", "0"):
-                raise ConventionError(f"{where} must be yes or no, got {given!r}")
-            return given.lower() in ("yes", "true", "1")
-        try:
-            return type(self.default)(given)
-        except ValueError:
-            raise ConventionError(f"{where} must be a number, got {given!r}") from None
-
-
-class System(ABC):
-    """A system under test. Make one with `system("bm25s")`; `close` it when done."""
-
-    name: ClassVar[str]
-    about: ClassVar[str]
-    options: ClassVar[dict[str, Option]] = {}
+    registry = SYSTEMS
+    place: ClassVar[int] = 100  # in listings
+    usage: ClassVar[str]  # how it is typed; its name, unless told otherwise
     needs_documents: ClassVar[bool] = True
     in_process: ClassVar[bool] = True  # whether this process's memory is the system's
     batch: ClassVar[bool] = False  # whether it answers all queries in one go
     packages: ClassVar[tuple[str, ...]] = ()  # whose versions are worth keeping
 
-    def __init__(self, rest: str = "") -> None:
-        self.set = read_options(self.name, self.options, rest)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" in vars(cls) and "usage" not in vars(cls):
+            cls.usage = cls.name
 
-    def index(self, documents: Iterable[Document], folder: str) -> None:  # noqa: B027  most need nothing here
+    def __init__(self, rest: str = "") -> None:
+        super().__init__(**read_pairs(rest, self.name))
+
+    def index(self, documents: Iterable[Document], folder: str) -> None:
         """Take in the documents; what the index needs on disk goes into the folder."""
 
     @abstractmethod
@@ -104,58 +83,44 @@ class System(ABC):
         """The answers to all queries, by their ids, where a system answers them in one go."""
         return {query.id: self.search(query, k) for query in queries}
 
-    def timeout(self, seconds: float) -> None:  # noqa: B027  most need nothing here
+    def timeout(self, seconds: float) -> None:
         """Be told how long one answer may take; an engine in this process cannot be stopped."""
 
     def described(self, spec: str) -> str:
         """The SPEC as it may be written down: without what is secret."""
         return spec
 
-    def close(self) -> None:  # noqa: B027  most need nothing here
+    def close(self) -> None:
         """Let go of what was opened."""
 
     def versions(self) -> dict[str, str]:
         """The versions that an answer may depend on."""
         from importlib.metadata import PackageNotFoundError, version
 
-        found = {}
+        known = {}
         for package in self.packages:
             try:
-                found[package] = version(package)
+                known[package] = version(package)
             except PackageNotFoundError:
                 continue
-        return found
-
-
-def read_options(name: str, known: dict[str, Option], rest: str) -> dict[str, Any]:
-    """`k1=0.9,b=0.4` as values, with defaults for what is left out."""
-    found = {key: option.default for key, option in known.items()}
-    for part in filter(None, map(str.strip, rest.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals or key not in known:
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            raise ConventionError(f"system {name}: no option {part!r}; {has}")
-        found[key] = known[key].read(value, f"system {name}: {key}")
-    return found
+        return known
 
 
 def system(spec: str) -> System:
     """The system that a SPEC names.
 
-    >>> system("sqlite:mode=phrase").set["mode"]
+    >>> system("sqlite:mode=phrase").mode
     'phrase'
     """
     kind, _, rest = spec.strip().partition(":")
-    if kind in HTTP_ENGINES:
+    if kind in templates():
         kind, rest = "http", spec.strip()
     elif kind not in SYSTEMS and rest and kind.replace(".", "").replace("_", "").isalnum():
         kind, rest = "python", spec.strip()  # module:function
     if kind not in SYSTEMS:
-        known = ", ".join([*SYSTEMS, *HTTP_ENGINES])
+        known = ", ".join([*(cls.name for cls in listed()), *templates()])
         raise ConventionError(f"no system {spec!r}; expected one of {known}, or module:function")
-    module, _, name = SYSTEMS[kind].partition(":")
-    made: System = getattr(importlib.import_module(module), name)(rest)
-    return made
+    return SYSTEMS[kind](rest)
 
 
 def needed(package: str, install: str, what: str) -> Any:
@@ -164,3 +129,32 @@ def needed(package: str, install: str, what: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(f"system {what} needs {package}, which is not installed: {install}") from error
+
+
+def listed() -> list[type[System]]:
+    """The kinds of systems, the usual ones first."""
+    return sorted(SYSTEMS.values(), key=lambda cls: cls.place)
+
+
+def specs() -> list[str]:
+    """How each system is typed."""
+    return [cls.usage for cls in listed()] + [f"{name}:URL" for name in templates()]
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """A row for each system: how it is typed, what it is, its options with their defaults and meanings."""
+    rows = []
+    for cls in listed():
+        options = {
+            key: _option(one.default, one.meaning, one.choices if isinstance(one, Choice) else ())
+            for key, one in cls.parameters.items()
+        }
+        rows.append({"system": cls.name, "about": about(cls).removesuffix("."), "options": options})
+    for name, template in templates().items():
+        options = {key: _option(value, template.meanings.get(key, "")) for key, value in template.options.items()}
+        rows.append({"system": f"{name}:URL", "about": template.about, "options": options})
+    return rows
+
+
+def _option(default: Any, meaning: str, words: Sequence[str] = ()) -> dict[str, Any]:
+    return {"default": default, "meaning": meaning, "words": list(words)}

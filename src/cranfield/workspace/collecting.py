@@ -10,10 +10,11 @@ from cranfield.workspace.files import draw_chart
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cranfield.catalogue import Entry
-    from cranfield.check import Finding
+    from cranfield.catalogue import Catalogue
+    from cranfield.check import Findings
     from cranfield.describe import CollectionDiff, CollectionStats
-    from cranfield.formats.importing import Imported
+    from cranfield.describe.show import Shown
+    from cranfield.importers import Imported
 
 
 def import_(
@@ -26,14 +27,14 @@ def import_(
     **options: Any,
 ) -> Imported:
     """Make a collection's folder from files in another layout. `options` are those of `import_collection`."""
-    from cranfield.formats.importing import import_collection
-    from cranfield.formats.sources.source import Files
+    from cranfield.importers import import_collection
+    from cranfield.importers.source import Files
 
     meta = {key: value for key, value in (known or {}).items() if value is not None}
     return import_collection(source, dest, meta=meta, files=Files(**(files or {})), progress=progress, **options)
 
 
-def collection_show(collection: str, topic: str | None = None, document: str | None = None) -> dict[str, Any]:
+def collection_show(collection: str, topic: str | None = None, document: str | None = None) -> Shown:
     """What a collection says of itself, or one of its topics or documents in full."""
     from cranfield.describe.show import show, show_document, show_topic
     from cranfield.formats.folder import read_collection
@@ -44,7 +45,7 @@ def collection_show(collection: str, topic: str | None = None, document: str | N
     return show(opened) if document is None else show_document(opened, document)
 
 
-def collection_check(collection: str, progress: Callable[[int, int | None], None] | None = None) -> list[Finding]:
+def collection_check(collection: str, progress: Callable[[int, int | None], None] | None = None) -> Findings:
     """What would ruin experiments with a collection."""
     from cranfield.check.collection import check_collection
 
@@ -72,11 +73,11 @@ def collection_diff(a: str, b: str, progress: Callable[[int, int | None], None] 
     return diff(a, b, progress)
 
 
-def collection_list() -> tuple[list[str], list[Entry]]:
-    """The collections that lectures name: the head of their table, and each."""
-    from cranfield.catalogue import CATALOGUE, COUNTS
+def collection_list() -> Catalogue:
+    """The collections that lectures name."""
+    from cranfield.catalogue import CATALOGUE
 
-    return ["name", *COUNTS.values(), "from"], list(CATALOGUE.values())
+    return CATALOGUE
 
 
 def collection_stamp(collection: str) -> str:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cranfield.compare import Comparison
-    from cranfield.compare.design import Plans
     from cranfield.compare.leaderboard import Leaderboard
-    from cranfield.compare.stability import Stability
-    from cranfield.compare.verdict import Gate
     from cranfield.correlate import Correlations
+    from cranfield.design import Plans
+    from cranfield.gate import Gate
     from cranfield.report.report import Report
     from cranfield.scores import Scores
+    from cranfield.stability import Stability
 
 
 USUAL = ("nDCG@10", "AP", "RR@10")
@@ -119,7 +119,7 @@ def stability_(
     **given: Any,
 ) -> tuple[Stability | None, Correlations | None]:
     """How stable the ranking of run files (or of the runs of a table) is; and how alike their lists are, if asked."""
-    from cranfield.compare.stability import stability
+    from cranfield.stability import stability
 
     asked = [part for text in parts for part in text.replace(",", " ").split()]
     named = [kind for text in kinds for kind in text.replace(",", " ").split()]
@@ -170,7 +170,7 @@ def design_(
     **given: Any,
 ) -> Plans:
     """How many topics it takes, by the variance between run files (or the runs of a table), or by a given one."""
-    from cranfield.compare.design import design
+    from cranfield.design import design
 
     reading = ("rel", "preset", "changes", "lenient", "qrels_format", "run_format")
     how = {key: given.pop(key) for key in reading if key in given}
@@ -241,7 +241,7 @@ def gate_(
     **options: Any,
 ) -> Gate:
     """Whether a candidate run file may replace the baseline. `documents` is a file of the corpus's ids."""
-    from cranfield.compare.gate import gate
+    from cranfield.gate import gate
 
     once(qrels, baseline, candidate, topics, documents)
     named = labelled([baseline, candidate])

@@ -10,7 +10,7 @@ from cranfield.errors import ConventionError, DataError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cranfield.check import Finding
+    from cranfield.check import Findings
     from cranfield.formats.convert import Converted
 
 
@@ -80,7 +80,7 @@ def write_together(files: Mapping[str, str]) -> None:
     streams.write_together({path: text.encode("utf-8", "surrogateescape") for path, text in ended.items()})
 
 
-def check_(files: Sequence[str], qrels: str | None = None, kind: Any = None) -> list[Finding]:
+def check_(files: Sequence[str], qrels: str | None = None, kind: Any = None) -> Findings:
     """What is wrong or suspicious in files (or patterns of them)."""
     from cranfield.check import check
     from cranfield.formats import expand

@@ -1,18 +1,21 @@
-"""Verbs that say what there is: measures, presets, formats, fusions, systems, strategies."""
+"""Verbs that say what there is: measures, presets, formats, fusions, systems, strategies, tests, corrections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import MeasureError
+from cranfield.errors import ConventionError, DataError, MeasureError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.measures import Measure
+    from cranfield.stats.method import Method
 
 
 def list_systems() -> list[dict[str, Any]]:
     """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems.catalogue import catalogue
+    from cranfield.systems import catalogue
 
     return catalogue()
 
@@ -130,19 +133,41 @@ def _docstring(cls: type[Measure]) -> tuple[list[str], str]:
 
 def list_strategies() -> list[dict[str, Any]]:
     """What is said about each pooling strategy."""
-    import inspect
+    from cranfield.pool.strategy import catalogue
 
-    from cranfield.pool.strategy import STRATEGIES, load_all
+    return catalogue()
 
-    load_all()
-    return [
-        {
-            "name": name,
-            "about": (inspect.getdoc(each) or "").split("\n\n")[0].replace("\n", " "),
-            "adaptive": each.adaptive,
-            "reads": each.reads,
-            "reference": each.reference,
-            "options": {key: (default, meaning) for key, (_, default, meaning) in each.options.items()},
-        }
-        for name, each in STRATEGIES.items()
-    ]
+
+def list_tests() -> list[dict[str, Any]]:
+    """All that is said about each significance test, those of all systems at once last."""
+    from cranfield.stats.testing import TESTS, TESTS_OF_MANY
+
+    return [one.page() for one in (*TESTS.values(), *TESTS_OF_MANY.values())]
+
+
+def explain_test(name: str) -> dict[str, Any]:
+    """All that is said about one significance test, by any of its names."""
+    from cranfield.stats.testing import find_test
+
+    return _explained(find_test, name)
+
+
+def list_corrections() -> list[dict[str, Any]]:
+    """All that is said about each correction for many tests."""
+    from cranfield.stats.correction import CORRECTIONS
+
+    return [one.page() for one in CORRECTIONS.values()]
+
+
+def explain_correction(name: str) -> dict[str, Any]:
+    """All that is said about one correction, by any of its names."""
+    from cranfield.stats.correction import correction
+
+    return _explained(correction, name)
+
+
+def _explained(find: Callable[[str], Method], name: str) -> dict[str, Any]:
+    try:
+        return find(name).page()
+    except DataError as error:
+        raise ConventionError(str(error)) from None

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cranfield.formats.judgments import Judgment
-    from cranfield.pool.estimate import Estimate
+    from cranfield.pool.estimate import Estimates
     from cranfield.pool.make import Pool
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.reuse import Reuse, Strangers
     from cranfield.pool.session import Session
     from cranfield.pool.simulate import Simulation
     from cranfield.pool.statistics import PoolStatistics
-    from cranfield.pool.stop import Stopping
-    from cranfield.pool.texts import Texts
-    from cranfield.pool.thin import Thin
+    from cranfield.pool.stop import Stoppings
+    from cranfield.pool.strategies.learn import Texts
+    from cranfield.pool.thin import Readings
 
 
 def pool_(runs: Sequence[str], **given: Any) -> Pool:
@@ -63,7 +63,7 @@ def _texts(collection: str | None) -> Texts | None:
     if collection is None:
         return None
     from cranfield.formats.folder import read_collection
-    from cranfield.pool.texts import Texts
+    from cranfield.pool.strategies.learn import Texts
 
     return Texts.of(read_collection(collection))
 
@@ -161,7 +161,7 @@ def estimates_(
     lenient: bool = False,
     run_format: str | None = None,
     **given: Any,
-) -> list[Estimate]:
+) -> Estimates:
     """How well infAP, xinfAP and statAP estimate AP from samples of the judged pool."""
     from cranfield.formats import as_runs
     from cranfield.pool.estimate import estimates
@@ -206,7 +206,7 @@ def thin_(
     lenient: bool = False,
     run_format: str | None = None,
     **given: Any,
-) -> tuple[list[Thin], int]:
+) -> tuple[Readings, int]:
     """Read runs in every way that makes something of unjudged documents; write a pool of their holes, and count them."""
     from cranfield.conventions import conventions
     from cranfield.formats import as_runs, read_qrels
@@ -248,7 +248,7 @@ def strangers(
     return Strangers(read, found, n)
 
 
-def stopping_(judgments: str, pool: str, **given: Any) -> list[Stopping]:
+def stopping_(judgments: str, pool: str, **given: Any) -> Stoppings:
     """For each topic of a pool file, how many relevant documents are still unfound, and whether to stop."""
     from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
@@ -262,7 +262,7 @@ def pool_qrels(pool: str, judgments: str, target: str, format: str | None = None
     """Write labels as qrels, with what the pool file knows of the sampling; says how many, and how many are missing."""
     from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
-    from cranfield.pool.collect import collect, write_collected
+    from cranfield.pool.make import collect, write_collected
 
     found = collect(read_pool(pool), read_judgments(judgments))
     write_collected(found, target, format)

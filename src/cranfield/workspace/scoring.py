@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from cranfield.correlate import Correlations
     from cranfield.curves import Curves
-    from cranfield.explain import Explanation, Views
+    from cranfield.explain import Views
+    from cranfield.explanation import Explanation
     from cranfield.reproduce import Reproduction
     from cranfield.scores import Scores
     from cranfield.slices import Slices

@@ -45,6 +45,10 @@ class Asked:
     names: tuple[str, ...]
 
 
+def _preferences(total: Total, *names: str) -> list[Kind]:
+    return [Kind(f"prefs_{name}", needs="prefs", total=total) for name in names]
+
+
 MEASURES = (
     Kind("runid", needs="nothing", total="none"),
     Kind("num_q", "NumQ", needs="nothing", total="none"),
@@ -82,20 +86,10 @@ MEASURES = (
     Kind("set_map", "SetAP"),
     Kind("set_F", "SetF", takes="numbers", defaults=(1,)),
     Kind("num_nonrel_judged_ret", "NumNonrelRet", total="sum"),
-    Kind("prefs_num_prefs_poss", needs="prefs", total="sum"),
-    Kind("prefs_num_prefs_ful", needs="prefs", total="sum"),
-    Kind("prefs_num_prefs_ful_ret", needs="prefs", total="sum"),
-    Kind("prefs_simp", needs="prefs"),
-    Kind("prefs_pair", needs="prefs"),
-    Kind("prefs_avgjg", needs="prefs"),
-    Kind("prefs_avgjg_Rnonrel", needs="prefs"),
-    Kind("prefs_simp_ret", needs="prefs"),
-    Kind("prefs_pair_ret", needs="prefs"),
-    Kind("prefs_avgjg_ret", needs="prefs"),
-    Kind("prefs_avgjg_Rnonrel_ret", needs="prefs"),
-    Kind("prefs_simp_imp", needs="prefs"),
-    Kind("prefs_pair_imp", needs="prefs"),
-    Kind("prefs_avgjg_imp", needs="prefs"),
+    *_preferences("sum", "num_prefs_poss", "num_prefs_ful", "num_prefs_ful_ret"),
+    *_preferences("mean", "simp", "pair", "avgjg", "avgjg_Rnonrel"),
+    *_preferences("mean", "simp_ret", "pair_ret", "avgjg_ret", "avgjg_Rnonrel_ret"),
+    *_preferences("mean", "simp_imp", "pair_imp", "avgjg_imp"),
     Kind("map_avgjg", "AP", needs="qrels_jg"),
     Kind("P_avgjg", "P", takes="ranks", defaults=CUTS, needs="qrels_jg"),
     Kind("Rprec_mult_avgjg", "RprecMult", takes="shares", defaults=MULTIPLES, needs="qrels_jg"),

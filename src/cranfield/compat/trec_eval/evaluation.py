@@ -1,36 +1,42 @@
-"""Which topics are evaluated, in which order, up to where; and the value of every printed name for each of them.
+"""Which topics are evaluated, in which order, up to where; the value of every printed name for each; and the lines.
 
-Topics come in the byte order of their ids. The values of all topics are computed at once; what stops
-the original at one topic stops the list of evaluated topics there.
+Topics come in the byte order of their ids. The values of all topics are computed at once; what stops the original at
+one topic stops the list of evaluated topics there. A line is a name padded to 22 characters, a topic or `all`, and a
+value with four decimals. Sums are added up one topic after the other in the order of printing, so that the last digit
+agrees.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.compat.trec_eval.options import StopError
-from cranfield.compat.trec_eval.values import Groups, View, relevance_strings, values
-from cranfield.errors import MeasureError
+from cranfield.compat.trec_eval.catalogue import HEAD
+from cranfield.compat.trec_eval.options import ABORTED, StopError
+from cranfield.compat.trec_eval.preferences import lines_of, value
+from cranfield.compat.trec_eval.values import LOWEST, View, by_group, relevance_strings, values
+from cranfield.errors import ContradictionError, DataError, MeasureError
+from cranfield.formats.preferences import Preferences
 from cranfield.hits import Hits, Judgments
 from cranfield.kernels import encode
 
 if TYPE_CHECKING:
     from cranfield.collection import Qrels
-    from cranfield.compat.trec_eval.catalogue import Asked
+    from cranfield.compat.trec_eval.catalogue import Asked, Kind
     from cranfield.compat.trec_eval.inputs import Inputs, ZScores
     from cranfield.compat.trec_eval.options import Options
-    from cranfield.compat.trec_eval.preferences import Comparison
     from cranfield.kernels.table import Floats
+    from cranfield.measures.preferences import Lines
 
 
 UNKNOWN_Z = -1000000.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Column:
     """The values of one printed name: one for each judged topic."""
 
@@ -50,8 +56,10 @@ class Evaluation:
         self.ids = [encode(topic) for topic in inputs.judged.topics]
         self.stop: StopError | None = None
         self.preferences: dict[str, Floats] = {}
-        self.missing = ~inputs.present
-        self._comparison: Comparison | None = None
+        self.missing = inputs.found.retrieved == 0
+        self.lines: Lines | None = None
+        if isinstance(inputs.judged, Preferences):
+            self.lines = lines_of(inputs.judged, inputs.found, options.deepest, options.version)
         self.topics = self._topics()
         self.columns = self._columns()
 
@@ -101,15 +109,12 @@ class Evaluation:
 
     def _compare(self, topic: int) -> StopError | None:
         """Compute a topic's preference measures, unless its preferences contradict each other."""
-        from cranfield.compat.trec_eval.preferences import Comparison, value
-
-        if self._comparison is None:
-            judged: Any = self.inputs.judged
-            self._comparison = Comparison(judged, self.inputs.found, self.options.deepest, self.options.version)
         try:
-            compared = self._comparison.topic(topic)
-        except StopError as stop:
-            return stop
+            compared = self.lines.compared(topic) if self.lines else None
+        except DataError as error:
+            code = ABORTED if isinstance(error, ContradictionError) else 4
+            return StopError(code, f"topic {self.inputs.judged.topics[topic]!r}: {error}")
+        assert compared is not None  # a topic is there because it has a line
         for name in (one.kind.name for one in self.wanted if one.kind.needs == "prefs"):
             self.preferences.setdefault(name, np.zeros(len(self.ids)))[topic] = value(name, compared)
         return None
@@ -122,72 +127,143 @@ class Evaluation:
         columns = []
         view: Any = None
         for one in self.wanted:
-            if one.kind.name in ("runid", "num_q"):
+            if one.kind.name in HEAD:
                 columns.append(Column(one, one.kind.name, None))
                 continue
             view = view or self._view()
-            values = self._values(one, view)
-            columns += [Column(one, name, column) for name, column in zip(one.names, values, strict=True)]
-        for column in columns:
-            if column.values is not None:
-                self._mend(column)
-                self._standardise(column)
+            for name, computed in zip(one.names, self._values(one, view), strict=True):
+                mended = self._mended(name, computed)
+                columns.append(Column(one, name, mended if self.zscores is None else self._z(name, mended)))
         return columns
 
-    def _view(self) -> Any:
+    def _view(self) -> View | None:
         """What the measures see: hits for qrels, hits of each group for judgment groups, nothing for preferences."""
         options, found = self.options, self.inputs.found
         if options.version >= 10 and options.complete:  # a missing topic is scored as one unjudged document
             found.retrieved = np.where(self.missing, 1, found.retrieved).astype(np.int32)
-        if options.judgments == "qrels_jg":
-            return Groups(self.qrels, found, options)
-        if options.judgments != "qrels":
+        if _format(options) == "prefs":
             return None
-        self.qrels.grade = np.trunc(self.qrels.grade)
-        judgments = Judgments(self.qrels)
-        grade = judgments.of_row[found.row]
-        hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved)
+        topics = None
+        if options.judgments == "qrels_jg":
+            hits, topics = by_group(self.qrels, found)
+        else:
+            self.qrels.grade = np.trunc(self.qrels.grade)
+            judgments = Judgments.of(self.qrels)
+            grade = judgments.of_row[found.row]
+            hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved)
         hits = hits.top(options.deepest)
         hits = hits.condensed() if options.judged_only else hits
-        return View(hits, options.rel, options.version, options.documents)
+        return View(hits, options.rel, options.version, options.documents, topics)
 
     def _values(self, one: Asked, view: Any) -> list[Any]:
         try:
             if one.kind.needs == "prefs":
                 return [self.preferences[one.kind.name]]
-            if one.kind.needs == "qrels_jg":
-                inner = View(view.hits, self.options.rel, self.options.version, self.options.documents)
-                return [view.mean(column) for column in values(one, inner)]
             if one.kind.name == "relstring":
                 return [relevance_strings(view.hits, one.numbers[0])]
             return values(one, view)
         except MeasureError as error:
             raise StopError(2, f"-m {one.kind.name}: {error}") from error
 
-    def _mend(self, column: Column) -> None:
+    def _mended(self, name: str, values: Any) -> Any:
         """Version 10 takes back what one unjudged document is worth to a missing topic, but only under these names."""
         if self.options.version < 10 or not self.missing.any():
-            return
-        if column.name == "relstring":
-            column.values = ["" if gone else text for gone, text in zip(self.missing, column.values, strict=True)]
-        elif column.name in ("num_ret", "utility", "rbp_resid") or column.name.startswith("unj"):
-            column.values[self.missing] = 0.0
+            return values
+        if name == "relstring":
+            return ["" if gone else text for gone, text in zip(self.missing, values, strict=True)]
+        taken_back = name in ("num_ret", "utility", "rbp_resid") or name.startswith("unj")
+        return np.where(self.missing, 0.0, values) if taken_back else values
 
-    def _standardise(self, column: Column) -> None:
-        """Turn values into deviations from the mean of other runs, in standard deviations."""
-        if self.zscores is None or column.asked.kind.name == "relstring":
-            return
-        column.values = column.values.astype(float)
+    def _z(self, name: str, values: Any) -> Any:
+        """Deviations from the mean of other runs, in standard deviations."""
+        if isinstance(values, list):
+            return values
+        answer = values.astype(float)
         for topic in self.topics:
-            mean, spread = self.zscores.get(self.ids[topic], {}).get(column.name, (None, 0.0))
-            value = column.values[topic]
-            if mean is None:
-                column.values[topic] = UNKNOWN_Z
-            elif spread:
-                column.values[topic] = (value - mean) / spread
+            mean, spread = (self.zscores or {}).get(self.ids[topic], {}).get(name, (None, 0.0))
+            value = answer[topic]
+            if mean is None or (not spread and value != mean):
+                answer[topic] = UNKNOWN_Z
             else:
-                column.values[topic] = 0.0 if value == mean else UNKNOWN_Z
+                answer[topic] = (value - mean) / spread if spread else 0.0
+        return answer
 
 
 def _format(options: Options) -> str:
     return "prefs" if options.judgments == "qrels_prefs" else options.judgments
+
+
+# lines
+
+
+def _shape(kind: Kind, z: bool) -> str:
+    """How one value of a measure is written."""
+    if kind.name == "relstring":
+        return "'%s'"
+    return "%d" if kind.total == "sum" and not z else "%6.4f"
+
+
+def _name(name: str, kind: Kind, z: bool) -> str:
+    return f"Z{name:<22}" if z and kind.total != "none" else f"{name:<22}"
+
+
+def topic_lines(evaluation: Evaluation) -> list[str]:
+    """One block of lines for each topic."""
+    z, topics = evaluation.zscores is not None, evaluation.topics
+    names = [evaluation.inputs.judged.topics[topic] for topic in topics]
+    columns = [(column.name, column.asked.kind, column.values) for column in evaluation.columns]
+    shown = [column for column in columns if column[1].name not in HEAD and column[1].total != "geometric"]
+    block = "".join(f"{_name(name, kind, z).replace('%', '%%')}\t%s\t{_shape(kind, z)}\n" for name, kind, _ in shown)
+    chosen = [
+        [values[topic] for topic in topics] if isinstance(values, list) else values[topics].tolist()
+        for _, _, values in shown
+    ]
+    gaps = np.any([np.isnan(values[topics]) for _, kind, values in shown if kind.name != "relstring"], axis=0)
+    lines = []
+    for name, gap, row in zip(names, np.broadcast_to(gaps, len(names)), zip(*chosen, strict=True), strict=False):
+        if gap:
+            shapes = zip(shown, row, strict=True)
+            lines += [f"{_name(n, k, z)}\t{name}\t{_text(k, value, z)}\n" for (n, k, _), value in shapes]
+        else:
+            lines.append(block % tuple(part for value in row for part in (name, value)))
+    return lines
+
+
+def _text(kind: Kind, value: Any, z: bool) -> str:
+    """One value; a NaN shows its sign, as in C."""
+    if value != value:
+        return "  -nan" if math.copysign(1.0, value) < 0 else "   nan"
+    text: str = _shape(kind, z) % value
+    return text
+
+
+def summary(evaluation: Evaluation) -> list[str]:
+    """One line for each measure over all topics."""
+    z = evaluation.zscores is not None
+    judged, evaluated = len(evaluation.ids), len(evaluation.topics)
+    topics = judged if evaluation.options.complete else evaluated
+    lines = []
+    for column in evaluation.columns:
+        kind = column.asked.kind
+        if kind.name == "runid":
+            lines.append(f"{'runid':<22}\tall\t{evaluation.inputs.tag}\n")
+        elif kind.name == "num_q":
+            lines.append(f"Z{'num_q':<22}\tall\t{topics:.4f}\n" if z else f"{'num_q':<22}\tall\t{topics}\n")
+        elif kind.total != "none":
+            value = _total(evaluation, column, topics, topics - evaluated)
+            lines.append(f"{_name(column.name, kind, z)}\tall\t{_text(kind, value, z)}\n")
+    return lines
+
+
+def _total(evaluation: Evaluation, column: Column, topics: int, unseen: int) -> float:
+    """The mean, the sum of a count, or the geometric mean, of one measure."""
+    kind = column.asked.kind
+    if kind.name == "num_rel" and evaluation.options.complete:  # counted anew, whatever -l says
+        return float((np.trunc(evaluation.qrels.grade) > 0).sum())
+    values = column.values[evaluation.topics]
+    added = float(np.cumsum(values)[-1])
+    if kind.total == "sum":
+        return added
+    if kind.total == "geometric":
+        return math.exp((added + unseen * math.log(LOWEST)) / topics)
+    return added / topics

@@ -18,7 +18,7 @@ from cranfield.compat.trec_eval.options import StopError
 from cranfield.errors import CranfieldError, DuplicateError
 from cranfield.formats.preferences import Preferences, read_preferences, read_qrels_preferences
 from cranfield.formats.streams import open_buffer
-from cranfield.kernels import Found, Index, Layout, Order, Table, encode, hits_of_table, parse
+from cranfield.kernels import Found, Index, Layout, Order, encode, hits_of_table, processors
 from cranfield.run import Run, Text
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ class Inputs:
     tag: str
     twice: dict[int, str] = field(default_factory=dict)  # topic → the reason why it cannot be evaluated
 
-    @property
-    def present(self) -> Any:
-        """Whether the run answers each topic."""
-        return self.found.retrieved > 0
-
 
 def read(options: Options, stdin: Any) -> Inputs:
     """Read both files; StopError with exit code 2 where trec_eval stops at once."""
@@ -59,7 +54,7 @@ def read(options: Options, stdin: Any) -> Inputs:
         ties: Any = "ascending" if isinstance(judged, Preferences) else "descending"
         order = Order(ties=ties, single=options.version == 9)
         try:
-            found = run.hits(judged.index, order, _cores())
+            found = run.hits(judged.index, order, processors())
         except DuplicateError as error:
             found = _without_repeats(run, judged.index, order, options, str(error), twice)
         if run.tag is None:
@@ -67,10 +62,6 @@ def read(options: Options, stdin: Any) -> Inputs:
     except CranfieldError as error:
         raise StopError(2, str(error)) from error
     return Inputs(judged, found, run.tag, twice)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _content(path: str) -> Buffer:
@@ -114,23 +105,12 @@ def _judgments(options: Options, twice: dict[int, str]) -> Qrels | Preferences:
 
 def _judged_once(text: Text, reason: str, twice: dict[int, str]) -> Qrels:
     """Qrels less the repeated judgments, whose topics are noted: they matter only when such a topic is reached."""
-    table = parse(text.buffer, text.layout)
-    order = np.argsort(table.topic, kind="stable")
-    topic, documents = table.topic[order], table.documents.take(order)
-    first = Index(table.topics, topic, documents).first
+    table = text.table()
+    table = table.take(np.argsort(table.topic, kind="stable"))
+    first = Index(table.topics, table.topic, table.documents).first
     once = first == np.arange(len(first))
-    twice.update(dict.fromkeys(topic[~once].tolist(), reason))
-    rows = np.flatnonzero(once)
-    kept = Table(
-        table.topics,
-        topic[rows],
-        documents.take(rows),
-        table.value[order][rows],
-        table.labels,
-        table.label[order][rows],
-        table.start[order][rows],
-    )
-    return Qrels(kept, text.where)
+    twice.update(dict.fromkeys(table.topic[~once].tolist(), reason))
+    return Qrels(table.take(np.flatnonzero(once)), text.where)
 
 
 def _without_repeats(
@@ -159,20 +139,7 @@ def _without_repeats(
         else:
             broken.append(number[name])
             kept.append(rows[:1])
-    chosen = np.sort(np.concatenate(kept))
-    found: Found = hits_of_table(
-        index,
-        Table(
-            table.topics,
-            table.topic[chosen],
-            table.documents.take(chosen),
-            table.value[chosen],
-            table.labels,
-            table.label[chosen],
-            table.start[chosen],
-        ),
-        order,
-    )
+    found: Found = hits_of_table(index, table.take(np.sort(np.concatenate(kept))), order)
     twice.update({topic: twice.get(topic, reason) for topic in broken})
     return found
 

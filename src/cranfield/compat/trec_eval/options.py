@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from getopt import GetoptError, gnu_getopt
 
 VERSIONS = (9, 10)
+ABORTED = 134  # the exit code of a program that stops itself
 LEVEL_AND_TOPIC = re.compile(r"([+-]?\d*)(?:\.(.*))?", re.DOTALL)
-VALUED = "mlDNMRTZ"  # short options that take a value
-FLAGS = "hvqcnJo"
+FLAGS = {"h": "help", "v": "show_version", "q": "per_topic", "c": "complete", "J": "judged_only", "n": "", "o": ""}
+TEXTS = {"R": "judgments", "T": "results", "Z": "zscores"}
+WHOLES = {"l": "rel", "N": "documents", "M": "deepest"}
 LONG = {
     "help": "h",
     "version": "v",
@@ -70,61 +73,21 @@ class Options:
 def parse(argv: list[str]) -> Options:
     """Read the command line; StopError with exit code 1 if it makes no sense."""
     options = Options()
-    rest = list(argv)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            options.files += rest
-            break
-        if word.startswith("--"):
-            _long(options, word[2:], rest)
-        elif word.startswith("-") and word != "-":
-            _short(options, word[1:], rest)
-        else:
-            options.files.append(word)
+    short = "".join([*FLAGS, *(f"{letter}:" for letter in (*TEXTS, *WHOLES, "m", "D"))])
+    try:
+        typed, options.files = gnu_getopt(argv, short, [f"{name}{'' if LONG[name] in FLAGS else '='}" for name in LONG])
+    except GetoptError as error:
+        raise StopError(1, f"{error.msg}\n{USAGE}") from None
+    for name, value in typed:
+        _set(options, LONG[name[2:]] if name.startswith("--") else name[1:], value)
     return options
 
 
-def _long(options: Options, word: str, rest: list[str]) -> None:
-    name, equals, value = word.partition("=")
-    found = [name] if name in LONG else [known for known in LONG if known.startswith(name)]
-    if len(found) != 1:
-        raise StopError(1, f"no option --{name}\n{USAGE}")
-    letter = LONG[found[0]]
-    if letter in FLAGS:
-        if equals:
-            raise StopError(1, f"--{found[0]} takes no value\n{USAGE}")
-        _set(options, letter, "")
-        return
-    if not equals and not rest:
-        raise StopError(1, f"--{found[0]} needs a value\n{USAGE}")
-    _set(options, letter, value if equals else rest.pop(0))
-
-
-def _short(options: Options, letters: str, rest: list[str]) -> None:
-    while letters:
-        letter, letters = letters[0], letters[1:]
-        if letter in FLAGS:
-            _set(options, letter, "")
-        elif letter in VALUED:
-            if not letters and not rest:
-                raise StopError(1, f"-{letter} needs a value\n{USAGE}")
-            _set(options, letter, letters or rest.pop(0))
-            return
-        else:
-            raise StopError(1, f"no option -{letter}\n{USAGE}")
-
-
 def _set(options: Options, letter: str, value: str) -> None:
-    flags = {"q": "per_topic", "c": "complete", "J": "judged_only", "h": "help", "v": "show_version"}
-    texts = {"R": "judgments", "T": "results", "Z": "zscores"}
-    wholes = {"l": "rel", "N": "documents", "M": "deepest"}
-    if letter in flags:
-        setattr(options, flags[letter], True)
-    elif letter in texts:
-        setattr(options, texts[letter], value)
-    elif letter in wholes:
-        setattr(options, wholes[letter], _whole(letter, value))
+    if letter in TEXTS:
+        setattr(options, TEXTS[letter], value)
+    elif letter in WHOLES:
+        setattr(options, WHOLES[letter], _whole(letter, value))
     elif letter == "n":
         options.summary = False
     elif letter == "m":
@@ -133,6 +96,8 @@ def _set(options: Options, letter: str, value: str) -> None:
         options.only = _one_topic(value, options.only)
     elif letter == "as":
         options.version = _version(value)
+    elif FLAGS.get(letter):
+        setattr(options, FLAGS[letter], True)
 
 
 def _whole(letter: str, value: str) -> int:

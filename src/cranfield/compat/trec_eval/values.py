@@ -1,31 +1,34 @@
 """The per-topic values of every measure over qrels: our own measures, with trec_eval's deviations around them.
 
-Each function returns one array over the judged topics for each name that is printed. A deviation is
+There is one array over the judged topics for each name that is printed. A deviation is
 something our own measure does not do: the geometric mean's floor, the NaN of an empty list, the ideal
 ranking of gains less than 1 apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.compat.trec_eval.gains import gains_of, ideal_of, levels_of
 from cranfield.hits import Hits, Judgments, ratio
 from cranfield.measures.average import recall_rank
-from cranfield.measures.gain import ideal, ndcg_rel, normalised_gain, r_ndcg
+from cranfield.measures.gain import ndcg_rel, normalised_gain, r_ndcg
 from cranfield.measures.measure import REGISTRY, Gain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.collection import Qrels
     from cranfield.compat.trec_eval.catalogue import Asked
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
 
 
+Pairs = tuple[tuple[str, float], ...]
+MOST_LEVELS = 10_000  # beyond, grades that no document has are left out of the sort
 LOWEST = 1e-5  # what a topic counts at least in a geometric mean
 PERSISTENCE = 0.9  # rbp's default
 NO_NUMBER = -np.nan  # 0/0 is a negative NaN on the machines whose output is compared, and is printed with its sign
@@ -39,7 +42,7 @@ class View:
     rel: int
     version: int
     documents: int
-    _gained: dict[Any, Any] = field(default_factory=dict)
+    group_topic: Ints | None = None  # where the hits are those of judgment groups, the topic of each
 
     @property
     def level(self) -> str:
@@ -55,22 +58,28 @@ class View:
         best: Floats = np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
         return best
 
-    def gained(self, pairs: tuple[tuple[str, float], ...]) -> tuple[Floats, Hits, Floats]:
+    def gained(self, pairs: Pairs) -> tuple[Floats, Hits, Floats]:
         """The gain of each hit, the ideal ranking, and its gains."""
-        if pairs not in self._gained:
-            if pairs:
-                self._gained[pairs] = gains_of(pairs, self.hits.grade), *ideal_of(pairs, self.hits.judgments)
-            else:
-                self._gained[pairs] = Gain.of("linear", self.hits.grade), *ideal(self.hits, "linear")
-        answer: tuple[Floats, Hits, Floats] = self._gained[pairs]
-        return answer
+        if pairs:
+            return gains_of(pairs, self.hits.grade), *ideal_of(pairs, self.hits.judgments)
+        return Gain.of("linear", self.hits.grade), *Gain.ideal("linear", self.hits)
 
 
 def values(asked: Asked, view: View) -> list[Floats]:
     """One array over topics for each printed name of the measure."""
-    special = SPECIAL.get(asked.kind.name)
-    if special is not None:
-        return special(asked, view)  # type: ignore[no-any-return]
+    computed = _values(asked, view)
+    if view.group_topic is None:
+        return computed
+    groups = np.bincount(view.group_topic)  # the mean over each topic's groups, added up in the order of their ids
+    return [ratio(np.bincount(view.group_topic, weights=column), groups) for column in computed]
+
+
+def _values(asked: Asked, view: View) -> list[Floats]:
+    if asked.kind.name == "iprec_at_recall":
+        relevant = view.hits.n_relevant(view.rel)
+        return [_precision_from(view, recall_rank(share, relevant, view.level)) for share in asked.numbers]
+    if asked.kind.name in SPECIAL:
+        return [SPECIAL[asked.kind.name](asked, view)]
     cls = REGISTRY[asked.kind.ours]
     given: dict[str, Any] = {"rel": view.rel} if "rel" in cls.parameters else {}
     if asked.kind.takes == "nothing":
@@ -81,13 +90,8 @@ def values(asked: Asked, view: View) -> list[Floats]:
 # deviations
 
 
-def _floored(asked: Asked, view: View) -> list[Floats]:
-    return [np.log(np.maximum(REGISTRY[asked.kind.ours](rel=view.rel)(view.hits), LOWEST))]
-
-
-def _interpolated(asked: Asked, view: View) -> list[Floats]:
-    relevant = view.hits.n_relevant(view.rel)
-    return [_precision_from(view, recall_rank(share, relevant, view.level)) for share in asked.numbers]
+def _floored(asked: Asked, view: View) -> Floats:
+    return np.log(np.maximum(REGISTRY[asked.kind.ours](rel=view.rel)(view.hits), LOWEST))
 
 
 def _precision_from(view: View, cut: Floats) -> Floats:
@@ -97,7 +101,7 @@ def _precision_from(view: View, cut: Floats) -> Floats:
     return np.where((cut <= 0) & (view.hits.retrieved == 0), NO_NUMBER, best[np.arange(len(cut)), column])
 
 
-def _eleven_points(asked: Asked, view: View) -> list[Floats]:
+def _eleven_points(asked: Asked, view: View) -> Floats:
     """The levels are walked from the last to the first; one out of order takes the highest precision of all."""
     relevant, found = view.hits.n_relevant(view.rel), view.hits.relevant(view.rel).count()
     total, reached = np.zeros(view.hits.size), np.full(view.hits.size, np.inf)
@@ -107,72 +111,70 @@ def _eleven_points(asked: Asked, view: View) -> list[Floats]:
         effective = np.where(cut <= reached, cut, 0.0)
         total += np.where(beyond, 0.0, _precision_from(view, effective))
         reached = np.where(beyond, reached, effective)
-    return [total / len(asked.numbers)]
+    return total / len(asked.numbers)
 
 
-def _utility(asked: Asked, view: View) -> list[Floats]:
-    found, noise, missed, rest = asked.numbers
-    cls = REGISTRY["Utility"]
-    weights = {"found": found, "noise": noise, "missed": missed, "rest": rest}
-    return [cls(rel=view.rel, documents=view.documents, **weights)(view.hits)]
+def _utility(asked: Asked, view: View) -> Floats:
+    weights = dict(zip(("found", "noise", "missed", "rest"), asked.numbers, strict=True))
+    return REGISTRY["Utility"](rel=view.rel, documents=view.documents, **weights)(view.hits)
 
 
-def _relative_set_precision(asked: Asked, view: View) -> list[Floats]:
-    return [REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits)]
+def _relative_set_precision(asked: Asked, view: View) -> Floats:
+    return REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits)
 
 
-def _set_f(asked: Asked, view: View) -> list[Floats]:
+def _set_f(asked: Asked, view: View) -> Floats:
     """Its x is the square of beta."""
     x = asked.numbers[0]
     precision, recall = REGISTRY["SetP"](rel=view.rel)(view.hits), REGISTRY["SetR"](rel=view.rel)(view.hits)
-    return [ratio((x + 1.0) * precision * recall, x * precision + recall)]
+    return ratio((x + 1.0) * precision * recall, x * precision + recall)
 
 
-def _dcg(asked: Asked, view: View) -> list[Floats]:
+def _dcg(asked: Asked, view: View) -> Floats:
     gain, _, _ = view.gained(asked.pairs)
-    return [view.hits.sum(gain / np.log2(view.hits.rank + 1.0))]
+    return view.hits.sum(gain / np.log2(view.hits.rank + 1.0))
 
 
-def _ideal_dcg(asked: Asked, view: View) -> list[Floats]:
+def _ideal_dcg(asked: Asked, view: View) -> Floats:
     _, best, worth = view.gained(asked.pairs)
-    return [best.sum(worth / np.log2(best.rank + 1.0))]
+    return best.sum(worth / np.log2(best.rank + 1.0))
 
 
-def _ndcg(asked: Asked, view: View) -> list[Floats]:
-    return [ratio(_dcg(asked, view)[0], _ideal_dcg(asked, view)[0])]
+def _ndcg(asked: Asked, view: View) -> Floats:
+    return ratio(_dcg(asked, view), _ideal_dcg(asked, view))
 
 
-def _ndcg_rel(asked: Asked, view: View) -> list[Floats]:
+def _ndcg_rel(asked: Asked, view: View) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = ndcg_rel(view.hits, *view.gained(asked.pairs))
-    return [np.where(value > 0, value, 0.0)]
+    return np.where(value > 0, value, 0.0)
 
 
-def _r_ndcg(asked: Asked, view: View) -> list[Floats]:
+def _r_ndcg(asked: Asked, view: View) -> Floats:
     """A list just one longer than the ideal has no end of its own; without a relevant document it is 0."""
     gain, best, worth = view.gained(asked.pairs)
     value = r_ndcg(view.hits, gain, best, worth, slack=1)
     value = np.where(best.count() == 0, NO_NUMBER, value)
-    return [np.where(view.hits.n_relevant(view.rel) == 0, 0.0, value)]
+    return np.where(view.hits.n_relevant(view.rel) == 0, 0.0, value)
 
 
-def _normalised_gain(asked: Asked, view: View) -> list[Floats]:
+def _normalised_gain(asked: Asked, view: View) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return [normalised_gain(view.hits, *view.gained(asked.pairs))]
+        return normalised_gain(view.hits, *view.gained(asked.pairs))
 
 
 def _persistence(asked: Asked) -> float:
     return next((number for key, number in reversed(asked.pairs) if key == "p"), PERSISTENCE)
 
 
-def _rbp(asked: Asked, view: View) -> list[Floats]:
+def _rbp(asked: Asked, view: View) -> Floats:
     """Gains outside 0…1 are brought into it, topic by topic. The original never sets its minimum and maximum."""
     hits, p = view.hits, _persistence(asked)
     gain = gains_of(asked.pairs, hits.grade)
     low, high = _gain_range(asked, hits.judgments)
     wide = ((low < 0) | (high > 1))[hits.topic]
     gain = np.where(wide & (hits.grade >= 0), ratio(gain - low[hits.topic], (high - low)[hits.topic]), gain)
-    return [(1.0 - p) * hits.sum(gain * p ** (hits.rank - 1.0))]
+    return (1.0 - p) * hits.sum(gain * p ** (hits.rank - 1.0))
 
 
 def _gain_range(asked: Asked, judgments: Judgments) -> tuple[Floats, Floats]:
@@ -186,19 +188,18 @@ def _gain_range(asked: Asked, judgments: Judgments) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _rbp_residual(asked: Asked, view: View) -> list[Floats]:
+def _rbp_residual(asked: Asked, view: View) -> Floats:
     """0 where all that was returned is judged, although ranks below the end of the list remain."""
     hits, p = view.hits, _persistence(asked)
     seen = hits.judged()
     unjudged = hits.retrieved - seen.count()
     value = 1.0 - (1.0 - p) * seen.sum(p ** (seen.rank - 1.0))
-    return [np.where(unjudged > 0, value, 0.0)]
+    return np.where(unjudged > 0, value, 0.0)
 
 
-SPECIAL: dict[str, Any] = {
+SPECIAL: dict[str, Callable[[Asked, View], Floats]] = {
     "gm_map": _floored,
     "gm_bpref": _floored,
-    "iprec_at_recall": _interpolated,
     "utility": _utility,
     "11pt_avg": _eleven_points,
     "G": _normalised_gain,
@@ -212,6 +213,80 @@ SPECIAL: dict[str, Any] = {
     "rbp": _rbp,
     "rbp_resid": _rbp_residual,
 }
+
+
+# gains given on the command line, and the ideal ranking that trec_eval makes of them: it sorts gains with a comparison
+# that returns their difference as a whole number, so gains less than 1 apart count as equal and the ideal ranking may not
+# be ideal. Printed output cannot match without repeating that: this is glibc's merge sort with that comparison.
+
+
+def sorted_gains(gains: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """(grade, gain) by gain as trec_eval sorts them: ascending, and as they came where the difference is below 1.
+
+    >>> sorted_gains([(1, 0.5), (2, 1.5), (0, 0.0)])
+    [(1, 0.5), (0, 0.0), (2, 1.5)]
+    """
+    if len(gains) < 2:
+        return gains
+    half = len(gains) // 2
+    left, right = sorted_gains(gains[:half]), sorted_gains(gains[half:])
+    merged = []
+    while left and right:
+        first = left if int(left[0][1] - right[0][1]) <= 0 else right
+        merged.append(first.pop(0))
+    return merged + left + right
+
+
+def levels_of(pairs: Pairs, grades: Floats) -> list[tuple[int, float]]:
+    """The grades of a topic and their gains, sorted as trec_eval sorts them: those given first, then the others."""
+    given = [(int(key), gain) for key, gain in pairs if key != "p"]
+    named = {grade for grade, _ in given}
+    highest = int(grades.max(initial=-1))
+    others = range(highest + 1) if highest < MOST_LEVELS else sorted({int(g) for g in grades if g >= 0})
+    return sorted_gains([*given, *((grade, float(grade)) for grade in others if grade not in named)])
+
+
+def gains_of(pairs: Pairs, grade: Floats) -> Floats:
+    """What each grade is worth; the first of two gains for the same grade counts."""
+    gain = np.maximum(grade, 0.0)
+    for key, worth in reversed(pairs):
+        if key != "p":
+            gain[grade == int(key)] = worth
+    return gain
+
+
+def ideal_of(pairs: Pairs, judgments: Judgments) -> tuple[Hits, Floats]:
+    """The ideal ranking and the gain at each of its ranks: from the last of the sorted levels to the first of gain 0."""
+    sizes = np.zeros(judgments.size, np.int32)
+    gains: list[float] = []
+    order = np.argsort(judgments.topic, kind="stable")
+    bounds = np.searchsorted(judgments.topic[order], np.arange(judgments.size + 1))
+    for topic, (start, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        grades = judgments.grade[order[start:end]]
+        ideal = _ideal_gains(levels_of(pairs, grades), grades)
+        sizes[topic] = len(ideal)
+        gains += ideal
+    worth = np.array(gains, np.float64)
+    topics = np.repeat(np.arange(judgments.size, dtype=np.int32), sizes)
+    rank = (np.arange(len(worth)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1).astype(np.int32)
+    return Hits(judgments, topics, rank, worth, rank, rank, sizes), worth
+
+
+def _ideal_gains(levels: list[tuple[int, float]], grades: Floats) -> list[float]:
+    if not levels or levels[-1][1] <= 0:
+        return []
+    ideal: list[float] = []
+    counted: set[int] = set()
+    for grade, gain in reversed(levels):
+        size = int((grades == grade).sum()) if grade not in counted else 0
+        counted.add(grade)
+        if size and gain <= 0:
+            break
+        ideal += [gain] * size
+    return ideal
+
+
+# signs
 
 
 def relevance_strings(hits: Hits, depth: float) -> list[str]:
@@ -228,46 +303,20 @@ def relevance_strings(hits: Hits, depth: float) -> list[str]:
 # judgment groups
 
 
-class Groups:
-    """The same run seen through each judgment group of each topic; a measure is averaged over a topic's groups."""
-
-    def __init__(self, qrels: Qrels, found: Found, options: Any) -> None:
-        names = sorted(range(len(qrels.labels)), key=list(qrels.labels).__getitem__)
-        place = np.empty(len(names), np.int64)
-        place[names] = np.arange(len(names))
-        key = qrels.topic.astype(np.int64) * max(len(names), 1) + place[qrels.label]
-        groups, group = np.unique(key, return_inverse=True)
-        self.topic = (groups // max(len(names), 1)).astype(np.int32)
-        self.size = len(qrels.topics)
-        self.hits = self._join(qrels, found, group.astype(np.int32))
-        if options.deepest is not None:
-            self.hits = self.hits.top(options.deepest)
-        if options.judged_only:
-            self.hits = self.hits.condensed()
-
-    def _join(self, qrels: Qrels, found: Found, group: Ints) -> Hits:
-        judgments = _GroupJudgments(group, np.trunc(qrels.grade), len(self.topic))
-        hit = np.full(len(group), -1, np.int64)
-        hit[found.row] = np.arange(len(found.row))
-        hit = hit[qrels.index.first]
-        rows = np.flatnonzero(hit >= 0)
-        rows = rows[np.lexsort((found.rank[hit[rows]], group[rows]))]
-        at = hit[rows]
-        columns = (group[rows], found.rank[at], judgments.grade[rows], found.first[at], found.last[at])
-        return Hits(judgments, *columns, found.retrieved[self.topic])
-
-    def mean(self, values: Floats) -> Floats:
-        """The mean over each topic's groups, added up in the order of their ids."""
-        total = np.bincount(self.topic, weights=values, minlength=self.size)
-        return ratio(total, np.bincount(self.topic, minlength=self.size))
-
-
-class _GroupJudgments(Judgments):
-    """Judgments whose topics are judgment groups."""
-
-    def __init__(self, group: Ints, grade: Floats, size: int) -> None:
-        self.size = size
-        self.topic = group
-        self.grade = grade
-        self.of_row = grade
-        self._relevant: dict[float, Ints] = {}
+def by_group(qrels: Qrels, found: Found) -> tuple[Hits, Ints]:
+    """The run seen through each judgment group of each topic, as if groups were topics; and the topic of each group."""
+    labels = list(qrels.labels)
+    place = np.argsort(sorted(range(len(labels)), key=labels.__getitem__))
+    key = qrels.topic.astype(np.int64) * max(len(labels), 1) + place[qrels.label]
+    groups, number = np.unique(key, return_inverse=True)
+    group, topic = number.astype(np.int32), (groups // max(len(labels), 1)).astype(np.int32)
+    grade, every = np.trunc(qrels.grade), np.arange(len(group), dtype=np.int32)
+    judgments = Judgments(qrels, qrels.extras, len(topic), grade, every, group, grade)
+    hit = np.full(len(group), -1, np.int64)
+    hit[found.row] = np.arange(len(found.row))
+    hit = hit[qrels.index.first]
+    rows = np.flatnonzero(hit >= 0)
+    rows = rows[np.lexsort((found.rank[hit[rows]], group[rows]))]
+    at = hit[rows]
+    columns = (group[rows], found.rank[at], grade[rows], found.first[at], found.last[at])
+    return Hits(judgments, *columns, found.retrieved[topic]), topic

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import ssl
 import threading
 import time
 from typing import Any
@@ -112,15 +111,10 @@ class Client:
         known = getattr(self.local, "connection", None)
         if known is not None:
             return known, False
-        made: http.client.HTTPConnection
-        if self.secure:
-            context = ssl.create_default_context()
-            made = http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=context)
-        else:
-            made = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
-        self.local.connection = made
-        self.opened.append(made)
-        return made, True
+        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
+        self.local.connection = kind(self.host, self.port, timeout=self.timeout)
+        self.opened.append(self.local.connection)
+        return self.local.connection, True
 
     def _drop(self) -> None:
         known = getattr(self.local, "connection", None)

@@ -1,6 +1,7 @@
 """How an HTTP engine is asked, as data: a TOML file with the request and the paths into the answer.
 
 about  = "what it is"
+place  = 1                         # in listings
 url    = "{base}/_search"          # {base} is the URL in the SPEC; a file of yours may name the whole URL
 method = "POST"                    # GET if left out
 headers.X-Key = "$KEY"             # $NAME is taken from the environment and never written down
@@ -21,13 +22,19 @@ most = 250
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
+NAME = re.compile(r"\{([^{}]*)\}")
 MISSING = object()
 
 
@@ -40,6 +47,7 @@ class Template:
     hits: str
     id: str
     about: str = ""
+    place: int = 100
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
@@ -52,50 +60,50 @@ class Template:
     paging: dict[str, Any] = field(default_factory=dict)
 
 
-def packaged(name: str) -> Template:
-    """The template of an engine that comes with the package."""
-    return read_template(os.path.join(FOLDER, f"{name}.toml"))
+@cache
+def templates() -> dict[str, Template]:
+    """The templates that come with the package, by the engine's name: `elasticsearch:http://host:9200/index`."""
+    every = [read_template(os.path.join(FOLDER, file)) for file in os.listdir(FOLDER)]
+    return {template.name: template for template in sorted(every, key=lambda template: template.place)}
 
 
 def read_template(path: str) -> Template:
     """A template from a TOML file."""
     try:
         with open(path, "rb") as file:
-            found = tomllib.load(file)
+            keys = tomllib.load(file)
     except OSError as error:
         raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: no TOML: {error}") from error
-    name = str(found.pop("name", os.path.splitext(os.path.basename(path))[0]))
-    known = Template.__dataclass_fields__
-    unknown = [key for key in found if key not in known]
-    lacking = [key for key in ("url", "hits", "id") if not isinstance(found.get(key), str)]
-    if unknown or lacking:
-        problem = (
-            f"no key {unknown[0]!r}" if unknown else f"expected {lacking[0]} as text, found {found.get(lacking[0])!r}"
-        )
-        raise DataError(f"{path}: {problem}; a template has {', '.join(known)}")
-    _typed(found, path)
-    return Template(name=name, **found)
+    for key in keys:
+        if key not in Template.__dataclass_fields__:
+            raise DataError(f"{path}: no key {key!r}; a template has {', '.join(Template.__dataclass_fields__)}")
+    for expected, key, value in _misplaced(keys):
+        raise DataError(f"{path}: expected {key} as {expected}, found {value!r:.60}")
+    return Template(**{"name": os.path.splitext(os.path.basename(path))[0], **keys})
 
 
-def _typed(found: dict[str, Any], path: str) -> None:
-    """A value of the wrong kind is told here, and not by the first topic that stumbles over it."""
-    for key in ("method", "score", "id_after", "about"):
-        if not isinstance(found.get(key, ""), str):
-            raise DataError(f"{path}: expected {key} as text, found {found[key]!r:.60}")
+def _misplaced(keys: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Values of the wrong kind: they are told when a template is read, and not by the first topic that stumbles over one."""
+    for key in ("url", "hits", "id"):
+        if not isinstance(keys.get(key), str):
+            yield "text", key, keys.get(key)
+    for key in ("name", "method", "score", "id_after", "about"):
+        if not isinstance(keys.get(key, ""), str):
+            yield "text", key, keys[key]
     for key in ("headers", "params", "options", "meanings", "paging"):
-        if not isinstance(found.get(key, {}), dict):
-            raise DataError(f"{path}: expected {key} as a table, found {found[key]!r:.60}")
-    for key, value in found.get("headers", {}).items():
+        if not isinstance(keys.get(key, {}), dict):
+            yield "a table", key, keys[key]
+    for key, value in keys.get("headers", {}).items():
         if not isinstance(value, str):
-            raise DataError(f"{path}: expected headers.{key} as text, found {value!r:.60}")
-    most = found.get("paging", {}).get("most", 1)
+            yield "text", f"headers.{key}", value
+    most = keys.get("paging", {}).get("most", 1)
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise DataError(f"{path}: expected paging.most as a number of 1 or more, found {most!r:.60}")
-    failures = found.get("failures", [])
+        yield "a number of 1 or more", "paging.most", most
+    failures = keys.get("failures", [])
     if not isinstance(failures, list) or not all(isinstance(one, dict) and "path" in one for one in failures):
-        raise DataError(f"{path}: expected a path in each of [[failures]], found {failures!r:.60}")
+        yield "tables with a path each", "[[failures]]", failures
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:
@@ -108,25 +116,12 @@ def filled(value: Any, names: dict[str, Any]) -> Any:
         return {key: filled(one, names) for key, one in value.items()}
     if isinstance(value, list):
         return [filled(one, names) for one in value]
-    if not isinstance(value, str) or "{" not in value:
+    if not isinstance(value, str):
         return value
     if value[1:-1] in names and value == "{" + value[1:-1] + "}":
         return names[value[1:-1]]
-    parts, rest = [], value
-    while rest:  # one pass, so that braces in a query stay as they are
-        start = rest.find("{")
-        end = rest.find("}", start)
-        key = rest[start + 1 : end] if 0 <= start < end else None
-        if key is None:
-            parts.append(rest)
-            break
-        if key in names:
-            parts.append(rest[:start] + _text(names[key]))
-            rest = rest[end + 1 :]
-        else:
-            parts.append(rest[: start + 1])
-            rest = rest[start + 1 :]
-    return "".join(parts)
+    # one pass, so that braces in a query stay as they are
+    return NAME.sub(lambda match: _text(names[match[1]]) if match[1] in names else match[0], value)
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,269 @@
+"""A comparison for people: table, sentences, what each test says, bars, and how it was made.
+
+What is significant is marked with a sign and not by colour alone; on a page it is said in words, for those who hear it.
+Many pairs are cut to the most interesting ones, best systems first, and the text says how many there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cranfield.answer import Cell, Layout, Lines, Table
+from cranfield.compare.bars import drawn
+from cranfield.compare.pair import bare_p, disagreement, p_value
+from cranfield.compare.systems import SEEDS
+from cranfield.scores import conventions_in_words
+from cranfield.stats.testing import TESTS_OF_MANY, any_test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.answer import Part
+    from cranfield.compare.efficiency import Efficiency
+    from cranfield.compare.evidence import Evidence
+    from cranfield.compare.pair import Pair
+
+
+MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
+DETAILED = 3  # pairs for which every test has a line of its own
+DRAWN_ON_A_PAGE = 2  # pairs
+ALOUD = {"+": "better", "-": "worse", "?": "no p-value", "": "not settled"}
+
+
+def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+    """All of it; a page and a wiki get less beside the table and the sentences."""
+    pairs = shown_pairs(evidence, how.every)
+    spoken = pairs if how.every else pairs[:MOST_SENTENCES]
+    details = how.medium == "text"
+    yield pair_table(evidence, pairs, how)
+    if how.medium != "html":
+        yield Lines(_legend(evidence, pairs))
+    if details:
+        yield from _seeds(evidence, how)
+        yield Lines(_all_systems(evidence))
+    sentences = [evidence.sentence(pair) for pair in spoken]
+    sentences += [text for pair in spoken if (text := pair.margin_sentence())]
+    if details and len(spoken) < len(pairs):
+        sentences.append(f"... and {len(pairs) - len(spoken)} more sentences (--all-pairs)")
+    yield Lines(sentences)
+    if details and len(evidence.tests) > 1:
+        yield from _tests(evidence, spoken, how)
+    yield from _drawings(evidence, pairs, how)
+    if efficiency is not None and how.medium != "html":
+        yield efficiency.table(how)
+        yield Lines([f"caution: {sentence}" if details else sentence for sentence in efficiency.notes()])
+    yield Lines(made_by(evidence), dim=True)
+
+
+# the pairs
+
+
+def shown_pairs(evidence: Evidence, every: bool) -> list[Pair]:
+    """All pairs, or where they are too many the first of each measure when the best systems come first."""
+    if every or len(evidence.pairs) <= MOST_ROWS:
+        return evidence.pairs
+    measures, ordered = evidence.scores.measures, evidence.best_first()
+    share = max(1, MOST_ROWS // len(measures))
+    return [pair for measure in measures for pair in [each for each in ordered if each.measure == measure][:share]]
+
+
+def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
+    """A row a pair."""
+    percent = f"{evidence.level * 100:g}%"
+    corrected, aloud = evidence.named_correction, how.medium == "html"
+    head = ["measure", "one", "other", "mean one", "mean other", "difference", f"{percent} low", f"{percent} high"]
+    head += ["d_z", "W/T/L", "p", *([corrected] if corrected else []), "other is" if aloud else ""]
+    rows = []
+    for pair in pairs:
+        cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
+        cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
+        cells += [how.cell(each, signed=True) for each in (pair.difference, pair.low, pair.high)]
+        cells.append(replace(how, digits=2).cell(pair.effect, signed=True))
+        cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
+        cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
+        sign = mark(evidence, pair)
+        rows.append([*cells, Cell(ALOUD[sign] if aloud else sign, best=sign == "+")])
+    cut = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
+    return Table(head, rows, names=3, title=f"Differences, other less one.{cut}")
+
+
+def mark(evidence: Evidence, pair: Pair) -> str:
+    """+ where other is significantly better, - where it is worse, ? where no test could be made, else nothing."""
+    if pair.corrected != pair.corrected:
+        return "?"
+    if not evidence.significant(pair) or pair.better == "neither":
+        return ""
+    return "+" if pair.better == "other" else "-"
+
+
+def _p(value: float, how: Layout) -> str:
+    return how.undefined if value != value else bare_p(value).replace("< ", "<")
+
+
+def _legend(evidence: Evidence, pairs: list[Pair]) -> list[str]:
+    """What the marks mean, and how many of many pairs there are."""
+    legend = f"marks: + other is significantly better, - significantly worse, at alpha {evidence.alpha:g}"
+    if any(pair.corrected != pair.corrected for pair in pairs):
+        legend += "; ? no p-value"
+    if len(pairs) == len(evidence.pairs):
+        return [legend]
+    settled = sum(evidence.significant(pair) for pair in evidence.pairs)
+    first = "other runs with the highest means" if evidence.baselines else "systems with the highest means"
+    cut = (
+        f"{len(pairs)} of {len(evidence.pairs):,} pairs are shown, the {first} first; "
+        f"{settled:,} of all differ significantly (--all-pairs shows all, and so do json, csv and tsv)"
+    )
+    return [legend, cut]
+
+
+def _drawings(evidence: Evidence, pairs: list[Pair], how: Layout) -> Iterator[Part]:
+    """Of a single pair, or of those that were asked for; a page has the first few."""
+    single = len({(pair.one, pair.other) for pair in evidence.pairs}) == 1
+    if how.medium == "html":
+        pairs = pairs[:DRAWN_ON_A_PAGE]
+    elif not (how.bars or (how.bars is None and single)):
+        return
+    yield from filter(None, (drawn(evidence, pair, how) for pair in pairs))
+
+
+# groups, and all systems at once
+
+
+def _seeds(evidence: Evidence, how: Layout) -> Iterator[Part]:
+    """A row a group and measure: how its runs spread."""
+    rows = []
+    for group in evidence.groups:
+        for measure in evidence.scores.measures:
+            means, mean, deviation = evidence.spread(group, measure)
+            numbers = map(how.number, (mean, deviation, float(means.min()), float(means.max())))
+            rows.append([group.name, measure, str(len(group.runs)), *numbers])
+    if rows:
+        yield Table(["group", "measure", "runs", "mean", "sd over runs", "lowest", "highest"], rows, names=2)
+
+
+def _all_systems(evidence: Evidence) -> list[str]:
+    """What tests of all systems at once say of them together."""
+    lines = []
+    for measure, results in evidence.many.items():
+        for name, result in results.items():
+            test, (said, p) = TESTS_OF_MANY[name], result.overall
+            if result.reason:
+                what = f"no p-value: {in_search_words(result.reason)}"
+            elif test.pairs:
+                what = f"{said}, smallest p of a pair {p_value(p)}"
+            else:
+                what = f"{said}, p {p_value(p)} (are all systems equal?)"
+            lines.append(f"{test.short}, {measure}: {what}")
+    return lines
+
+
+def in_search_words(reason: str) -> str:
+    """A reason that speaks of blocks and groups, in the words of this room."""
+    return reason.replace("block", "topic").replace("group", "system")
+
+
+# what every test says
+
+
+def _tests(evidence: Evidence, pairs: list[Pair], how: Layout) -> Iterator[Part]:
+    """What every test says of a few pairs, or just the p-values of many; and where they disagree."""
+    tested = [pair for pair in pairs if pair.outcomes]
+    if len(tested) <= DETAILED:
+        yield from (_test_table(evidence, pair, how) for pair in tested)
+    else:
+        names = list(dict.fromkeys(name for pair in tested for name in pair.outcomes))
+        rows = []
+        for pair in tested:
+            lower, outcomes = evidence.lower_is_better(pair.measure), [pair.outcomes.get(name) for name in names]
+            chances = ["" if one is None else _chance(one, lower, how) for one in outcomes]
+            rows.append([pair.measure, pair.one, pair.other, *chances])
+        yield Table(["p-values", "", "", *(any_test(name).short for name in names)], rows, names=3)
+    yield Lines([text for pair in tested if (text := disagreement(pair, evidence.alpha))])
+
+
+def _test_table(evidence: Evidence, pair: Pair, how: Layout) -> Table:
+    percent = f"{evidence.level * 100:g}%"
+    rows = []
+    for name, outcome in pair.outcomes.items():
+        interval = [how.number(end, signed=True) for end in (outcome.low, outcome.high)]
+        beside = _beside(outcome, evidence.lower_is_better(pair.measure))
+        rows.append([any_test(name).short, _p(outcome.p, how), _p_from(outcome, how), *interval, beside])
+    caption = f"{pair.other} against {pair.one} by {pair.measure}, before any correction:"
+    head = ["test", "p", "how", f"{percent} low", f"{percent} high", ""]
+    return Table(head, rows, caption=caption, tail=True)
+
+
+def _p_from(outcome: Any, how: Layout) -> str:
+    """Where a p-value comes from: all cases counted, some drawn, or a distribution that is assumed."""
+    if outcome.p != outcome.p:
+        return how.undefined
+    if any_test(outcome.test).p_from == "formula":
+        return "formula"
+    return "exact" if outcome.exact else f"{outcome.resamples:,} drawn" if outcome.resamples else "approximate"
+
+
+def _better_and_worse(outcome: Any, lower_is_better: bool) -> tuple[float, float] | None:
+    """The probabilities of a Bayesian test that the other run is better, and worse."""
+    if "P(better)" not in outcome.extra:
+        return None
+    higher, lower = outcome.extra["P(better)"], outcome.extra["P(worse)"]
+    return (lower, higher) if lower_is_better else (higher, lower)
+
+
+def _chance(outcome: Any, lower_is_better: bool, how: Layout) -> str:
+    """A p-value, or the probability of being better where there is none."""
+    chances = _better_and_worse(outcome, lower_is_better)
+    return _p(outcome.p, how) if chances is None else f"P(better) {chances[0]:.3f}"
+
+
+def _beside(outcome: Any, lower_is_better: bool) -> str:
+    chances = _better_and_worse(outcome, lower_is_better)
+    if chances is not None:
+        better, worse = chances
+        return f"P(better) {better:.3f}, P(within rope) {outcome.extra['P(rope)']:.3f}, P(worse) {worse:.3f}"
+    if "p over topics only" in outcome.extra:
+        return f"over topics only, as if the seeds were fixed: p {p_value(outcome.extra['p over topics only'])}"
+    return in_search_words(outcome.reason) if outcome.p != outcome.p else ""
+
+
+# how it was made
+
+
+def made_by(evidence: Evidence) -> list[str]:
+    """How the numbers were made: test, correction, interval, seed; and under which conventions."""
+    over_seeds = [pair.test == SEEDS for pair in evidence.pairs]
+    said = [] if all(over_seeds) else [f"test: {_deciding_test(evidence)}"]
+    if any(over_seeds):
+        said.append(
+            "groups of runs: crossed t over topics and seeds (variance of both, Satterthwaite's degrees of freedom), "
+            "whatever test was asked for"
+        )
+    if evidence.decided_at_once:
+        said.append("correction: none beside the test's own, which covers all pairs of a measure")
+    elif evidence.family < 2:
+        said.append(f"correction: none, there is {'one p-value' if evidence.family else 'no p-value'}")
+    else:
+        said.append(f"correction: {evidence.named_correction or 'none'} over {evidence.family:,} p-values")
+    alone = ", of each pair by itself" if evidence.family > 1 else ""
+    said.append(f"interval: {evidence.level * 100:g}% of the mean difference ({evidence.interval}){alone}")
+    if evidence.margin is not None:
+        within = f"t-tests within {evidence.margin:g}, each by itself, not corrected"
+        said.append(f"equivalence and non-inferiority: {within}")
+    said.append(f"alpha {evidence.alpha:g}, seed {evidence.seed}")
+    scores = evidence.scores
+    unknown = "unknown, the scores were computed elsewhere"
+    conventions = unknown if scores.elsewhere else conventions_in_words(scores.conventions)
+    return ["; ".join(said), f"conventions: {conventions}"]
+
+
+def _deciding_test(evidence: Evidence) -> str:
+    test = any_test(evidence.test)
+    text = test.short
+    outcomes = [pair.outcomes[evidence.test] for pair in evidence.pairs if evidence.test in pair.outcomes]
+    draws = [outcome.resamples for outcome in outcomes if not outcome.exact and outcome.resamples]
+    if draws:
+        text += f" ({max(draws):,} drawn)"
+    elif outcomes and test.p_from == "exact or drawn":
+        text += " (exact)"
+    return text if evidence.alternative == "two-sided" else f"{text}, one-sided ({evidence.alternative})"

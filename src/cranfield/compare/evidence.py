@@ -1,0 +1,314 @@
+"""What was asked of which systems, and what every difference says to it, on the topics for which both have a value.
+
+A pair's p-value depends on its own differences, the test and the seed, and on nothing else: it is the same alone and
+among six thousand. Pairs over the same topics are computed together, because the sign-flip test of many pairs is one
+product of matrices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cranfield.compare.pair import Margins, Pair
+from cranfield.compare.scored import no_mean
+from cranfield.compare.settings import Settings
+from cranfield.compare.systems import SEEDS, Systems
+from cranfield.errors import DataError
+from cranfield.stats.correction import CORRECTIONS, correct
+from cranfield.stats.effect import d_z_of_rows
+from cranfield.stats.equivalence import non_inferiority, tost
+from cranfield.stats.replicates import crossed_difference, crossed_equivalence
+from cranfield.stats.test import Outcome
+from cranfield.stats.testing import TESTS_OF_MANY, intervals
+from cranfield.stats.ties import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cranfield.compare.scored import Shares
+    from cranfield.kernels.table import Floats
+
+    Names = list[tuple[str, str]]
+
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Systems, Settings):
+    """The systems and the settings of a comparison with every pair that was tested."""
+
+    pairs: list[Pair]
+    family: int  # how many p-values the correction covers
+    many: dict[str, dict[str, Any]]  # measure → test → what it says of all systems at once
+    baselines: list[str]
+    judged: Shares  # Judged@k → run → the share that was judged
+    remarks: list[str]  # what was left out
+
+    def pair(self, one: str, other: str, measure: str | None = None) -> Pair:
+        """The pair of two runs, as `one` and `other`, by a measure."""
+        fitting = [p for p in self.pairs if (p.one, p.other) == (one, other) and measure in (None, p.measure)]
+        if len(fitting) != 1:
+            known = "; ".join(f"{p.one}, {p.other}, {p.measure}" for p in self.pairs[:6])
+            raise DataError(f"no single pair {one}, {other}, {measure}; there are {known}")
+        return fitting[0]
+
+    def significant(self, pair: Pair) -> bool:
+        """Whether the corrected p-value is at most alpha."""
+        return pair.corrected <= self.alpha
+
+    def best_first(self) -> list[Pair]:
+        """The pairs of the best systems first, measure by measure; against baselines, the best of the others first."""
+
+        def place(pair: Pair) -> tuple[float, ...]:
+            turn = 1.0 if self.lower_is_better(pair.measure) else -1.0
+            means = [turn * mean if mean == mean else np.inf for mean in (pair.mean_one, pair.mean_other)]
+            rank = (means[1],) if self.baselines else (min(means), max(means))
+            return (order[pair.measure], *rank)
+
+        order = {measure: m for m, measure in enumerate(self.scores.measures)}
+        return sorted(self.pairs, key=place)
+
+    def differences(self, pair: Pair) -> tuple[list[str], Floats]:
+        """The topics of a pair and other − one for each, in the order of the scores."""
+        difference = self.values(pair.other, pair.measure) - self.values(pair.one, pair.measure)
+        kept = np.flatnonzero(~np.isnan(difference))
+        return [self.scores.topics[t] for t in kept.tolist()], difference[kept]
+
+    @property
+    def named_correction(self) -> str:
+        """The correction as a sentence names it; empty where nothing was corrected."""
+        return CORRECTIONS[self.correction].short if self.family > 1 and not self.decided_at_once else ""
+
+    def sentence(self, pair: Pair) -> str:
+        """A pair in plain words."""
+        return pair.sentence(self.named_correction, self.alpha, self.lower_is_better(pair.measure))
+
+    def sentences(self) -> list[str]:
+        """Every pair in plain words."""
+        return [self.sentence(pair) for pair in self.pairs]
+
+
+def compared(systems: Systems, settings: Settings, wanted: Names, baselines: list[str], judged: Shares) -> Evidence:
+    """Compare each two of the wanted by each measure; the correction covers all of them."""
+    pairs: list[Pair] = []
+    many: dict[str, dict[str, Any]] = {}
+    remarks: list[str] = []
+    for measure in systems.scores.measures:
+        why = no_mean(systems.scores, measure)
+        tested = _by_measure(systems, settings, measure, wanted, test=not why)
+        if why:
+            pairs += [_without_mean(systems, pair, why) for pair in tested]
+            continue
+        if settings.at_once:
+            tested, results, remark = _with_many(systems, settings, measure, tested)
+            many |= {measure: results} if results else {}
+            remarks += [remark] if remark else []
+        pairs += [replace(pair, equivalence=_margins(systems, settings, pair)) for pair in tested]
+    p = np.array([pair.p for pair in pairs])
+    corrected = p if settings.decided_at_once else correct(p, settings.correction)
+    pairs = [replace(pair, corrected=value) for pair, value in zip(pairs, corrected.tolist(), strict=True)]
+    facts: dict[str, Any] = {"family": int((p == p).sum()), "many": many, "remarks": remarks}
+    return Evidence(**vars(systems), **vars(settings), pairs=pairs, baselines=baselines, judged=judged, **facts)
+
+
+def _by_measure(systems: Systems, settings: Settings, measure: str, wanted: Names, test: bool) -> list[Pair]:
+    """The pairs by a measure, tested where they can be."""
+    names = systems.contenders()
+    values = np.stack([systems.values(name, measure) for name in names])
+    place = {name: k for k, name in enumerate(names)}
+    lower = systems.lower_is_better(measure)
+    pairs: dict[tuple[str, str], Pair] = {}
+    for there, block in _alike(values, place, wanted).items():
+        kept = np.frombuffer(there, np.bool_)
+        a, b = (values[[place[pair[side]] for pair in block]][:, kept] for side in (0, 1))
+        described = _described(measure, block, a, b, settings, lower)
+        pairs |= zip(block, [replace(pair, left_out=len(kept) - pair.n) for pair in described], strict=True)
+        if not test:
+            continue
+        alone = [k for k, pair in enumerate(block) if not systems.seeded(*pair)] if kept.any() else []
+        for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower), strict=True):
+            pairs[block[k]] = _decided(pairs[block[k]], outcomes, settings.test)
+    return [
+        _over_seeds(systems, settings, pairs[two]) if test and systems.seeded(*two) else pairs[two] for two in wanted
+    ]
+
+
+def _alike(values: Floats, place: Mapping[str, int], wanted: Names) -> dict[bytes, Names]:
+    """The pairs by the topics that both have."""
+    there = ~np.isnan(values)
+    if there.all():
+        return {there[0].tobytes(): wanted}
+    blocks: dict[bytes, Names] = defaultdict(list)
+    for one, other in wanted:
+        blocks[(there[place[one]] & there[place[other]]).tobytes()].append((one, other))
+    return dict(blocks)
+
+
+# what can be said without a test
+
+
+def _described(
+    measure: str, block: Names, a: Floats, b: Floats, settings: Settings, lower_is_better: bool
+) -> list[Pair]:
+    """Means, differences, intervals, effects, wins of pairs over the same topics."""
+    n = a.shape[1]
+    if not n:
+        empty = (NAN,) * 6
+        return [
+            Pair(measure, one, other, 0, *empty, 0, 0, 0, NAN, NAN, reason="no topic has a value for both")
+            for one, other in block
+        ]
+    d = differences(a, b)
+    means = a.mean(axis=1), b.mean(axis=1), d.mean(axis=1)
+    interval = intervals()[settings.interval].many(
+        a, b, level=settings.level, resamples=settings.resamples, rng=np.random.default_rng(settings.seed)
+    )
+    effect = d_z_of_rows(a, b)
+    upwards = -d if lower_is_better else d
+    wins, losses = (upwards > 0).sum(axis=1).tolist(), (upwards < 0).sum(axis=1).tolist()
+    return [
+        Pair(
+            measure,
+            one,
+            other,
+            n,
+            mean_one=float(means[0][k]),
+            mean_other=float(means[1][k]),
+            difference=float(means[2][k]),
+            low=interval[k].low,
+            high=interval[k].high,
+            effect=float(effect[k]),
+            wins=wins[k],
+            ties=n - wins[k] - losses[k],
+            losses=losses[k],
+            p=NAN,
+            corrected=NAN,
+            better=_better(float(means[2][k]), d[k], lower_is_better),
+        )
+        for k, (one, other) in enumerate(block)
+    ]
+
+
+def _better(difference: float, d: Floats, lower_is_better: bool) -> Literal["one", "other", "neither"]:
+    if not abs(difference) > 1e-12 * float(np.abs(d).max()):
+        return "neither"
+    return "other" if (difference > 0) != lower_is_better else "one"
+
+
+def _without_mean(systems: Systems, pair: Pair, why: str) -> Pair:
+    """A pair by a measure that is no mean: its two numbers, and nothing that a test would need."""
+    one, other = (systems.mean(name, pair.measure) for name in (pair.one, pair.other))
+    difference = other - one
+    better = _better(difference, np.array([difference]), systems.lower_is_better(pair.measure))
+    pair = replace(pair, mean_one=one, mean_other=other, difference=difference, better=better, reason=why)
+    return replace(pair, low=NAN, high=NAN, effect=NAN)
+
+
+# tests
+
+
+def _outcomes(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -> list[dict[str, Outcome]]:
+    """For each row of `a` (the baseline) and `b`, what each test says.
+
+    The interval of a test may cost far more than its p-value, and a single test's own is shown nowhere.
+    """
+    if not len(a):
+        return []
+    tests = settings.paired_tests(binary=bool(np.isin(a, (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all()))
+    columns = {}
+    for name, one in tests.items():
+        made = one.without_interval if len(tests) == 1 else one.outcomes
+        columns[name] = made(a, b, settings.question(lower_is_better))
+    return [{name: column[row] for name, column in columns.items()} for row in range(len(a))]
+
+
+def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str) -> Pair:
+    """The pair with its tests; the p-value of the one that decides, or the reason why there is none."""
+    pair = replace(pair, outcomes=outcomes, test=test)
+    if pair.n == 1:
+        return replace(pair, reason="one topic only; a test needs two or more")
+    if pair.ties == pair.n:
+        return replace(pair, reason="all differences are 0")
+    if test not in outcomes:
+        return pair
+    outcome = outcomes[test]
+    reason = outcome.reason if outcome.p != outcome.p else ""
+    return replace(pair, p=outcome.p, reason=reason.replace("pair", "topic"))
+
+
+def _over_seeds(systems: Systems, settings: Settings, pair: Pair) -> Pair:
+    """A pair of which one side or both are groups, with the test that knows topic and seed variance.
+
+    Its interval takes the place of the one over topics. A topic that one of the runs lacks is left out.
+    """
+    pair = replace(pair, test=SEEDS, p=NAN, low=NAN, high=NAN)
+    if pair.n < 2:
+        reason = "one topic only; a test needs two or more" if pair.n else "no topic has a value for both"
+        return replace(pair, reason=reason)
+    a, b = systems.common_tables(pair.one, pair.other, pair.measure)
+    turn = settings.direction(systems.lower_is_better(pair.measure))
+    tested = crossed_difference(a, b, settings.level, turn)
+    both = crossed_difference(a, b, settings.level)
+    reason = tested.reason if tested.p != tested.p else ""
+    extra = {"df": tested.df, "p over topics only": tested.p_blocks}
+    outcome = Outcome(SEEDS, tested.p, tested.statistic, tested.low, tested.high, reason=tested.reason, extra=extra)
+    return replace(pair, p=tested.p, low=both.low, high=both.high, reason=reason, outcomes={SEEDS: outcome})
+
+
+def _with_many(
+    systems: Systems, settings: Settings, measure: str, pairs: list[Pair]
+) -> tuple[list[Pair], dict[str, Any], str]:
+    """The pairs with the tests of all systems at once; what those say; and what they leave out.
+
+    They need a value of every system for every topic; a topic that one of them lacks is left out for all.
+    """
+    names = systems.contenders()
+    values = np.stack([systems.values(name, measure) for name in names], axis=1)
+    table = values[~np.isnan(values).any(axis=1)]
+    if len(table) < 2:
+        reason = "fewer than two topics have a value for every system"
+        told = [replace(pair, reason=pair.reason or reason) for pair in pairs] if settings.decided_at_once else pairs
+        return told, {}, f"{measure}: {len(table)} topics have a value for every system; tests of all need two"
+    left = len(values) - len(table)
+    remark = f"{measure}: tests of all systems leave out {left} topics that one of them lacks" if left else ""
+    results = {
+        name: TESTS_OF_MANY[name](
+            table, level=settings.level, resamples=settings.resamples, rng=np.random.default_rng(settings.seed)
+        )
+        for name in settings.at_once
+    }
+    told = []
+    for pair in pairs:
+        outcomes = dict(pair.outcomes)
+        at = names.index(pair.one), names.index(pair.other)
+        for name, one in results.items():
+            if TESTS_OF_MANY[name].pairs:
+                ends = (NAN, NAN) if TESTS_OF_MANY[name].by_order else (float(one.low[at]), float(one.high[at]))
+                numbers = float(one.p[at]), float(one.statistic[at]), *ends
+                outcomes[name] = Outcome(name, *numbers, one.exact, one.resamples, one.reason)
+        decided = _decided(pair, outcomes, settings.test) if settings.decided_at_once else pair
+        told.append(replace(decided, outcomes=outcomes))
+    return told, results, remark
+
+
+# equivalence and non-inferiority
+
+
+def _margins(systems: Systems, settings: Settings, pair: Pair) -> Margins | None:
+    """Test a pair against the margin; None where there is none, or no differences to test."""
+    margin, alpha = settings.margin, settings.alpha
+    if margin is None or pair.n < 1 or (pair.reason and pair.low != pair.low):
+        return None
+    a, b = systems.common_tables(pair.one, pair.other, pair.measure)
+    turn = -1.0 if systems.lower_is_better(pair.measure) else 1.0
+    if pair.test == SEEDS:
+        worse = crossed_equivalence("non-inferiority", turn * a, turn * b, margin, alpha)
+        return Margins(crossed_equivalence("equivalence", a, b, margin, alpha), worse)
+    one, other = a.mean(axis=1), b.mean(axis=1)
+    worse = non_inferiority(turn * one, turn * other, margin, alpha=alpha)
+    return Margins(tost(one, other, margin, alpha=alpha), worse)

@@ -1,0 +1,197 @@
+"""How a comparison is made: which tests, which correction, which levels, and where chance starts; checked when read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.stats.correction import CORRECTIONS, correction
+from cranfield.stats.test import Question
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY, TestOfMany, find_test, intervals, test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cranfield.stats.test import Alternative, Test
+
+
+ALTERNATIVES = ("two-sided", "greater", "less", "better", "worse")
+DEFAULT_TEST = "randomisation"
+DEFAULT_RESAMPLES, MOST_RESAMPLES = 100_000, 1_000_000
+
+
+def words(typed: str | Iterable[str]) -> list[str]:
+    """Names one by one, or in one text with blanks or commas between.
+
+    >>> words("t, sign"), words(["t"])
+    (['t', 'sign'], ['t'])
+    """
+    return typed.replace(",", " ").split() if isinstance(typed, str) else list(typed)
+
+
+def refuse_shares(**shares: float) -> None:
+    """Stop at a number that does not lie between 0 and 1."""
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise ConventionError(f"{name} must lie between 0 and 1, got {share:g}")
+
+
+def refuse_below(least: int, **numbers: int | None) -> None:
+    """Stop at a number that is given and too small; the names may say more than `k`."""
+    for name, number in numbers.items():
+        if number is not None and number < least:
+            raise ConventionError(f"{name} must be {least} or more, got {number}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What was asked for, checked."""
+
+    pairwise: tuple[str, ...]  # tests of two systems, as they were asked for
+    at_once: tuple[str, ...]  # tests of all systems at once
+    test: str  # the one that decides
+    everything: bool  # all tests were asked for: those that do not fit the data are passed over
+    correction: str
+    alpha: float
+    level: float
+    interval: str
+    resamples: int
+    seed: int
+    alternative: str
+    rope: float | None
+    margin: float | None
+
+    @property
+    def tests(self) -> list[str]:
+        """All tests, the one that decides first."""
+        return list(dict.fromkeys([self.test, *self.pairwise, *self.at_once]))
+
+    @property
+    def decided_at_once(self) -> bool:
+        """Whether the test that decides looks at all systems, so that its p-values allow for their number."""
+        return self.test in TESTS_OF_MANY
+
+    def paired_tests(self, binary: bool) -> dict[str, Test]:
+        """The tests of two systems; of those that only fit successes and failures, the ones that were asked for."""
+        chosen = {name: _with_rope(test(name), self.rope) for name in self.pairwise}
+        return {name: one for name, one in chosen.items() if binary or not (self.everything and one.binary)}
+
+    def direction(self, lower_is_better: bool) -> Alternative:
+        """`better` and `worse` in the words of a test: greater, or less where lower is better."""
+        if self.alternative in ("better", "worse"):
+            return "greater" if (self.alternative == "better") != lower_is_better else "less"
+        return cast("Alternative", self.alternative)
+
+    def question(self, lower_is_better: bool) -> Question:
+        """What a test is asked, with its chance as it starts for every pair."""
+        return Question(self.direction(lower_is_better), self.level, self.resamples, np.random.default_rng(self.seed))
+
+
+def _with_rope(one: Test, rope: float | None) -> Test:
+    """A test with the region that does not matter, if it knows one and was given no parameters of its own."""
+    return one.given(rope=rope) if rope is not None and "rope" in one.parameters and not one.changed() else one
+
+
+def read_settings(
+    tests: str | Iterable[str],
+    corrected_by: str,
+    resamples: int | None,
+    *,
+    systems: int,
+    p_values: int,
+    **numbers: Any,
+) -> Settings:
+    """Check what was asked for; names may be aliases, `all` means every test.
+
+    Where no number of resamples is given, there are as many as so many p-values need to be significant after correction.
+    """
+    names = words(tests)
+    if not names:
+        raise ConventionError("no test given; try randomisation, or all")
+    pairwise: list[str] = []
+    at_once: list[str] = []
+    deciding: list[str] = []
+    for name in names:
+        if name == "all":
+            pairwise += TESTS
+            at_once += [each for each in TESTS_OF_MANY if systems > 2]
+            continue
+        chosen = _test(name)
+        if isinstance(chosen, TestOfMany):
+            at_once += chosen.with_it
+            deciding.append(chosen.of_pairs.name)
+        else:
+            pairwise.append(str(chosen))
+            deciding.append(str(chosen))
+    pairwise = list(dict.fromkeys(pairwise))
+    corrected_by = _correction(corrected_by)
+    if resamples is None:
+        alone = pairwise[0] if len(pairwise) == 1 else ""  # with other tests beside it that would take too long
+        shared = alone in TESTS and TESTS[alone].shares_draws
+        resamples = enough_resamples(p_values, numbers["alpha"], corrected_by) if shared else DEFAULT_RESAMPLES
+    settings = Settings(
+        pairwise=tuple(pairwise),
+        at_once=tuple(dict.fromkeys(at_once)),
+        test=deciding[0] if deciding else DEFAULT_TEST,
+        everything="all" in names,
+        correction=corrected_by,
+        resamples=resamples,
+        **numbers,
+    )
+    _refuse(settings)
+    return settings
+
+
+def enough_resamples(p_values: int, alpha: float, corrected_by: str) -> int:
+    """As many as usual, or so many that a p-value can still be significant after it was corrected.
+
+    >>> enough_resamples(3, 0.05, "holm"), enough_resamples(5995, 0.05, "holm"), enough_resamples(5995, 0.05, "none")
+    (100000, 300000, 100000)
+    """
+    if not CORRECTIONS[corrected_by].corrects or not 0 < alpha < 1:
+        return DEFAULT_RESAMPLES
+    return min(max(DEFAULT_RESAMPLES, round_up(2 * p_values / alpha)), MOST_RESAMPLES)
+
+
+def round_up(number: float) -> int:
+    """To one figure: 239,800 becomes 300,000."""
+    size = 10 ** max(0, len(str(int(number))) - 1)
+    return int(-(-number // size) * size)
+
+
+def _test(name: str) -> Test | TestOfMany:
+    try:
+        return find_test(name)
+    except DataError as error:
+        raise ConventionError(str(error).replace("there are ", "there are all, ")) from None
+
+
+def _correction(name: str) -> str:
+    try:
+        return correction(name).name
+    except DataError as error:
+        raise ConventionError(str(error)) from None
+
+
+def _refuse(settings: Settings) -> None:
+    for name, share in (("alpha", settings.alpha), ("level", settings.level)):
+        if not 0 < share < 1:
+            raise ConventionError(f"{name} must be between 0 and 1, ends excluded, got {share}")
+    for name, value, known in (
+        ("interval", settings.interval, tuple(intervals())),
+        ("alternative", settings.alternative, ALTERNATIVES),
+    ):
+        if value not in known:
+            raise ConventionError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    refuse_below(1, resamples=settings.resamples)
+    refuse_below(0, seed=settings.seed)
+    for name, size in (("rope", settings.rope), ("margin", settings.margin)):
+        if size is not None and not 0 < size < np.inf:
+            raise ConventionError(f"{name} must be above 0, got {size}")
+    if settings.decided_at_once and settings.alternative != "two-sided":
+        raise ConventionError(
+            f"{settings.test} looks at all systems at once and is two-sided; got {settings.alternative}"
+        )

@@ -1,0 +1,387 @@
+"""How many topics does it take? Power, sample size and the smallest difference, from your own topics or given numbers.
+
+Two runs lend the differences of their topics, zeros and skew included; more runs lend the residual variance of a two-way
+ANOVA, whose double is the variance of a difference between any two of them. The difference to find should be the
+one that matters to you: where none is given the observed one stands in, and the plan says so, because the power at an
+observed difference only repeats its p-value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cranfield.answer import Answer, Layout, Lines, Table, plain
+from cranfield.compare.scored import comparable, upward_table
+from cranfield.compare.settings import refuse_below, refuse_shares, words
+from cranfield.errors import ConventionError, DataError
+from cranfield.evaluate import Evaluator
+from cranfield.scores import Scores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cranfield.answer import Part
+    from cranfield.measures import Measure
+    from cranfield.stats.power import Design
+
+    Progress = Callable[[int, int | None], None]
+
+
+DEFAULT_TESTS = ("t", "sign", "randomisation")
+BAR_WIDTH = 20
+SIMULATED_MOST = 2_000  # beyond so many topics a simulation would take minutes, and t says the same
+
+
+@dataclass(frozen=True)
+class ByTest:
+    """What one test needs and can do; NaN, or None for topics, with a `reason`."""
+
+    test: str
+    needed: int | None  # topics to find the difference with the power wanted
+    power: float  # with the present number of topics
+    detectable: float  # the smallest difference that the present number finds with the power wanted
+    curve: tuple[float, ...]  # the power at each of the plan's sizes; NaN where it was not simulated
+    simulated: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The design of an experiment by one measure."""
+
+    measure: str
+    about: str  # where the variance comes from
+    n: int | None  # the present number of topics
+    sd: float  # of the difference of two systems
+    difference: float
+    observed: bool  # the difference is the observed one
+    power: float  # wanted
+    alpha: float
+    alternative: str
+    sizes: tuple[int, ...]
+    tests: tuple[ByTest, ...]
+    systems: int = 2
+
+    def sentence(self) -> str:
+        """The plan in one line, by its first test."""
+        first = self.tests[0]
+        what = f"a difference of {self.difference:.4g}{' (the observed one)' if self.observed else ''}"
+        said = f"{first.test}: to find {what} with power {self.power:g} takes "
+        said += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
+        if self.n is not None and not math.isnan(first.power):
+            said += f"; the {self.n} at hand find it with power {first.power:.2f}"
+            if not math.isnan(first.detectable):
+                said += f", and {first.detectable:.4g} or more with {self.power:g}"
+        return said
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        """What is needed, what is there, and the power curve."""
+        seen = ", observed" if self.observed else ""
+        sided = "" if self.alternative == "two-sided" else ", one-sided"
+        facts = f"difference {self.difference:.4g}{seen}, power {self.power:g}, alpha {self.alpha:g}{sided}"
+        yield Lines([f"{self.measure}: {self.about}" if self.measure else self.about, facts])
+        coarse = replace(how, digits=3)
+        head, rows = ["test", "topics needed"], [[each.test, str(each.needed or "-")] for each in self.tests]
+        if self.n is not None:
+            head += [f"power with {self.n}", f"smallest difference with {self.n}"]
+            for row, each in zip(rows, self.tests, strict=True):
+                row += [coarse.number(each.power), how.number(each.detectable)]
+        yield Table(head, rows)
+        curve = []
+        for i, size in enumerate(self.sizes):
+            powers = [each.curve[i] for each in self.tests]
+            bar = "" if math.isnan(powers[0]) else "█" * round(BAR_WIDTH * powers[0])
+            curve.append([str(size), *map(coarse.number, powers), bar])
+        yield Table(
+            ["topics", *(each.test for each in self.tests), ""], curve, caption="power by number of topics", tail=True
+        )
+
+
+@dataclass(frozen=True)
+class Plans(Answer):
+    """What `design` returns: a plan a measure.
+
+    >>> [plan] = design(sd=0.2, difference=0.05, tests="t").plans
+    >>> plan.tests[0].needed
+    128
+    """
+
+    ascii_json: ClassVar[bool] = True
+
+    plans: list[Plan]
+    trials: int
+    resamples: int
+    seed: int
+    remarks: list[str] = field(default_factory=list)
+
+    def notes(self, shell: bool = False) -> list[str]:
+        said = list(self.remarks)
+        seen = [plan.measure or "the difference" for plan in self.plans if plan.observed]
+        if seen:
+            said.append(
+                f"{', '.join(seen)}: the observed difference was planned for, whose power only repeats the p-value; give "
+                "the difference that matters to you"
+            )
+        for plan in self.plans:
+            reasons = [(each.test, each.reason) for each in plan.tests if each.reason]
+            said += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
+        return list(dict.fromkeys(said))
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        for plan in self.plans:
+            yield from plan.content(how)
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        plans = []
+        for plan in self.plans:
+            row = {key: value for key, value in vars(plan).items() if key not in ("tests", "sizes")}
+            tests = [{key: value for key, value in vars(each).items() if key != "curve"} for each in plan.tests]
+            curve = [
+                {"topics": size, **{each.test: each.curve[i] for each in plan.tests}}
+                for i, size in enumerate(plan.sizes)
+            ]
+            plans.append(plain({**row, "tests": tests, "curve": curve}, how.digits))
+        settings = {"trials": self.trials, "resamples": self.resamples, "seed": self.seed}
+        return {"plans": plans, **settings, "notes": self.notes()}
+
+    def records(self, how: Layout) -> Iterator[list[Any]]:
+        """The power curves: a row a measure, test and number of topics."""
+        yield ["measure", "test", "difference", "topics", "power"]
+        for plan in self.plans:
+            for each in plan.tests:
+                for size, power in zip(plan.sizes, each.curve, strict=True):
+                    yield [plan.measure, each.test, plan.difference, size, power]
+
+
+def design(
+    scores: Any = None,
+    runs: Any = None,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    *,
+    sd: float | None = None,
+    difference: float | None = None,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    n: int | None = None,
+    systems: int | None = None,
+    tests: str | Iterable[str] = DEFAULT_TESTS,
+    alternative: str = "two-sided",
+    sizes: Iterable[int] | None = None,
+    trials: int = 2_000,
+    resamples: int = 1_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Plans:
+    """How many topics it takes to find a difference, and what the topics at hand can find.
+
+    Give `Scores` (or judgments, runs and measures as to `evaluate`), or `sd`, the standard deviation of the difference
+    of two systems from topic to topic. `difference` is what should be found, `n` the number of topics at hand; `systems`
+    adds the ANOVA of so many systems, the best and the worst of which lie `difference` apart. `tests` are t, sign,
+    randomisation and wilcoxon; the last two are simulated, `trials` experiments each.
+
+    >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
+    't: to find a difference of 0.05 with power 0.8 takes 128 topics'
+    """
+    from cranfield.stats.power import Design
+
+    names = words(tests)
+    _refuse(names, power, alpha, difference, n, systems, alternative, sd, scores)
+    remarks: list[str] = []
+    if sd is not None:
+        assert difference is not None
+        about = f"sd of the differences {sd:.4g}, given"
+        variances = [_Variance("", about, {"sd": sd}, n, difference, False, systems or 0)]
+    else:
+        known = (
+            scores if isinstance(scores, Scores) else Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
+        )
+        variances = [_variance(known, name, difference, n, systems, remarks) for name in known.measures]
+    chance: dict[str, Any] = {"trials": trials, "resamples": resamples, "seed": seed}
+    steps = len(variances) * len(names)
+    plans = []
+    for i, variance in enumerate(variances):
+        tell = None if progress is None else lambda j, i=i: progress(i * len(names) + j, steps)
+        by_t = Design("t", **variance.spread, alpha=alpha, alternative=alternative, **chance)  # type: ignore[arg-type]
+        plans.append(_plan(variance, by_t, names, power, sizes, tell))
+    return Plans(plans, trials, resamples, seed, remarks)
+
+
+def _refuse(
+    names: list[str],
+    power: float,
+    alpha: float,
+    difference: float | None,
+    n: int | None,
+    systems: int | None,
+    alternative: str,
+    sd: float | None,
+    scores: Any,
+) -> None:
+    from cranfield.stats.power import power_tests
+
+    known = [name for some in power_tests() for name in some]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
+    refuse_shares(power=power, alpha=alpha)
+    refuse_below(2, **{"the number of topics": n, "systems": systems})
+    for what, value in (("difference", difference), ("sd", sd)):
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise ConventionError(f"{what} must be above 0, got {value:g}")
+    if alternative not in ("two-sided", "greater"):
+        raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
+    if (sd is None) == (scores is None):
+        raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
+    if sd is not None and difference is None:
+        raise ConventionError("with sd alone, say which difference should be found")
+
+
+@dataclass(frozen=True)
+class _Variance:
+    measure: str
+    about: str
+    spread: dict[str, Any]  # sd, or sample
+    n: int | None
+    difference: float
+    observed: bool
+    systems: int = 0  # of the ANOVA; 0 for none
+
+
+def _variance(
+    scores: Scores, name: str, difference: float | None, n: int | None, systems: int | None, remarks: list[str]
+) -> _Variance:
+    """How differences vary from topic to topic, in the scores at hand."""
+    if not comparable(scores.measures[name]):
+        raise ConventionError(f"{name} is no mean over topics; take another measure")
+    if len(scores.runs) < 2:
+        raise DataError(f"expected two runs or more, to see how their differences vary; found {len(scores.runs)}")
+    table = upward_table(scores, name, remarks)
+    if len(table) < 2:
+        raise DataError(f"{name}: expected two topics or more with a value in every run, found {len(table)}")
+    if len(table) < 20:
+        remarks.append(
+            f"{name}: the variance comes from {len(table)} topics and is itself uncertain; take the plan as rough"
+        )
+    topics = len(table) if n is None else n
+    means = table.mean(axis=0)
+    far = float(means.max() - means.min())
+    rounding = 1e-12 * float(np.abs(table).max())
+    if difference is None and far <= rounding:
+        raise DataError(f"{name}: the runs do not differ at all; say which difference should be found")
+    wanted = far if difference is None else difference
+    if len(scores.runs) == 2:
+        sample = (table[:, 1] - table[:, 0]) * (1.0 if means[1] >= means[0] else -1.0)
+        one, other = scores.runs
+        if np.ptp(sample) <= rounding:
+            raise DataError(
+                f"{name}: {one} and {other} differ by {sample[0]:g} on every topic, which tells no variance"
+            )
+        about = f"{other} against {one} on {len(table)} topics, sd of the differences {sample.std(ddof=1):.4g}"
+        return _Variance(name, about, {"sample": sample}, topics, wanted, difference is None, systems or 0)
+    from cranfield.stats.many import two_way_anova
+
+    anova = two_way_anova(table)
+    if anova.reason:
+        raise DataError(f"{name}: {anova.reason}")
+    sd = math.sqrt(2 * anova.mse)
+    about = f"{len(scores.runs)} runs on {len(table)} topics, sd of the difference of two {sd:.4g} (residual {anova.mse:.4g})"
+    return _Variance(name, about, {"sd": sd}, topics, wanted, difference is None, systems or len(scores.runs))
+
+
+def _plan(
+    variance: _Variance,
+    by_t: Design,
+    names: list[str],
+    power: float,
+    sizes: Iterable[int] | None,
+    tell: Callable[[int], None] | None,
+) -> Plan:
+    """The plan by each test, all of them designed as the t-test is."""
+    from cranfield.stats.power import sample_size
+
+    try:
+        guess = sample_size(by_t, variance.difference, power)
+    except DataError:
+        guess = 10 * SIMULATED_MOST
+    grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, variance.n)
+    if grid and grid[0] < 2:
+        raise ConventionError(f"numbers of topics must be 2 or more, got {grid[0]}")
+    rows = []
+    for j, name in enumerate(names):
+        rows.append(_by_test(replace(by_t, test=name), variance, power, grid, guess))
+        if tell is not None:
+            tell(j + 1)
+    if variance.systems:
+        rows.append(_by_anova(variance, by_t.spread / math.sqrt(2), power, by_t.alpha, grid))
+    return Plan(
+        variance.measure,
+        variance.about,
+        variance.n,
+        by_t.spread,
+        variance.difference,
+        variance.observed,
+        power,
+        by_t.alpha,
+        by_t.alternative,
+        grid,
+        tuple(rows),
+        variance.systems or 2,
+    )
+
+
+def _grid(needed: int, n: int | None) -> tuple[int, ...]:
+    """Round numbers of topics from few to well beyond what is needed, the present number among them."""
+    most = max(1.6 * needed, n or 0, 20)
+    step = 10 ** math.floor(math.log10(most / 12))
+    step = next(step * factor for factor in (1, 2, 5, 10) if step * factor * 12 >= most)
+    step = max(step, 1)
+    rounds = {round(step * i) for i in range(1, math.ceil(most / step) + 1)}
+    return tuple(sorted(size for size in rounds | ({n} if n else set()) if size >= 2))
+
+
+def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int, ...], guess: int) -> ByTest:
+    from cranfield.stats.power import detectable_difference, power, sample_size
+
+    def simulable(size: int | None) -> bool:
+        return size is not None and not (design.simulated and size > SIMULATED_MOST)
+
+    n, difference = variance.n, variance.difference
+    reason, needed, least = "", None, math.nan
+    if not simulable(guess):
+        reason = f"not simulated beyond {SIMULATED_MOST:,} topics; t needs {guess:,}"
+    else:
+        try:
+            needed = sample_size(design, difference, wanted)
+        except DataError as error:
+            reason = _of_topics(error)
+    if n is not None and simulable(n):
+        try:
+            least = detectable_difference(design, n, wanted)
+        except DataError as error:
+            reason = reason or _of_topics(error)
+    now, *curve = (
+        power(design, size, difference) if size is not None and simulable(size) else math.nan for size in (n, *grid)
+    )
+    return ByTest(design.test, needed, now, least, tuple(curve), design.simulated, reason)
+
+
+def _by_anova(variance: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
+    """The ANOVA of many systems, the best and the worst of which lie the difference apart."""
+    from cranfield.stats.power import anova_detectable, anova_power, anova_sample_size
+
+    k, difference = variance.systems, variance.difference
+    needed = anova_sample_size(k, difference, sd, wanted, alpha)
+    curve = tuple(anova_power(size, k, difference, sd, alpha) for size in grid)
+    now = math.nan if variance.n is None else anova_power(variance.n, k, difference, sd, alpha)
+    least = math.nan if variance.n is None else anova_detectable(variance.n, k, sd, wanted, alpha)
+    return ByTest(f"ANOVA of {k}", needed, now, least, curve)
+
+
+def _of_topics(error: DataError) -> str:
+    """What statistics say of blocks, said of topics."""
+    return str(error).removeprefix("sample size: ").replace("blocks", "topics")

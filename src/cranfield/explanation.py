@@ -1,0 +1,453 @@
+"""One score, step by step, as a table one can check with a pencil.
+
+It works for every measure: the running total is the measure itself, computed on the first r documents. A
+measure may add columns of its own (`Measure.trace`), its ideal ranking and the last line of its formula.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import groupby, permutations, product
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from cranfield.answer import Answer, Drawing, Layout, Table, plain
+from cranfield.kernels import decode
+from cranfield.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.answer import Part
+    from cranfield.collection import Qrels
+    from cranfield.conventions import Conventions
+    from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats
+    from cranfield.measures import Measure
+
+    Listing = list[tuple[str, float]]
+
+
+TOP = 10  # ranks always shown
+MOST = 60  # ranks shown at most, unless all are asked for
+ORDERS = 120  # orders of ties that are tried out one by one
+
+
+class Scorer(Protocol):
+    """What has to be known of an `Evaluator`, which lies above this room."""
+
+    measures: dict[str, Measure]
+    qrels: Qrels
+    conventions: Conventions
+
+    def hits(self, run: Any) -> Hits:
+        """One run seen through the judgments."""
+
+    def values_of(self, measure: Measure, hits: Hits) -> Floats:
+        """A measure's value for each topic."""
+
+
+@dataclass
+class Step:
+    """One rank: the document, what the judgments say of it, what it adds, and the score down to here."""
+
+    rank: int
+    document: str | None = None  # None: nothing was returned here, and the ideal ranking goes on
+    score: float | None = None
+    grade: float | None = None  # None: unjudged
+    tied: tuple[int, int] | None = None
+    columns: dict[str, float] = field(default_factory=dict)
+    so_far: float | None = None
+    ideal: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        values = {
+            "rank": self.rank,
+            "document": self.document,
+            "score": self.score,
+            "grade": self.grade,
+            "judged": self.grade is not None,
+            "tied": self.tied,
+            **self.columns,
+            "so_far": self.so_far,
+            **({"ideal": self.ideal} if self.ideal else {}),
+        }
+        return plain(values)  # type: ignore[no-any-return]
+
+
+@dataclass
+class Fold:
+    """Ranks that are not shown."""
+
+    first: int
+    last: int
+    judged: int
+    counted: bool  # whether the measure looks so far
+
+    def __str__(self) -> str:
+        number = self.last - self.first + 1
+        what = "document" if number == 1 else "documents"
+        some = f"{number} unjudged {what}" if not self.judged else f"{number} {what}, {self.judged} of them judged"
+        return some if self.counted else f"{some}, below the cut-off"
+
+    @property
+    def ranks(self) -> str:
+        """The span of ranks, as text."""
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+
+@dataclass
+class Ties:
+    """What the orders of tied documents could make of the score."""
+
+    groups: list[tuple[int, int]]
+    orders: int
+    lowest: float | None = None
+    highest: float | None = None
+    mean: float | None = None  # where a formula is known
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return plain(self)  # type: ignore[no-any-return]
+
+
+@dataclass
+class Explanation(Answer):
+    """How a run came by its score on one topic. Prints as a table; see `to_text`, `to_markdown`, `to_html`, `to_dict`."""
+
+    ends_with_notes = True
+
+    measure: str
+    run: str
+    topic: str
+    value: float
+    formula: str
+    worked: str  # the formula's last line with numbers put in
+    columns: list[str]  # the measure's own, in order
+    ideal_columns: list[str]
+    rows: list[Step | Fold]
+    returned: int
+    unjudged: list[int]  # ranks, down to the cut-off
+    missed: list[tuple[str, float]]  # documents of a grade above 0 that were not returned, best first
+    ties: Ties | None
+    conventions: Conventions
+    preset: str | None = None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The ranks shown, without the folds."""
+        return [row for row in self.rows if isinstance(row, Step)]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        """What is unjudged, what is missing, what ties could change: a sentence each."""
+        notes = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties())
+        return [note for note in notes if note]
+
+    def _on_negative(self) -> str:
+        ranks = [str(step.rank) for step in self.steps if step.grade is not None and step.grade < 0]
+        if not ranks:
+            return ""
+        treated = "a judgment of 0" if self.conventions.negative == "irrelevant" else "no judgment of relevance"
+        return f"negative grades at rank {', '.join(ranks)}: {treated}"
+
+    def _on_unjudged(self) -> str:
+        if not self.unjudged:
+            return ""
+        some = ", ".join(map(str, self.unjudged[:8])) + (" …" if len(self.unjudged) > 8 else "")
+        where = f"at rank {some}" if len(self.unjudged) == 1 else f"at ranks {some}"
+        treated = "they are taken out" if self.conventions.unjudged == "drop" else "they count as not relevant"
+        return f"unjudged: {len(self.unjudged)} of the documents looked at, {where}; {treated}"
+
+    def _on_missed(self) -> str:
+        if not self.missed:
+            return ""
+        some = ", ".join(f"{document} ({grade:g})" for document, grade in self.missed[:5])
+        return f"not returned: {len(self.missed)} documents of a grade above 0: {some}" + (
+            " …" if len(self.missed) > 5 else ""
+        )
+
+    def _on_ties(self) -> str:
+        ties = self.ties
+        if ties is None:
+            return ""
+        spans = ", ".join(f"{first}–{last}" for first, last in ties.groups[:5]) + (" …" if len(ties.groups) > 5 else "")
+        rule = {
+            "input-order": "they keep the order given",
+            "averaged": "the score is the mean over their orders",
+        }.get(
+            self.conventions.ties, f"they are ordered by document id, {self.conventions.ties.removeprefix('document-')}"
+        )
+        if ties.lowest is None or ties.highest is None:
+            return f"ties at ranks {spans}; {rule}"
+        if math.isclose(ties.lowest, ties.highest, abs_tol=1e-12):
+            return f"ties at ranks {spans}: no order of them changes the score"
+        return (
+            f"ties at ranks {spans}; {rule}. Over all their orders the score goes from {ties.lowest:.4f} to "
+            f"{ties.highest:.4f}" + ("" if ties.mean is None else f", {ties.mean:.4f} on average")
+        )
+
+    def plain(self, how: Layout) -> Any:
+        """Measure, value, formula, a row a rank, and what could be otherwise. `so_far`: of the list cut after that rank."""
+        answer: dict[str, Any] = {"measure": self.measure, "run": self.run, "topic": self.topic, "value": self.value}
+        if self.preset is not None:
+            answer["as"] = {self.preset: self.value}
+        folds = [row for row in self.rows if isinstance(row, Fold)]
+        answer |= {
+            "formula": self.formula,
+            "worked": self.worked,
+            "steps": [step.to_dict() for step in self.steps],
+            "folded": [{"from": fold.first, "to": fold.last, "judged": fold.judged} for fold in folds],
+            "returned": self.returned,
+            "unjudged": self.unjudged,
+            "not_returned": [{"document": document, "grade": grade} for document, grade in self.missed],
+            "ties": self.ties,
+            "conventions": self.conventions.to_dict(),
+        }
+        return plain(answer, how.digits)
+
+    def title(self) -> str:
+        """What this is, and the value."""
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
+        return f"{self.measure} of {self.run}, topic {self.topic}: {value}"
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        formula = [line for line in (self.formula, self.worked) if line]
+        head, rows = self._table(how)
+        if how.medium == "html":
+            yield from formula
+            yield Table(head, rows, names=2, caption=self.title())
+            return
+        indent = "  " if how.medium == "text" else ""
+        yield Drawing(self.title(), [f"{indent}{line}" for line in formula])
+        if rows:
+            yield Table(head, rows, names=2)
+
+    def _table(self, how: Layout) -> tuple[list[str], list[list[str]]]:
+        """The head, and a row a rank or fold."""
+        steps = self.steps
+        documents = [step.document if step.document is not None else "–" for step in steps]
+        columns = [
+            ("rank", [str(step.rank) for step in steps]),
+            ("document", documents),
+            ("score", ["" if step.score is None else f"{step.score:g}" for step in steps]),
+        ]
+        if any(step.tied for step in steps):
+            columns.append(("tied", ["–".join(map(str, step.tied or ())) for step in steps]))
+        columns.append(("grade", [_grade(step) for step in steps]))
+        columns += [(name, _numbers([step.columns.get(name) for step in steps], how)) for name in self.columns]
+        columns.append((f"{self.measure} so far", [_decimals(step.so_far, how) for step in steps]))
+        if any(step.ideal for step in steps):
+            columns.append(("ideal", [step.ideal.get("document", "") for step in steps]))
+            columns.append(("ideal grade", [f"{step.ideal['grade']:g}" if step.ideal else "" for step in steps]))
+            best = {name: [step.ideal.get(name) for step in steps] for name in self.ideal_columns}
+            columns += [(f"ideal {name}", _numbers(values, how)) for name, values in best.items()]
+        cells = map(list, zip(*(column for _, column in columns), strict=True))
+        blank = [""] * (len(columns) - 2)
+        rows = [[row.ranks, f"… {row}", *blank] if isinstance(row, Fold) else next(cells) for row in self.rows]
+        return [name for name, _ in columns], rows
+
+
+def _grade(step: Step) -> str:
+    return "" if step.document is None else "unjudged" if step.grade is None else f"{step.grade:g}"
+
+
+def _numbers(values: list[float | None], how: Layout) -> list[str]:
+    """A column of numbers, without decimals where all of them are whole."""
+    if all(value is None or float(value).is_integer() for value in values):
+        return ["" if value is None else f"{value:.0f}" for value in values]
+    return [_decimals(value, how) for value in values]
+
+
+def _decimals(value: float | None, how: Layout) -> str:
+    return "" if value is None or value != value else how.number(value)
+
+
+# how it comes about
+
+
+def walk(
+    evaluator: Scorer, run: Run, name: str, topic: str, full: bool = False, preset: str | None = None
+) -> Explanation:
+    """Explain one topic's score of one run by one of the evaluator's measures."""
+    case = _Case(evaluator, run, name, topic)
+    measure, steps = case.measure, case.steps()
+    k, value = measure.values.get("k"), case.score(case.listing)
+    cut = k or len(case.listing)
+    ties = case.ties(steps, cut)
+    settled = evaluator.conventions.ties != "averaged" or ties is None
+    return Explanation(
+        measure=str(measure),
+        run=run.name,
+        topic=topic,
+        value=value,
+        formula=measure.formula,
+        worked=case.worked(steps, value) if settled else "",
+        columns=list(measure.trace(case.hits)),
+        ideal_columns=[] if case.best is None else [name for name in measure.trace(case.best) if name != "discount"],
+        rows=case.rows(steps, value, k if isinstance(k, int) else None, full),
+        returned=len(case.listing),
+        unjudged=[step.rank for step in steps[: min(cut, len(case.listing))] if step.grade is None],
+        missed=case.missed(),
+        ties=ties,
+        conventions=evaluator.conventions,
+        preset=preset,
+    )
+
+
+class _Case:
+    """One topic's ranking before one measure: what every line of an explanation is made from."""
+
+    def __init__(self, evaluator: Scorer, run: Run, name: str, topic: str) -> None:
+        self.evaluator, self.topic = evaluator, topic
+        self.measure = evaluator.measures[name]
+        self.t = evaluator.qrels.topics.index(topic)
+        self.listing: Listing = run.ranking(topic, evaluator.conventions.order) if topic in run else []
+        hits = evaluator.hits(Run({topic: dict(self.listing)}))
+        self.hits = hits.condensed() if self.measure.judged_only else hits
+        self.best = self.measure.ideal_hits(self.hits)
+        qrels = evaluator.qrels
+        self.grades: dict[str, float] = {}  # of several judgments for one document the highest
+        for row in np.flatnonzero(qrels.topic == self.t).tolist():
+            document, grade = decode(qrels.documents[row]), float(qrels.grade[row])
+            self.grades[document] = max(grade, self.grades.get(document, grade))
+
+    def score(self, listing: Listing) -> float:
+        """The measure of another list of documents for the topic."""
+        hits = self.evaluator.hits(Run({self.topic: dict(listing)}))
+        return float(self.evaluator.values_of(self.measure, hits)[self.t])
+
+    def steps(self) -> list[Step]:
+        """Every rank of the run, and of the ideal ranking where that goes on."""
+        columns = {document: values for _, document, values in self._traced(self.hits)}
+        ideal = {}
+        if self.best is not None:
+            for i, document, values in self._traced(self.best):
+                ideal[int(self.best.rank[i])] = {"document": document, "grade": float(self.best.grade[i]), **values}
+        key = np.array([score for _, score in self.listing], np.float64)
+        if self.evaluator.conventions.scores == "single":
+            with np.errstate(over="ignore"):
+                key = key.astype(np.float32).astype(np.float64)
+        steps = []
+        for rank, (document, score) in enumerate(self.listing, 1):
+            first, last = int((key > key[rank - 1]).sum()) + 1, int((key >= key[rank - 1]).sum())
+            step = Step(rank, document, score, self.grades.get(document), (first, last) if last > first else None)
+            steps.append(replace(step, columns=columns.get(document, {}), ideal=ideal.get(rank, {})))
+        beyond = range(len(steps) + 1, max(ideal, default=0) + 1)
+        return steps + [Step(rank, ideal=ideal.get(rank, {})) for rank in beyond]
+
+    def _traced(self, hits: Hits) -> Iterator[tuple[int, str, dict[str, float]]]:
+        """The topic's hits: position, document, and the measure's own columns."""
+        trace = self.measure.trace(hits)
+        for i in np.flatnonzero(hits.topic == self.t).tolist():
+            values = {name: float(column[i]) for name, column in trace.items() if column[i] == column[i]}
+            yield i, decode(self.evaluator.qrels.documents[int(hits.row[i])]), values
+
+    def rows(self, steps: list[Step], value: float, cut: int | None, full: bool) -> list[Step | Fold]:
+        """The rows of the table, with the score so far in each."""
+        rows = [
+            replace(row, so_far=self.score(self.listing[: row.rank]))
+            if isinstance(row, Step) and row.document is not None
+            else row
+            for row in (steps if full else _folded(steps, len(self.listing), cut))
+        ]
+        ends = [row.so_far for row in rows if isinstance(row, Step) and row.so_far is not None][-1:]
+        if cut is not None and not np.array_equal(ends, [value] * len(ends), equal_nan=True):
+            return self.rows(steps, value, None, full)  # what stands below the cut-off counts as well: show the end
+        return rows
+
+    def missed(self) -> list[tuple[str, float]]:
+        """Documents of a grade above 0 that were not returned, best first."""
+        returned = {document for document, _ in self.listing}
+        missed = [(d, grade) for d, grade in self.grades.items() if grade > 0 and d not in returned]
+        return sorted(missed, key=lambda pair: -pair[1])
+
+    def ties(self, steps: list[Step], cut: int) -> Ties | None:
+        """The tie groups that reach above the cut-off, and the lowest and highest score that their orders give."""
+        spans = sorted({step.tied for step in steps if step.tied is not None and step.tied[0] <= cut})
+        if not spans:
+            return None
+        groups = {span: {step.grade for step in steps[span[0] - 1 : span[1]]} for span in spans}
+        moving = [span for span in spans if self.measure.needs or len(groups[span]) > 1]  # where the order can matter
+        lowest, highest = self._over_orders(moving)
+        expected = self.measure.expected(self.hits)
+        mean = None if expected is None else float(expected[self.t])
+        return Ties(spans, _number_of_orders(spans), lowest, highest, mean)
+
+    def _over_orders(self, spans: list[tuple[int, int]]) -> tuple[float, float] | tuple[None, None]:
+        documents = [document for document, _ in self.listing]
+        if _number_of_orders(spans) <= ORDERS:
+            orders = list(_orders(documents, spans))
+        elif self.measure.monotone and self.evaluator.conventions.ties != "averaged":
+            orders = [self._by_grade(documents, spans, sign) for sign in (1, -1)]
+        else:
+            return None, None
+        values = [self.score([(d, float(-rank)) for rank, d in enumerate(order)]) for order in orders]
+        return (None, None) if np.isnan(values).any() else (min(values), max(values))
+
+    def _by_grade(self, documents: list[str], spans: list[tuple[int, int]], sign: int) -> list[str]:
+        order = list(documents)
+        for first, last in spans:
+            order[first - 1 : last] = sorted(order[first - 1 : last], key=lambda d: sign * self.grades.get(d, 0))
+        return order
+
+    def worked(self, steps: list[Step], value: float) -> str:
+        """The last line of the calculation: in words, with numbers put in, and the value."""
+        template, numbers = self.measure.worked(self.hits)
+        end = _number(value)
+        if template:
+            put_in = template
+            for name, values in numbers.items():
+                of_topic = np.asarray(values).reshape(-1)[self.t if np.ndim(values) else 0]
+                put_in = put_in.replace(f"{{{name}}}", _number(of_topic))
+            return f"{template.replace('{', '').replace('}', '')} = {put_in} = {end}"
+        parts = [step.columns["contribution"] for step in steps if step.columns.get("contribution")]
+        if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):
+            return ""
+        some = [_number(part) for part in parts[:12]]
+        return f"{' + '.join(some)}{' + …' if len(parts) > 12 else ''} = {end}"
+
+
+def _folded(steps: list[Step], returned: int, cut: int | None) -> list[Step | Fold]:
+    """The steps that matter, and folds in place of the others."""
+    top = min(cut or TOP, MOST)
+    marked: list[tuple[bool | None, Step]] = []  # None: shown; else whether the measure looks so far
+    shown = 0
+    for step in steps:
+        counts = cut is None or step.rank <= cut
+        ends = step.rank == returned and cut is None
+        if step.rank <= top or ends or (counts and step.grade is not None and shown < MOST):
+            marked.append((None, step))
+            shown += 1
+        elif step.document is not None:
+            marked.append((counts, step))
+    rows: list[Step | Fold] = []
+    for counts_here, pairs in groupby(marked, key=lambda pair: pair[0]):
+        group = [step for _, step in pairs]
+        if counts_here is None or (counts_here and len(group) == 1):
+            rows += group
+        else:
+            judged = sum(step.grade is not None for step in group)
+            rows.append(Fold(group[0].rank, group[-1].rank, judged, counts_here))
+    return rows
+
+
+def _number_of_orders(spans: list[tuple[int, int]]) -> int:
+    return math.prod(math.factorial(last - first + 1) for first, last in spans)
+
+
+def _orders(documents: list[str], spans: list[tuple[int, int]]) -> Iterator[list[str]]:
+    for arranged in product(*(permutations(documents[first - 1 : last]) for first, last in spans)):
+        order = list(documents)
+        for (first, last), group in zip(spans, arranged, strict=True):
+            order[first - 1 : last] = group
+        yield order
+
+
+def _number(value: Any) -> str:
+    number = float(value)
+    if not math.isfinite(number):
+        return "undefined" if number != number else "∞"
+    return f"{number:.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:.4f}"

@@ -1,0 +1,212 @@
+"""JSON: one object `{topic: {document: value}}`, or rows with named fields as a list or one a line (JSONL).
+
+An object of objects may be a run or qrels; nothing in it says which. Keys that stand twice in one object
+are kept apart, so that a document named twice is found out rather than overwritten.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
+from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Source, Strength, in_batches, rows_of
+from cranfield.formats.named import CHUNK, HEADERS, Columns, Gathered, id_of, kinds_of, number_of, table_of_rows
+from cranfield.kernels import Table, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cranfield.kernels.table import Buffer
+
+
+OBJECT = re.compile(rb"\s*\{\s*(?:\}|$|\"(?:[^\"\\]|\\.)*\"\s*:\s*\{)")  # nothing yet, or an object as the first value
+LIST = re.compile(rb"\s*\[\s*(?:[\[{\]]|$)")  # of rows, or nothing yet
+FIELD = re.compile(rb"\s*\{\s*\"")
+
+
+class Json(Format):
+    """One object of objects, `{topic: {document: score or grade}}`, or a list of rows with named fields.
+
+    Nothing in an object says whether it is a run or qrels: it is what you ask for. A document that stands twice is
+    found out rather than overwritten.
+    """
+
+    name = "json"
+    about = "one object {topic: {document: score or grade}}; a list of rows with named fields is read as well"
+    kinds = ("run", "qrels")
+    place = 2
+    endings = (".json",)
+    examples = {
+        "run": b'{"q1": {"d1": 9.5, "d7": 7.25}, "q2": {"d3": 4.0}}\n',
+        "qrels": b'{"q1": {"d1": 1, "d3": 0}, "q2": {"d3": 2}}\n',
+    }
+    labels = ()
+    twice = False
+
+    def sniff(self, head: Head) -> Evidence | None:
+        """A list of rows, or an object whose first value is an object."""
+        if OBJECT.match(head.raw) or LIST.match(head.raw):
+            return Evidence(Strength.SIGNATURE, BOTH)
+        return Evidence(Strength.POSSIBLE, BOTH) if head.raw.lstrip()[:1] == b"[" else None
+
+    def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Source:
+        """A mapping as it is; columns from rows, or where a document stands twice."""
+        content = _parsed(bytes(buffer), where)
+        if isinstance(content, list):
+            for number, row in enumerate(content, 1):
+                if isinstance(row, _Twice):
+                    raise DuplicateError(where, number, f"field {row.twice!r} stands twice")
+            return table_of_rows(enumerate(content, 1), kind, where, lenient)
+        if isinstance(content, _Twice):
+            raise FormatError(f"{where}: topic {content.twice!r} stands twice")
+        if not isinstance(content, dict):
+            raise FormatError(
+                f"{where}: expected {{topic: {{document: number}}}} or a list of rows, found {content!r:.60}"
+            )
+        _check_numbers(content, kind, where)
+        if any(isinstance(documents, _Twice) for documents in content.values()):
+            return _table_with_duplicates(content, kind, where)
+        return content
+
+    def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
+        """One line a topic, so that files can be compared by eye and by diff."""
+        import json
+
+        topics: dict[str, dict[str, float]] = {topic: {} for topic in table.topics.text()}
+        for row in rows_of(table, kind, tag, text=True):
+            topics[row[0]][row[1 if kind == "run" else 2]] = row[3]
+        lines = (f"{json.dumps(topic)}: {json.dumps(documents)}" for topic, documents in topics.items())
+        yield ("{" + ",\n ".join(lines) + "}\n").encode()
+
+
+class JsonLines(Format):
+    """One row a line, an object whose fields are named as columns are (see below)."""
+
+    name = "jsonl"
+    about = "one JSON object a line, its fields named as columns are"
+    kinds = ("run", "qrels")
+    place = 3
+    endings = (".jsonl", ".ndjson")
+    examples = {
+        "run": b'{"query_id": "q1", "doc_id": "d1", "rank": 1, "score": 9.5, "tag": "bm25"}\n'
+        b'{"query_id": "q1", "doc_id": "d7", "rank": 2, "score": 7.25, "tag": "bm25"}\n',
+        "qrels": b'{"query_id": "q1", "iteration": "0", "doc_id": "d1", "relevance": 1}\n'
+        b'{"query_id": "q2", "iteration": "0", "doc_id": "d3", "relevance": 2}\n',
+    }
+
+    def sniff(self, head: Head) -> Evidence | None:
+        """An object; the fields of the first line say what it holds."""
+        if head.raw.lstrip()[:1] != b"{":
+            return None
+        import json
+
+        try:
+            kinds = kinds_of(json.loads(decode(head.raw.lstrip().split(b"\n", 1)[0])))
+        except (ValueError, RecursionError):
+            kinds = BOTH  # reading it will say where it is wrong
+        return Evidence(Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE, kinds or BOTH)
+
+    def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
+        """The rows; blank lines are passed over."""
+        return table_of_rows(_lines(buffer, where), kind, where, lenient)
+
+    def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
+        """One object a line; bytes that are no UTF-8 become escaped surrogates and come back as they were."""
+        import json
+
+        rows = (dict(zip(HEADERS[kind], row, strict=True)) for row in rows_of(table, kind, tag, text=True))
+        return in_batches(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+class _Twice(dict[str, Any]):
+    """An object in which a key stands twice: the pairs as they came."""
+
+    def __init__(self, pairs: list[tuple[str, Any]], twice: str) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+        self.twice = twice
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    answer = dict(pairs)
+    if len(answer) == len(pairs):
+        return answer
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            break
+        seen.add(key)
+    return _Twice(pairs, key)
+
+
+def _parsed(content: bytes, where: str) -> Any:
+    import json
+
+    try:
+        return json.loads(decode(content), object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise BadLineError(
+            where, error.lineno, f"expected JSON, found a mistake at column {error.colno} ({error.msg})"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{where}: no JSON that can be read ({error})") from error
+
+
+def _check_numbers(content: Mapping[str, Any], kind: Kind, where: str) -> None:
+    for topic, documents in content.items():
+        if not isinstance(documents, dict):
+            raise FormatError(f"{where}: expected {{document: number}} for topic {topic!r}, found {documents!r:.60}")
+        for document, value in documents.items():
+            if type(value) is float and value - value == 0:
+                continue
+            try:
+                number_of(value, kind)
+            except DataError as error:
+                raise DataError(f"{where}: topic {topic!r}, document {document!r}: {error}") from None
+
+
+def _table_with_duplicates(content: Mapping[str, Any], kind: Kind, where: str) -> Table:
+    rows = Gathered(Columns("", "", "", None, True), kind, where)
+    for topic, documents in content.items():
+        if kind == "qrels" and isinstance(documents, _Twice):
+            raise FormatError(f"{where}: document {documents.twice!r} is judged twice for topic {topic!r}")
+        for document, value in documents.pairs if isinstance(documents, _Twice) else documents.items():
+            rows.add(id_of(topic), id_of(document), number_of(value, kind), None)
+    return rows.table()
+
+
+def _lines(buffer: Buffer, where: str) -> Iterator[tuple[int, Any]]:
+    import json
+
+    decoder = json.JSONDecoder(object_pairs_hook=_object)
+    numbered = ((number, line) for number, line in enumerate(bytes(buffer).split(b"\n"), 1) if line.strip())
+    while chunk := list(islice(numbered, CHUNK)):
+        yield from _at_once(chunk, decoder) or _one_by_one(chunk, decoder, where)
+
+
+def _at_once(chunk: list[tuple[int, bytes]], decoder: Any) -> list[tuple[int, Any]]:
+    """The rows of lines that hold one object each; none if anything is odd."""
+    if not all(line[:1] == b"{" and line.rstrip()[-1:] == b"}" for _, line in chunk):
+        return []
+    try:
+        rows = decoder.decode(decode(b"[" + b",".join(line for _, line in chunk) + b"]"))
+    except (ValueError, RecursionError):
+        return []
+    if {*map(type, rows)} != {dict} or len(rows) != len(chunk):
+        return []
+    return [(number, row) for (number, _), row in zip(chunk, rows, strict=True)]
+
+
+def _one_by_one(chunk: list[tuple[int, bytes]], decoder: Any, where: str) -> Iterator[tuple[int, Any]]:
+    for number, line in chunk:
+        try:
+            row = decoder.decode(decode(line))
+        except (ValueError, RecursionError) as error:
+            raise BadLineError(where, number, f"expected a JSON object, found {decode(line)[:60]!r}") from error
+        if isinstance(row, _Twice):
+            raise DuplicateError(where, number, f"field {row.twice!r} stands twice")
+        if not isinstance(row, dict):
+            raise BadLineError(where, number, f"expected a JSON object, found {decode(line)[:60]!r}")
+        yield number, row

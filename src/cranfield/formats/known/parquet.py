@@ -1,0 +1,95 @@
+"""Parquet, through pyarrow (the extra `parquet`): columns found by their names, as in a frame."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import DataError, FormatError, MissingExtraError
+from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Strength, ranked
+from cranfield.formats.named import find
+from cranfield.kernels import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.kernels import Strings, Table
+    from cranfield.kernels.table import Buffer
+
+
+MAGIC = re.compile(rb"PAR1(?![\t-\r -~])")  # no text follows
+
+
+class Parquet(Format):
+    """The columnar files of data frames, read and written by pyarrow: `pip install 'cranfield[parquet]'`."""
+
+    name = "parquet"
+    about = "Parquet with columns named as in csv; needs pip install 'cranfield[parquet]'"
+    kinds = ("run", "qrels")
+    place = 1
+    endings = (".parquet", ".pq")
+    is_text = False
+
+    def sniff(self, head: Head) -> Evidence | None:
+        """Its four first bytes; what it holds stands at the end."""
+        return Evidence(Strength.SIGNATURE, BOTH) if MAGIC.match(head.raw) else None
+
+    def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
+        """The columns that are needed, and no others."""
+        from cranfield.formats.frames import table_of_frame
+
+        arrow, parquet = _pyarrow()
+        try:
+            file = parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(buffer)))
+            names = find(file.schema_arrow.names, kind, where)
+            frame = file.read(names.used)
+        except FormatError:
+            raise
+        except (arrow.ArrowException, OSError) as error:
+            raise DataError(f"{where}: corrupt Parquet file ({error})") from error
+        return table_of_frame(frame, kind, where)
+
+    def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
+        """One row group after the other, ids as text where they are UTF-8 and as bytes where not."""
+        arrow, parquet = _pyarrow()
+        order, rank = ranked(table) if kind == "run" else (np.arange(len(table.value)), None)
+        label = table.label[order] if len(table.labels) else np.zeros(len(order), np.int32)
+        otherwise = [encode(tag)] if kind == "run" else ["0"]
+        labels = _ids(arrow, table.labels) if len(table.labels) else arrow.array(otherwise)
+        topics = _ids(arrow, table.topics).take(arrow.array(table.topic[order]))
+        documents = _ids(arrow, table.documents).take(arrow.array(order))
+        named = labels.take(arrow.array(label))
+        value = table.value[order]
+        if kind == "run":
+            columns = {"query_id": topics, "doc_id": documents, "rank": rank, "score": value, "tag": named}
+        else:
+            small = value.astype(np.int32)
+            grade = small if (value == small).all() else value
+            columns = {"query_id": topics, "iteration": named, "doc_id": documents, "relevance": grade}
+        sink = arrow.BufferOutputStream()
+        parquet.write_table(arrow.table(columns), sink)
+        yield sink.getvalue().to_pybytes()
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    from importlib import import_module
+
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtraError("Parquet needs pyarrow: pip install 'cranfield[parquet]'") from error
+
+
+def _ids(arrow: Any, ids: Strings) -> Any:
+    """A column of text, or of bytes where they are no UTF-8."""
+    block = bytes(ids.block[ids.offsets[0] : ids.offsets[-1]])
+    kind = arrow.large_string()
+    try:
+        block.decode("utf-8")
+        _ = [item.decode("utf-8") for item in ids] if not block.isascii() else None  # no id may be cut inside a letter
+    except UnicodeDecodeError:
+        kind = arrow.large_binary()
+    offsets = (ids.offsets - ids.offsets[0]).astype("int64")
+    return arrow.Array.from_buffers(kind, len(ids), [None, arrow.py_buffer(offsets), arrow.py_buffer(block)])

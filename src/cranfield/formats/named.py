@@ -1,0 +1,272 @@
+"""Columns with names, for CSV, JSON rows, Parquet, frames and lists of named tuples: which is which, and rows → columns.
+
+Where there are two candidates the one that holds an id wins over the one that may hold text: PyTerrier's frames have
+`qid` and `query`, `docno` and `docid`. Rows that are one Python object each are slow beside the kernels and the frames,
+and the only way for text that has to be unquoted first.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from array import array
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield.errors import BadLineError, DataError, FormatError
+from cranfield.formats.format import BOTH, NOUNS, QRELS_ONLY, RUN_ONLY, Kind, Kinds
+from cranfield.kernels import Fault, Strings, Table, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+TOPIC = ("query_id", "qid", "q_id", "queryid", "topic_id", "topicid", "topic", "query")
+DOCUMENT = ("docno", "doc_id", "docid", "document_id", "corpus_id", "passage_id", "pid", "doc", "document")
+SCORE = ("score", "sim", "similarity")
+RANK = ("rank",)
+GRADE = ("relevance", "grade", "label", "rel", "gain", "judgment", "judgement", "score")
+TAG = ("tag", "run_tag", "runtag", "run_id", "runid")
+ITERATION = ("iteration", "iter", "subtopic", "subtopic_id", "intent", "group")
+
+HEADERS: dict[Kind, tuple[str, ...]] = {
+    "run": ("query_id", "doc_id", "rank", "score", "tag"),
+    "qrels": ("query_id", "iteration", "doc_id", "relevance"),
+}
+CHUNK = 4096  # rows handled at a time
+HUGE = 1e300
+
+
+# which column is which
+
+
+class Columns(NamedTuple):
+    """The columns of a table that hold what an evaluation needs, by their own names."""
+
+    topic: str
+    document: str
+    value: str
+    label: str | None
+    descending: bool  # False where the value is a rank
+
+    @property
+    def used(self) -> list[str]:
+        """The names: topic, document, value and, where there is one, label."""
+        return [name for name in self[:4] if name is not None]
+
+
+def _plain(name: object) -> str:
+    return str(name).strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _pick(wanted: Sequence[str], plain: dict[str, str]) -> str | None:
+    return next((plain[name] for name in wanted if name in plain), None)
+
+
+def kinds_of(names: Iterable[object]) -> Kinds:
+    """What a table with these columns may hold.
+
+    >>> sorted(kinds_of(["qid", "docno", "label"]))
+    ['qrels']
+    """
+    plain = {_plain(name): str(name) for name in names}
+    graded = _pick(GRADE[:-1], plain) is not None
+    scored = _pick((*SCORE, *RANK), plain) is not None
+    if _pick(TOPIC, plain) is None or _pick(DOCUMENT, plain) is None or not (graded or scored):
+        return frozenset()
+    if graded:
+        return BOTH if scored else QRELS_ONLY
+    return BOTH if "score" in plain and not {*RANK, *TAG} & plain.keys() else RUN_ONLY
+
+
+def find(names: Iterable[object], kind: Kind, where: str) -> Columns:
+    """The columns that hold a run or qrels; FormatError says which is missing and what was found.
+
+    >>> find(["qid", "query", "docid", "docno", "rank", "score"], "run", "frame")[:3]
+    ('qid', 'docno', 'score')
+    """
+    listed = [str(name) for name in names]
+    plain: dict[str, str] = {}
+    for name in listed:
+        if _plain(name) in plain:
+            raise FormatError(f"{where}: two columns are called {_plain(name)!r}; keep one of them")
+        plain[_plain(name)] = name
+    topic = _needed("topic", TOPIC, plain, where)
+    document = _needed("document", DOCUMENT, plain, where)
+    kinds = kinds_of(listed)
+    if kinds and kind not in kinds:
+        wanted = "'relevance'" if kind == "qrels" else "'score' or 'rank'"
+        raise FormatError(
+            f"{where}: looks like {NOUNS[min(kinds)]} ({', '.join(listed)}), expected {NOUNS[kind]} with a column {wanted}"
+        )
+    if kind == "qrels":
+        return Columns(topic, document, _needed("grade", GRADE, plain, where), _pick(ITERATION, plain), True)
+    score = _pick(SCORE, plain)
+    value = score or _needed("score", (*SCORE, *RANK), plain, where)
+    return Columns(topic, document, value, _pick(TAG, plain), score is not None)
+
+
+def _needed(what: str, wanted: Sequence[str], plain: dict[str, str], where: str) -> str:
+    name = _pick(wanted, plain)
+    if name is None:
+        shown = ", ".join(plain.values()) or "none"
+        raise FormatError(f"{where}: no column for the {what} (one of {', '.join(wanted)}); found {shown:.200}")
+    return name
+
+
+# rows
+
+
+class Gathered:
+    """Rows gathered one by one; topics and labels are numbered as they first appear."""
+
+    def __init__(self, columns: Columns, kind: Kind, where: str, lenient: bool = False) -> None:
+        self.columns = columns
+        self.kind = kind
+        self.where = where
+        self.lenient = lenient
+        self._known: tuple[dict[str, int], dict[str, int]] = ({}, {})  # topics and labels met in columns
+        self._topics: dict[bytes, int] = {}
+        self._labels: dict[bytes, int] = {}
+        self._topic, self._label, self._value = array("i"), array("i"), array("d")
+        self._documents: list[bytes] = []
+        self._skipped: list[Fault] = []
+
+    def add(self, topic: bytes, document: bytes, value: float, label: bytes | None) -> None:
+        """Append one row."""
+        self._topic.append(self._topics.setdefault(topic, len(self._topics)))
+        self._documents.append(document)
+        self._value.append(value if self.columns.descending else -value)
+        if label is not None:
+            self._label.append(self._labels.setdefault(label, len(self._labels)))
+
+    def add_columns(
+        self, topics: Sequence[str], documents: Sequence[str], values: Sequence[float], labels: Sequence[str]
+    ) -> None:
+        """Append many rows whose values are known to be good; no labels where there are none."""
+        self._topic.extend(_numbered(topics, self._known[0], self._topics))
+        self._label.extend(_numbered(labels, self._known[1], self._labels))
+        try:
+            self._documents.extend(map(str.encode, documents))
+        except UnicodeEncodeError:
+            del self._documents[len(self._value) :]
+            self._documents.extend(map(encode, documents))
+        self._value.extend(values if self.columns.descending else [-value for value in values])
+
+    def bad(self, line: int, problem: str) -> None:
+        """Stop at a bad row, or note it and go on if lenient."""
+        if not self.lenient:
+            raise BadLineError(self.where, line, problem)
+        self._skipped.append(Fault(line, "value"))
+
+    def table(self) -> Table:
+        """The columns."""
+        return Table(
+            Strings.of(self._topics),
+            np.array(self._topic, np.int32),
+            Strings.of(self._documents),
+            np.array(self._value, np.float64),
+            Strings.of(self._labels),
+            np.array(self._label, np.int32),
+            np.zeros(0, np.int64),
+            self._skipped,
+        )
+
+
+def _numbered(names: Sequence[str], known: dict[str, int], numbers: dict[bytes, int]) -> Iterator[int]:
+    for name in dict.fromkeys(names):
+        if name not in known:
+            known[name] = numbers.setdefault(encode(name), len(numbers))
+    return map(known.__getitem__, names)
+
+
+def id_of(value: Any) -> bytes:
+    """An id's bytes: text as it is, a whole number as its digits; anything else is a DataError."""
+    if isinstance(value, str):
+        return encode(value)
+    if isinstance(value, bytes):
+        return value
+    try:
+        if not isinstance(value, bool) and type(value).__name__ != "bool_":
+            return b"%d" % operator.index(value)
+    except TypeError:
+        pass
+    raise DataError(f"expected an id (text or a whole number), found {value!r:.60}")
+
+
+def number_of(value: Any, kind: Kind) -> float:
+    """A score or a grade: a number that is not NaN, and finite in qrels; anything else is a DataError."""
+    refused = (str, bytes, bool) if kind == "run" else (str, bytes)
+    try:
+        number = math.nan if isinstance(value, refused) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if number != number or (kind == "qrels" and math.isinf(number)):
+        raise DataError(f"expected a number as its {'score' if kind == 'run' else 'grade'}, found {value!r:.60}")
+    return number
+
+
+def is_row(value: Any) -> bool:
+    """Whether it is one row: a mapping of names to plain values, or a named tuple."""
+    if isinstance(value, tuple):
+        return hasattr(value, "_fields")
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and not any(isinstance(each, (Mapping, list, tuple, np.ndarray)) for each in value.values())
+    )
+
+
+def table_of_rows(rows: Iterable[tuple[int, Any]], kind: Kind, where: str, lenient: bool = False) -> Table:
+    """Columns from numbered rows, each a mapping or a named tuple; the first row's names count for all."""
+    gathered: Gathered | None = None
+    numbered = _as_mappings(rows, where)
+    while chunk := list(islice(numbered, CHUNK)):
+        if gathered is None:
+            line, row = chunk[0]
+            gathered = Gathered(find(row, kind, f"{where}:{line}"), kind, where, lenient)
+        if not _added_at_once(gathered, chunk):
+            for line, row in chunk:
+                _add(gathered, line, row)
+    if gathered is None:
+        gathered = Gathered(Columns("", "", "", None, True), kind, where)
+    return gathered.table()
+
+
+def _added_at_once(gathered: Gathered, chunk: list[tuple[int, Mapping[str, Any]]]) -> bool:
+    """Append rows of the usual types, column by column; False if any is unusual, and nothing is appended."""
+    try:
+        topics, documents, values, *labels = [[row[name] for _, row in chunk] for name in gathered.columns.used]
+    except KeyError:
+        return False
+    ids = {*map(type, topics), *map(type, documents), *(type(label) for column in labels for label in column)}
+    if ids != {str} or not {*map(type, values)} <= {float, int}:
+        return False
+    if not all(-HUGE < value < HUGE for value in values):  # NaN, infinite, or a whole number beyond any double
+        return False
+    gathered.add_columns(topics, documents, values, labels[0] if labels else ())
+    return True
+
+
+def _add(gathered: Gathered, line: int, row: Mapping[str, Any]) -> None:
+    names, kind = gathered.columns, gathered.kind
+    try:
+        label = None if names.label is None else id_of(row[names.label])
+        gathered.add(id_of(row[names.topic]), id_of(row[names.document]), number_of(row[names.value], kind), label)
+    except KeyError as error:
+        gathered.bad(line, f"expected a field {error.args[0]!r} as in the first row, found {', '.join(row)}")
+    except DataError as error:
+        gathered.bad(line, str(error))
+
+
+def _as_mappings(rows: Iterable[tuple[int, Any]], where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for line, row in rows:
+        if isinstance(row, Mapping):
+            yield line, row
+        elif hasattr(row, "_fields"):
+            yield line, dict(zip(row._fields, row, strict=True))
+        else:
+            raise FormatError(f"{where}:{line}: expected a row with named fields, found {row!r:.60}")

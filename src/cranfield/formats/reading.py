@@ -1,0 +1,233 @@
+"""Whatever holds a run or judgments → `Run` and `Qrels`, and back: files, frames, rows, mappings, lists of them.
+
+TREC files are recognised here and handed to the kernels as they are; the other formats are loaded only
+when a file is not TREC's, so that the common case imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cranfield.collection import Qrels
+from cranfield.errors import DataError, FormatError
+from cranfield.formats.format import NOUNS, Head
+from cranfield.formats.known.trec import TREC
+from cranfield.formats.streams import is_source, opened, write_bytes
+from cranfield.kernels import Table
+from cranfield.run import Run, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cranfield.formats.format import Format, Kind
+    from cranfield.formats.streams import Opened
+
+
+# reading
+
+
+def read_run(source: Any, format: str | None = None, lenient: bool = False, name: str | None = None) -> Run:
+    """Read a run from a file (a path, `-` for standard input, an open file, bytes), a frame or a list of rows.
+
+    The format is recognised by content; `format` overrules that. `lenient` passes over malformed lines and counts them.
+
+    >>> read_run(b"301 Q0 FBIS3-1 1 9.5 bm25")["301"]
+    [('FBIS3-1', 9.5)]
+    """
+    if not is_source(source):
+        return Run(_table(source, "run"), name or "run")
+    file = opened(source)
+    return Run(_format_of(file, "run", format).read(file.buffer, "run", file.where, lenient), name or file.name)
+
+
+def read_qrels(source: Any, format: str | None = None, lenient: bool = False, name: str | None = None) -> Qrels:
+    """Read judgments from whatever `read_run` reads runs from, or from a collection: its folder, or a bundled one's name.
+
+    >>> read_qrels(b'{"301": {"FBIS3-1": 1}}')["301"]
+    {'FBIS3-1': 1.0}
+    """
+    if not is_source(source):
+        return Qrels(_table(source, "qrels"), name or "qrels")
+    path = qrels_in(source)
+    file = opened(path)
+    usual = file.name if file.where != "<bytes>" else "qrels"
+    qrels = _format_of(file, "qrels", format).read_qrels(file, name or usual, lenient)
+    if path is not source:
+        from cranfield.formats.folder import read_collection
+
+        least = read_collection(source).relevant_from
+        qrels.relevant_from = None if least == 1 else least
+    return qrels
+
+
+def qrels_in(source: Any) -> Any:
+    """The qrels in a collection's folder, or in the bundled collection of that name; anything else as it is."""
+    if not isinstance(source, (str, os.PathLike)) or os.path.isfile(source) or os.fspath(source) == "-":
+        return source
+    from cranfield.formats.folder import QRELS, bundled_names, file_in, folder_of
+
+    path = os.fspath(source)
+    if os.path.isdir(path) or (not os.path.exists(path) and path in bundled_names()):
+        return file_in(folder_of(path), QRELS)
+    return source
+
+
+def detect(source: Any) -> tuple[str | None, tuple[Kind, ...]]:
+    """The format of a file and what it may hold, by content; (None, ()) if nothing fits.
+
+    >>> detect(b"301 0 FBIS3-1 1")
+    ('trec', ('qrels',))
+    """
+    from cranfield.formats.registry import strongest
+
+    file = opened(source)
+    chosen, evidence = strongest(Head(file.buffer), file.where)
+    return (chosen.name, tuple(sorted(evidence.kinds))) if chosen and evidence else (None, ())
+
+
+def _format_of(file: Opened, kind: Kind, name: str | None) -> Format:
+    if name is None:
+        start = bytes(file.buffer[:4096]).lstrip()
+        line, end, _ = start.partition(b"\n")
+        evidence = TREC.sniff(Head(line)) if end and line[:1] not in b"{[" else None  # JSON may have columns too
+        if evidence is not None and kind in evidence.kinds:  # the first line will do
+            return TREC
+        from cranfield.formats.registry import recognise
+
+        return recognise(file.buffer, kind, file.where)
+    from cranfield.formats.registry import format_named
+
+    return format_named(name, kind)
+
+
+# frames, rows and mappings
+
+
+def _table(source: Any, kind: Kind) -> Table:
+    from cranfield.formats.frames import is_frame, table_of_frame
+    from cranfield.formats.named import table_of_rows
+
+    if is_frame(source):
+        return table_of_frame(source, kind, "frame")
+    if _is_rows(source):
+        return table_of_rows(enumerate(source, 1), kind, "rows")
+    expected = "a path, {topic: {document: number}}, a frame or rows with named columns"
+    raise FormatError(f"expected {NOUNS[kind]} as {expected}, found {source!r:.60}")
+
+
+def _is_rows(source: Any) -> bool:
+    from cranfield.formats.named import is_row
+
+    return isinstance(source, (list, tuple)) and bool(source) and is_row(source[0])
+
+
+def _is_topics(source: Any) -> bool:
+    """Whether it maps topics to documents: {topic: {document: number}}, and not names to runs."""
+    if not isinstance(source, Mapping) or not all(isinstance(value, Mapping) for value in source.values()):
+        return False
+    inner = next((value for documents in source.values() for value in documents.values()), 0)
+    return not isinstance(inner, (Mapping, list, tuple)) and not hasattr(inner, "__array__") | hasattr(inner, "columns")
+
+
+def _is_names(source: Any) -> bool:
+    """Whether it is a mapping, and not one of columns."""
+    from cranfield.formats.frames import is_frame
+
+    return isinstance(source, Mapping) and not is_frame(source)
+
+
+def as_qrels(source: Any, format: str | None = None, lenient: bool = False) -> Qrels:
+    """Qrels from whatever holds judgments: a path, a mapping, a frame, rows, `Qrels`."""
+    if isinstance(source, Qrels):
+        return source
+    if is_source(source):
+        return read_qrels(source, format, lenient)
+    source = _listed(source)
+    return Qrels(source) if isinstance(source, (Table, Text)) or _is_names(source) else read_qrels(source)
+
+
+def as_runs(source: Any, format: str | None = None, lenient: bool = False) -> list[Run]:
+    """Runs from whatever holds one or several: a path or a glob, a mapping, a frame, rows, `Run`; a list, or names to these."""
+    if isinstance(source, Run):
+        return [source]
+    if isinstance(source, str) and source != "-" and _is_pattern(source):
+        return [read_run(path, format, lenient) for path in expand([source])]
+    if is_source(source):
+        return [read_run(source, format, lenient)]
+    source = _listed(source)
+    if isinstance(source, (Table, Text)) or _is_topics(source):
+        return [Run(source)]
+    if _is_names(source):
+        return [_named(str(name), value, format, lenient) for name, value in source.items()]
+    if isinstance(source, (list, tuple)) and not _is_rows(source):
+        _refuse_bare_rows(source)
+        return [run for item in source for run in as_runs(item, format, lenient)]
+    return [read_run(source)]
+
+
+def _listed(source: Any) -> Any:
+    """Rows that come one by one as a list; a reader of record batches is a frame."""
+    return list(source) if hasattr(source, "__next__") and not hasattr(source, "__arrow_c_stream__") else source
+
+
+def _named(name: str, source: Any, format: str | None, lenient: bool) -> Run:
+    runs = as_runs(source, format, lenient)
+    if len(runs) != 1:
+        raise FormatError(f"{name!r} stands for {len(runs)} runs, expected one; give each its own name")
+    return runs[0].renamed(name)
+
+
+def _refuse_bare_rows(rows: list[Any] | tuple[Any, ...]) -> None:
+    first = rows[0] if rows else None
+    if isinstance(first, (list, tuple)) and len(first) > 2 and isinstance(first[-1], (int, float)):
+        names = "named tuples or mappings with query_id, doc_id, score"
+        raise FormatError(f"rows need names for their columns: expected {names}, found {first!r:.60}")
+
+
+def expand(patterns: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Paths from paths and globs, the matches of each glob in sorted order; a glob that matches nothing is an error."""
+    paths: list[str] = []
+    for pattern in [os.fspath(one) for one in patterns]:
+        if not _is_pattern(pattern):
+            paths.append(pattern)
+            continue
+        import glob
+
+        matches = sorted(path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path))
+        if not matches:
+            raise DataError(f"{pattern}: no file matches")
+        paths += matches
+    return paths
+
+
+def _is_pattern(path: str) -> bool:
+    return any(sign in path for sign in "*?[") and not os.path.exists(path)
+
+
+# writing
+
+
+def write_run(run: Any, path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Write a run in rank order: the format and the compression by the ending, or as `format` says; `-` is standard output.
+
+    The file is written whole or not at all.
+    """
+    from cranfield.formats.registry import format_for
+
+    [one] = as_runs(run)
+    tag = one.tag or "_".join(one.name.split()) or "run"
+    chosen = format_for(path, "run", format)
+    chosen.refuse(one.table, "run", one.name)
+    write_bytes(path, chosen.write(one.table, "run", tag))
+
+
+def write_qrels(qrels: Any, path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Write judgments: the format and the compression by the ending, or as `format` says; `-` is standard output."""
+    from cranfield.formats.registry import format_for
+
+    one = as_qrels(qrels)
+    chosen = format_for(path, "qrels", format)
+    chosen.refuse(one.table, "qrels", one.name)
+    write_bytes(path, chosen.write_known(one.table, one.extras))

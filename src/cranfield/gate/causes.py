@@ -1,0 +1,322 @@
+"""Why a mean fell: because of documents that left the corpus, unjudged ones, missing topics, or the ranking itself.
+
+The same comparison is made without each suspect; what is left of the drop tells how much it explains, and quality is what
+remains when nothing else does. Whether documents are gone a list of the corpus's ids settles. Without one there is only
+a suspicion: a judged document that the old run had among its first k, and that the new one returns for no topic at any
+rank, may be gone or may be ranked below the end of the list. It is called gone only where lists are deep, and never with
+certainty.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cranfield.answer import plain
+from cranfield.collection import Qrels
+from cranfield.columns import listed
+from cranfield.errors import DataError
+from cranfield.evaluate import Evaluator
+from cranfield.gate.decision import Settings, decided
+from cranfield.kernels import Table, decode, encode
+from cranfield.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from cranfield.hits import Hits
+    from cranfield.scores import Scores
+
+
+DEEP_ENOUGH = 5  # lists this many times as long as k say something about what they do not hold
+MOST_GONE = 0.5  # more than this share vanished without a list: the ranking may as well be broken
+DOUBTED = "unless those documents are gone, the candidate ranks relevant ones too low to be returned"
+RANKED_LOWER = "the same documents are there and judged, and the candidate ranks the relevant ones lower"
+UNEXPLAINED = "what is said above does not explain the drop: the candidate ranks relevant documents lower"
+NOTABLE = 0.05  # judged@k that falls by this much is worth a second look
+
+
+# documents that came and went
+
+
+@dataclass(frozen=True)
+class Turnover:
+    """What became of the judged documents: how many there are, which are gone, and how much is judged at k."""
+
+    k: int
+    judged_before: float  # judged@k, the mean over topics
+    judged_after: float
+    documents: int  # judged documents looked for: all of them with a list of the corpus, else the old run's first k
+    gone: tuple[str, ...]
+    relevant: int  # how many of the gone are relevant to a topic
+    certain: bool  # a list of the corpus says so
+    shallow: bool = False  # the new lists are too short to tell
+    foreign: int = 0  # documents of the new run that the list of the corpus does not hold
+
+    @property
+    def suspected(self) -> bool:
+        """Whether gone documents can explain a drop: there are some, and not so many that the ranking may be broken."""
+        return bool(self.gone) and (self.certain or len(self.gone) <= MOST_GONE * self.documents)
+
+    @property
+    def judged_fell(self) -> float:
+        """By how much judged@k fell."""
+        return self.judged_before - self.judged_after
+
+    def sentences(self) -> list[str]:
+        """What happened to the documents, in words."""
+        said = []
+        some = listed(self.gone, most=3)
+        if self.certain:
+            of = f"{len(self.gone)} of {self.documents} judged documents ({self.relevant} of them relevant)"
+            said.append(f"{of} are no longer in the corpus{f': {some}' if self.gone else ''}")
+        elif self.shallow:
+            said.append(
+                f"whether judged documents left the corpus cannot be told: the candidate's lists are shorter than "
+                f"{DEEP_ENOUGH} × {self.k} (give the corpus's ids with documents)"
+            )
+        elif self.gone:
+            broken = "" if self.suspected else "; so many that the ranking itself may be broken"
+            are, they = ("is", "it") if len(self.gone) == 1 else ("are", "they")
+            said.append(
+                f"{len(self.gone)} of the {self.documents} judged documents that the baseline had in its first {self.k} "
+                f"({self.relevant} relevant) {are} returned for no topic at any rank: {some}{broken}; {they} may have left "
+                "the corpus (give its ids with documents to know)"
+            )
+        if self.foreign:
+            said.append(f"the candidate returns {self.foreign} documents that the list of the corpus does not hold")
+        if round(self.judged_fell, 4) != 0:
+            word = "fell" if self.judged_fell > 0 else "rose"
+            said.append(f"judged@{self.k} {word} from {self.judged_before:.4f} to {self.judged_after:.4f}")
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; at most a hundred ids are listed."""
+        return {
+            "k": self.k,
+            "judged_before": plain(self.judged_before),
+            "judged_after": plain(self.judged_after),
+            "documents_looked_for": self.documents,
+            "gone": len(self.gone),
+            "gone_relevant": self.relevant,
+            "gone_ids": list(self.gone[:100]),
+            "certain": self.certain,
+            "lists_too_short_to_tell": self.shallow,
+            "not_in_the_list": self.foreign,
+        }
+
+
+def turnover(
+    before: Hits,
+    after: Hits,
+    candidate: Run,
+    judged: tuple[float, float],
+    k: int,
+    corpus: Iterable[str] | None = None,
+    collapse: bytes = b"",
+) -> Turnover:
+    """Which judged documents are gone; `judged` is judged@k of both runs, `corpus` the ids that are there now.
+
+    Where passages are scored as their document, `collapse` is where their ids are cut.
+    """
+    names = before.judgments.qrels.documents
+    relevant = {names[row] for row in before.judgments.row[before.judgments.grade >= 1].tolist()}
+    if corpus is not None:
+        there = {_cut(encode(document), collapse) for document in corpus}
+        if not there:
+            raise DataError("the list of the corpus's documents is empty")
+        known = {names[row] for row in before.judgments.row.tolist()}
+        strange = _returned(candidate, collapse, lambda document: document not in there)
+        if len(candidate) and not _returned(candidate, collapse, there.__contains__):
+            raise DataError(
+                f"{candidate.name} returns no document of the list of the corpus; is it a list of the same collection?"
+            )
+        gone = sorted(known - there)
+        lost = len(relevant.intersection(gone))
+        return Turnover(k, *judged, len(known), _decoded(gone), lost, True, False, len(strange))
+    first = before.judged().top(k)
+    known = {names[row] for row in first.row.tolist()}
+    answered = after.retrieved[after.retrieved > 0]
+    if not len(answered) or float(np.median(answered)) < DEEP_ENOUGH * k:
+        return Turnover(k, *judged, len(known), (), 0, False, shallow=True)
+    absent = known - {names[row] for row in after.row.tolist()}  # for their own topics; look through the others'
+    gone = sorted(absent - _returned(candidate, collapse, absent.__contains__)) if absent else []
+    return Turnover(k, *judged, len(known), _decoded(gone), len(relevant.intersection(gone)), False)
+
+
+def left_in(qrels: Qrels, run: Run, gone: Iterable[str], collapse: bytes = b"") -> tuple[Qrels, Run]:
+    """Judgments and a run as if these documents had never been there."""
+    out = {encode(document) for document in gone}
+    kept = Qrels(_without(qrels.table, out), qrels.name)
+    kept.extras = qrels.extras
+    return kept, Run(_without(run.table, out, collapse), run.name, run.tag)
+
+
+def _without(table: Table, out: set[bytes], collapse: bytes = b"") -> Table:
+    rows: npt.NDArray[Any] = np.flatnonzero([_cut(document, collapse) not in out for document in table.documents])
+    return Table(
+        table.topics,
+        table.topic[rows],
+        table.documents.take(rows),
+        table.value[rows],
+        table.labels,
+        table.label[rows] if len(table.label) else table.label,
+        np.zeros(0, np.int64),
+        table.skipped,
+    )
+
+
+def _returned(run: Run, collapse: bytes, wanted: Callable[[bytes], bool]) -> set[bytes]:
+    """The wanted documents among those returned; the others are never held, a run may name millions."""
+    return {document for one in run.table.documents if wanted(document := _cut(one, collapse))}
+
+
+def _cut(document: bytes, collapse: bytes) -> bytes:
+    return document.split(collapse, 1)[0] if collapse else document
+
+
+def _decoded(ids: list[bytes]) -> tuple[str, ...]:
+    return tuple(decode(each) for each in ids)
+
+
+# causes
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something that explains a drop: what is left of the difference without it, and whether the gate would pass then."""
+
+    code: Literal["turnover", "unjudged", "missing", "quality"]
+    text: str
+    difference: float = math.nan
+    passes: bool = False
+    certain: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; an undefined one is None."""
+        left = {"difference_left": plain(self.difference), "passes_without": self.passes, "certain": self.certain}
+        return {"cause": self.code, "text": self.text, **left}
+
+
+def forgiven(evaluator: Evaluator, one: Run, moved: Turnover, options: Mapping[str, Any]) -> tuple[Evaluator, Run]:
+    """The evaluation as if the gone documents had never been there."""
+    qrels, one = left_in(evaluator.qrels, one, moved.gone, evaluator.conventions.order.collapse)
+    return _like(evaluator, qrels, options), one
+
+
+def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **changes: Any) -> Evaluator:
+    """The same measures under the same conventions, some of them changed, and by other judgments."""
+    kept = ("topics", "threads", "lenient", "run_format", "extras", "baseline")
+    reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
+    conventions = replace(evaluator.conventions, **changes)
+    alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)
+    alike.measures, alike.never_averaged = evaluator.measures, evaluator.never_averaged
+    return alike
+
+
+@dataclass(frozen=True)
+class _View:
+    """The scores without a suspect, and how a sentence about what is left begins."""
+
+    code: Literal["turnover", "unjudged", "missing"]
+    lead: str
+    scores: Scores
+    certain: bool = True
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Two runs and what may explain a drop from one to the other."""
+
+    evaluator: Evaluator
+    one: Run
+    other: Run
+    moved: Turnover
+    options: Mapping[str, Any]  # of the evaluator
+    scores: Scores
+    settings: Settings
+
+    @cached_property
+    def gone(self) -> set[str]:
+        """The documents that are known to have left the corpus."""
+        return set(self.moved.gone) if self.moved.certain else set()
+
+    def causes(self, m: int, max_drop: float) -> tuple[Cause, ...]:
+        """What explains a drop by the measure, the surest first; quality where nothing else does."""
+        causes = []
+        for view in self._views:
+            left, passes = self._left(view.scores, m, max_drop)
+            text = f"{view.lead} {_left_in_words(left, passes, max_drop)}"
+            causes.append(Cause(view.code, text, left, passes, view.certain))
+        explained = [cause for cause in causes if cause.passes]
+        if not explained:
+            causes.append(Cause("quality", UNEXPLAINED if causes else RANKED_LOWER))
+        elif not any(cause.certain or cause.code == "unjudged" for cause in explained):
+            causes.append(Cause("quality", DOUBTED, certain=False))
+        return tuple(causes)
+
+    @cached_property
+    def _views(self) -> list[_View]:
+        """The same comparison without each suspect; made when something fell, and once for all measures."""
+        views = []
+        missing = self.scores.absent.missing.get(self.other.name, [])
+        if missing:
+            views.append(self._without_missing(list(missing)))
+        if self.moved.suspected and (not self.moved.certain or self._returned()):
+            views.append(self._without_gone())
+        if self.moved.judged_fell >= NOTABLE and self.evaluator.conventions.unjudged != "drop":
+            views.append(self._without_unjudged())
+        return views
+
+    def _returned(self) -> bool:
+        """Whether the baseline returned any of the gone documents."""
+        return not self.gone.isdisjoint(decode(document) for document in self.one.table.documents)
+
+    def _without_missing(self, missing: list[str]) -> _View:
+        lacking = set(missing)
+        kept = self.scores.select(topics=[topic for topic in self.scores.topics if topic not in lacking])
+        number = f"{len(lacking)} judged topic{'s' if len(lacking) > 1 else ''}"
+        lead = f"the candidate does not answer {number} ({listed(missing, most=3)}); on the others"
+        return _View("missing", lead, kept)
+
+    def _without_gone(self) -> _View:
+        evaluator, one = forgiven(self.evaluator, self.one, self.moved, self.options)
+        number = len(self.moved.gone)
+        documents, are = ("judged document", "is") if number == 1 else (f"{number} judged documents", "are")
+        perhaps = f"that {are} returned nowhere any more (perhaps gone, perhaps ranked below the end)"
+        which = "that left the corpus" if self.moved.certain else perhaps
+        scores = evaluator.evaluate([one, self.other])
+        return _View("turnover", f"without the {documents} {which}", scores, self.moved.certain)
+
+    def _without_unjudged(self) -> _View:
+        condensed = _like(self.evaluator, self.evaluator.qrels, self.options, unjudged="drop")
+        fell = f"judged@{self.moved.k} fell by {self.moved.judged_fell:.4f}"
+        lead = (
+            f"{fell}: the candidate returns documents that nobody judged; with the unjudged ones taken out of both runs"
+        )
+        return _View("unjudged", lead, condensed.evaluate([self.one, self.other]), certain=False)
+
+    def _left(self, scores: Scores, m: int, max_drop: float) -> tuple[float, bool]:
+        """The difference that is left, and whether the gate would pass."""
+        up = -1.0 if list(scores.measures.values())[m].lower_is_better else 1.0
+        change = scores.values[1, m] - scores.values[0, m]
+        change = change[~np.isnan(change)]
+        if not len(change):
+            return math.nan, False
+        return float(change.mean()), decided(up * change, max_drop, self.settings).state == "passed"
+
+
+def _left_in_words(left: float, passes: bool, max_drop: float) -> str:
+    if math.isnan(left):
+        return "nothing is left to compare"
+    verdict = "which still fails" if not passes else "which passes" if abs(left) <= max_drop else "which may be chance"
+    return f"the difference is {left:+.4f}, {verdict}"

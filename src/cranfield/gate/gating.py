@@ -1,0 +1,265 @@
+"""A gate for continuous integration: may this candidate replace the baseline?
+
+It closes only when two things hold together: the mean fell by more than is allowed, and the one-sided interval of the
+difference lies below 0. A drop that could be chance lets the candidate pass, and the gate says how small a drop it
+can see at all. Where nothing can be said (one topic) the verdict is `undecided`, which is neither.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.columns import listed
+from cranfield.errors import ConventionError, DataError
+from cranfield.evaluate import Evaluator, distinct
+from cranfield.formats import as_runs
+from cranfield.gate.causes import Suspects, forgiven, turnover
+from cranfield.gate.decision import Settings, decided
+from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
+from cranfield.kernels import decode
+from cranfield.measures import measure as _measure
+from cranfield.measures.measure import takes_topics_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cranfield.hits import Hits
+    from cranfield.measures import Measure
+    from cranfield.run import Run
+    from cranfield.scores import Scores
+
+    Progress = Callable[[int, int | None], None]
+
+
+USUAL_DROP = 0.01
+
+
+def gate(
+    qrels: Any,
+    baseline: Any,
+    candidate: Any,
+    measures: str | Measure | Iterable[str | Measure] = "nDCG@10",
+    *,
+    max_drop: float | str | Iterable[str] | Mapping[str, float] = USUAL_DROP,
+    alpha: float = 0.05,
+    test: str = "t",
+    documents: Iterable[str] | None = None,
+    forgive_turnover: bool = False,
+    worst: int = 10,
+    k: int = 10,
+    resamples: int = 100_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Gate:
+    """May the candidate replace the baseline? Fails only if the drop is too large and is not chance.
+
+    `max_drop` is what may be lost of the mean, one number or one a measure (`{"AP": 0.02}`; the others get 0.01).
+    `documents` are the ids that are in the corpus now: they tell documents gone from documents ranked lower; with
+    `forgive_turnover` those that are gone are taken out of judgments and baseline before the verdict. `worst` is how
+    many of the topics that fell are named, `k` the depth of judged@k. `options` are those of `evaluate`.
+
+    >>> qrels = {topic: {"a": 1} for topic in "12345678"}
+    >>> good, bad = {topic: {"a": 2, "b": 1} for topic in qrels}, {topic: {"a": 1, "b": 2} for topic in qrels}
+    >>> gate(qrels, good, bad, "RR").verdicts[0].sentence()
+    'RR failed: it fell by 0.5000, more than the 0.01 allowed; all 8 differences are equal, and by signs alone p = 0.0039'
+    """
+    _refuse(alpha, test, worst, k, resamples, forgive_turnover, documents)
+    tell = progress or (lambda done, total: None)
+    evaluator = Evaluator(qrels, measures, **options)
+    _refuse_measures(evaluator.measures)
+    drops = allowed_drops(max_drop, evaluator.measures)
+    one, other = _two_runs(evaluator, baseline, candidate)
+    hits = evaluator.hits(one), evaluator.hits(other)
+    _refuse_strangers(evaluator, one, hits[0])
+    _refuse_strangers(evaluator, other, hits[1])
+    tell(1, 3)
+    judged = _judged(evaluator, hits, k)
+    moved = turnover(*hits, other, judged, k, documents, evaluator.conventions.order.collapse)
+    if forgive_turnover and moved.gone:
+        evaluator, one = forgiven(evaluator, one, moved, options)
+        hits = evaluator.hits(one), evaluator.hits(other)
+    scores = evaluator.evaluate([one, other])
+    tell(2, 3)
+    settings = Settings(alpha, test, resamples, seed)
+    suspects = Suspects(evaluator, one, other, moved, options, scores, settings)
+    verdicts = tuple(_verdict(suspects, m, drops[name], hits, worst) for m, name in enumerate(drops))
+    remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
+    if forgive_turnover:
+        remarks.append(f"{len(moved.gone)} documents that are gone were taken out of the judgments and the baseline")
+    return Gate(
+        one.name, other.name, verdicts, moved, alpha, test, resamples, seed, scores, forgive_turnover, tuple(remarks)
+    )
+
+
+def allowed_drops(
+    given: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
+) -> dict[str, float]:
+    """What each measure may lose: from a number, `{measure: number}`, or texts such as "0.02" and "AP=0.03".
+
+    >>> from cranfield.measures import measures
+    >>> allowed_drops(["0.02", "map=0.03"], measures("nDCG@10 AP"))
+    {'nDCG@10': 0.02, 'AP': 0.03}
+    """
+    drops = dict.fromkeys(measures, USUAL_DROP)
+    items: list[tuple[str, Any]] = []
+    if isinstance(given, (int, float)):
+        items = [("", given)]
+    elif hasattr(given, "items"):
+        items = list(given.items())
+    else:
+        parts = [text.rpartition("=") for text in ([given] if isinstance(given, str) else given)]
+        items = [(name.strip(), number) for name, _, number in parts]
+    for name, number in sorted(items, key=lambda item: bool(item[0])):  # the one for all first
+        allowed = _drop(name, number)
+        for known in [_known(name, measures)] if name else list(drops):
+            drops[known] = allowed
+    return drops
+
+
+def _drop(name: str, number: Any) -> float:
+    where = f"max-drop of {name}" if name else "max-drop"
+    try:
+        value = float(number)
+    except (TypeError, ValueError):
+        raise ConventionError(f"{where}: expected a number, as in 0.01 or AP=0.02, found {number!r}") from None
+    if not 0 <= value < math.inf:
+        raise ConventionError(f"{where} must be 0 or more, got {value:g}")
+    return value
+
+
+def _known(name: str, measures: Mapping[str, Measure]) -> str:
+    if name in measures:
+        return name
+    meant = _measure(name)
+    for known, each in measures.items():
+        if each == meant:
+            return known
+    raise ConventionError(f"max-drop of {name}: the gate does not look at it; it looks at {', '.join(measures)}")
+
+
+# what is refused
+
+
+def gate_tests() -> list[str]:
+    """Tests on whose one-sided interval a gate may rest: of pairs, and never too sure."""
+    from cranfield.stats.testing import intervals
+
+    return [one.name for one in intervals().values() if one.paired and not one.too_sure]
+
+
+def _refuse(
+    alpha: float, test: str, worst: int, k: int, resamples: int, forgive: bool, documents: Iterable[str] | None
+) -> None:
+    if not 0 < alpha < 0.5:
+        raise ConventionError(f"alpha must lie between 0 and 0.5, got {alpha:g}")
+    if test not in gate_tests():
+        raise ConventionError(f"test must be one of {', '.join(gate_tests())}, got {test!r}")
+    for name, value, least in (("worst", worst, 0), ("k", k, 1), ("resamples", resamples, 100)):
+        if value < least:
+            raise ConventionError(f"{name} must be {least} or more, got {value}")
+    if forgive and documents is None:
+        raise ConventionError("turnover is forgiven only where documents lists the corpus's ids; found no list")
+
+
+def _refuse_measures(measures: Mapping[str, Measure]) -> None:
+    for name, each in measures.items():
+        if each.aggregate != "mean" or not takes_topics_alone(each) or each.values.get("average") == "micro":
+            raise ConventionError(f"a gate compares means over topics, and {name} is not one; take another measure")
+
+
+def _two_runs(evaluator: Evaluator, baseline: Any, candidate: Any) -> tuple[Run, Run]:
+    runs = []
+    for role, source in (("baseline", baseline), ("candidate", candidate)):
+        read = as_runs(source, evaluator.run_format, evaluator.lenient)
+        if len(read) != 1:
+            raise DataError(f"expected one run as the {role}, found {len(read)}")
+        nameless = not isinstance(source, str) and not hasattr(source, "name") and not hasattr(source, "__fspath__")
+        runs.append(read[0].renamed(role) if nameless and read[0].name == "run" else read[0])
+    names = distinct([run.name for run in runs])
+    return runs[0].renamed(names[0]), runs[1].renamed(names[1])
+
+
+def _refuse_strangers(evaluator: Evaluator, run: Run, hits: Hits) -> None:
+    """A run that answers other topics than the judged ones scores 0 everywhere; that is no evidence of anything."""
+    if hits.retrieved[evaluator.wanted].any():
+        return
+    if not run.topics:
+        raise DataError(f"{run.name} is empty")
+    raise DataError(
+        f"{run.name} answers none of the {int(evaluator.wanted.sum())} judged topics of {evaluator.qrels.name}; it has "
+        f"{listed(run.topics, most=3)}, judged are {listed(evaluator.qrels.topics, most=3)}; are the topics numbered alike?"
+    )
+
+
+# the verdict
+
+
+def _verdict(suspects: Suspects, m: int, max_drop: float, hits: tuple[Hits, Hits], worst: int) -> Verdict:
+    scores = suspects.scores
+    name, measure = list(scores.measures.items())[m]
+    up = -1.0 if measure.lower_is_better else 1.0
+    before, after = scores.values[0, m], scores.values[1, m]
+    both = ~(np.isnan(before) | np.isnan(after))
+    n = int(both.sum())
+    means = [float(values[both].mean()) if n else math.nan for values in (before, after)]
+    gain = up * (after - before)[both]
+    decision = decided(gain, max_drop, suspects.settings)
+    topics = np.flatnonzero(both)[np.argsort(gain, kind="stable")]
+    topics = topics[up * (after - before)[topics] < 0]
+    rel = float(measure.values.get("rel", 1) or 1)
+    fallen = tuple(_fallen(scores, m, int(t), hits, rel, suspects.gone) for t in topics[:worst])
+    return Verdict(
+        name,
+        decision.state,
+        decision.reason,
+        n,
+        before=means[0],
+        after=means[1],
+        difference=means[1] - means[0],
+        drop=-float(gain.mean()) if n else math.nan,
+        max_drop=max_drop,
+        at_best=up * decision.bound,
+        p=decision.p,
+        visible=decision.visible,
+        fallen=fallen,
+        more=len(topics) - len(fallen),
+        risen=int((gain > 0).sum()),
+        causes=suspects.causes(m, max_drop) if decision.state == "failed" else (),
+    )
+
+
+def _fallen(scores: Scores, m: int, t: int, hits: tuple[Hits, Hits], rel: float, gone: set[str]) -> Fallen:
+    before, after = (float(scores.values[r, m, t]) for r in (0, 1))
+    topic = scores.topics[t]
+    qrels = hits[0].judgments.qrels
+    place = qrels.topics.index(topic)
+    ranks = [_ranks(each, place, rel) for each in hits]
+    lost = []
+    for row, (rank, grade) in ranks[0].items():
+        now = ranks[1].get(row, (None, grade))[0]
+        if now is None or now > rank:
+            document = decode(qrels.documents[row])
+            lost.append(Lost(document, grade, rank, now, document in gone))
+    lost.sort(key=lambda each: each.before)
+    missing = not int(hits[1].retrieved[place])
+    return Fallen(topic, before, after, after - before, missing, tuple(lost[:3]))
+
+
+def _ranks(hits: Hits, place: int, rel: float) -> dict[int, tuple[int, float]]:
+    here = np.flatnonzero((hits.topic == place) & (hits.grade >= rel))
+    rows = zip(hits.row[here].tolist(), hits.rank[here].tolist(), hits.grade[here].tolist(), strict=True)
+    return {row: (rank, grade) for row, rank, grade in rows}
+
+
+def _judged(evaluator: Evaluator, hits: tuple[Hits, Hits], k: int) -> tuple[float, float]:
+    """judged@k of both runs, the mean over the topics that each answers."""
+    share = _measure(f"Judged@{k}")
+    means = []
+    for each in hits:
+        answered = evaluator.wanted & (each.retrieved > 0)
+        means.append(float(share(each)[answered].mean()) if answered.any() else math.nan)
+    return means[0], means[1]

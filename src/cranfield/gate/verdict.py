@@ -1,0 +1,285 @@
+"""What a gate says: a verdict a measure, why it fell and where; also as a comment on a pull request and as JUnit XML."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from xml.etree import ElementTree as Tree
+
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, markdown_table, markdown_text, plain
+from cranfield.gate.decision import shown_p
+from cranfield.stats.testing import test
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.answer import Part
+    from cranfield.gate.causes import Cause, Turnover
+    from cranfield.gate.decision import State
+    from cranfield.scores import Scores
+
+
+EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
+SIGNS = {"passed": "✅", "failed": "❌", "undecided": "⚠️"}
+COLUMNS = ["measure", "before", "after", "difference", "at best", "max drop", "p", "topics", "verdict"]
+UNFIT_FOR_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A relevant document and its ranks in both runs; None where it is not returned."""
+
+    document: str
+    grade: float
+    before: int
+    after: int | None
+    gone: bool = False  # it is not in the corpus any more
+
+    def __str__(self) -> str:
+        after = "gone" if self.gone else "not returned" if self.after is None else str(self.after)
+        return f"{self.document}: {self.before} → {after}"
+
+
+@dataclass(frozen=True)
+class Fallen:
+    """A topic on which the candidate is worse, and the relevant documents that lost ranks."""
+
+    topic: str
+    before: float
+    after: float
+    difference: float  # after − before
+    missing: bool = False  # the candidate does not answer the topic
+    lost: tuple[Lost, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """What the candidate did to the topic."""
+        return "the candidate does not answer it" if self.missing else ", ".join(map(str, self.lost))
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.before:.4f} → {self.after:.4f}" + (f" ({self.why})" if self.why else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate says by one measure."""
+
+    measure: str
+    state: State
+    reason: str  # a sentence: why
+    n: int  # topics with a value in both runs
+    before: float
+    after: float
+    difference: float  # after − before
+    drop: float  # how much worse, above 0 where it is worse; where lower is better a rise is a drop
+    max_drop: float
+    at_best: float  # the good end of the one-sided interval of the difference
+    p: float  # of the one-sided test that it is no worse
+    visible: float  # the smallest drop that would have been told from chance
+    fallen: tuple[Fallen, ...] = ()
+    more: int = 0  # topics that fell beyond those listed
+    risen: int = 0
+    causes: tuple[Cause, ...] = ()
+
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        return f"{self.measure} {self.state}: {self.reason}"
+
+    def fallen_tables(self, how: Layout) -> list[Table]:
+        """The topics that fell most, a row a topic; no table where the measure passed."""
+        if self.state == "passed" or not self.fallen:
+            return []
+        rows: list[list[Cell | str]] = []
+        for each in self.fallen:
+            numbers = how.cell(each.before), how.cell(each.after), how.cell(each.difference, signed=True)
+            rows.append([each.topic, *numbers, f"({each.why})" if each.missing else each.why])
+        if self.more:
+            rows.append([f"and {self.more} more", "", "", "", ""])
+        head = ["topic", "before", "after", "difference", "relevant documents that lost ranks"]
+        return [Table(head, rows, title=f"Topics that fell most by {self.measure}", tail=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; an undefined one is None."""
+        numbers = ("before", "after", "difference", "at_best", "drop", "max_drop", "p")
+        return {
+            "measure": self.measure,
+            "state": self.state,
+            "reason": self.reason,
+            "topics": self.n,
+            **{name: plain(getattr(self, name)) for name in numbers},
+            "smallest_visible_drop": plain(self.visible),
+            "topics_fallen": len(self.fallen) + self.more,
+            "topics_risen": self.risen,
+            "causes": [cause.to_dict() for cause in self.causes],
+            "worst_topics": plain(self.fallen),
+        }
+
+
+@dataclass(frozen=True)
+class Gate(Answer):
+    """What `gate` returns: a verdict a measure, what became of the documents, and what to say about it.
+
+    >>> from cranfield import gate
+    >>> same = {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> found = gate(same, same, same, "RR")
+    >>> found.passed, found.exit_code
+    (True, 0)
+    """
+
+    ascii_json: ClassVar[bool] = True
+
+    baseline: str
+    candidate: str
+    verdicts: tuple[Verdict, ...]
+    turnover: Turnover
+    alpha: float
+    test: str
+    resamples: int
+    seed: int
+    scores: Scores
+    forgiven: bool = False  # gone documents were taken out before the verdict
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> State:
+        """The worst of the verdicts: failed, undecided, passed."""
+        states = {verdict.state for verdict in self.verdicts}
+        return "failed" if "failed" in states else "undecided" if "undecided" in states else "passed"
+
+    @property
+    def passed(self) -> bool:
+        """Whether every measure passed."""
+        return self.state == "passed"
+
+    @property
+    def exit_code(self) -> int:
+        """0 passed, 1 failed, 3 cannot be decided."""
+        return EXIT_CODES[self.state]
+
+    def verdict(self, measure: str) -> Verdict:
+        """The verdict by one measure, by any of its names."""
+        name = next(iter(self.scores.select(measures=[measure]).measures))
+        return next(each for each in self.verdicts if each.measure == name)
+
+    def how(self) -> str:
+        """How it was decided, in one line."""
+        sampled = f", {self.resamples} resamples, seed {self.seed}" if test(self.test).sampled else ""
+        return (
+            f"fails where the mean falls by more than the allowed drop and the one-sided {100 * (1 - self.alpha):g} % "
+            f"interval of the difference ({self.test}{sampled}) lies below 0"
+        )
+
+    def notes(self, shell: bool = False) -> list[str]:
+        said = [
+            text.replace("with documents", "with --documents") if shell else text for text in self.turnover.sentences()
+        ]
+        for verdict in self.verdicts:
+            if verdict.state == "passed" and verdict.visible > verdict.max_drop > 0:
+                least = "no drop can" if math.isinf(verdict.visible) else f"no drop below {verdict.visible:.4f} can"
+                said.append(
+                    f"{verdict.measure}: on these {verdict.n} topics {least} be told from chance, and {verdict.max_drop:g} is "
+                    "allowed (cranfield design says how many topics it takes)"
+                )
+        return [*said, *self.remarks, *self.scores.notes(shell)]
+
+    def table(self, how: Layout) -> Table:
+        """A row a measure."""
+        rows: list[list[Cell | str]] = []
+        for each in self.verdicts:
+            at_best = each.at_best if math.isfinite(each.at_best) else None
+            numbers = [how.cell(each.before), how.cell(each.after)]
+            numbers += [how.cell(difference, signed=True) for difference in (each.difference, at_best)]
+            numbers += [
+                Cell(f"{each.max_drop:g}", each.max_drop),
+                Cell(shown_p(each.p), each.p),
+                Cell(str(each.n), each.n),
+            ]
+            rows.append([each.measure, *numbers, each.state])
+        title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
+        return Table(COLUMNS, rows, title=title, tail=True)
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if how.medium == "text":
+            yield f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
+        yield self.table(how)
+        for verdict in self.verdicts:
+            yield Lines([verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)])
+            yield from verdict.fallen_tables(how)
+        yield self.how()
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")
+        return {
+            **{name: getattr(self, name) for name in facts},
+            "turnover_forgiven": self.forgiven,
+            "measures": plain([each.to_dict() for each in self.verdicts], how.digits),
+            "turnover": self.turnover.to_dict(),
+            "notes": self.notes(),
+            "conventions": self.scores.conventions.to_dict(),
+        }
+
+    def records(self, how: Layout) -> Iterator[list[Any]]:
+        yield COLUMNS
+        for each in self.verdicts:
+            numbers = each.before, each.after, each.difference, each.at_best, each.max_drop, each.p
+            cells = [value if math.isfinite(value) else None for value in numbers]
+            yield [each.measure, *cells, each.n, each.state]
+
+    def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
+        """A comment on a pull request: the verdict as a heading, the topics that fell folded away."""
+        self._refuse(per_topic)
+        how = Layout(digits=digits, every=every, medium="markdown")
+        names = (name.replace("`", "'") for name in (self.candidate, self.baseline))
+        blocks = [f"### {SIGNS[self.state]} Search quality gate {self.state}", "`{}` against `{}`".format(*names)]
+        blocks.append(markdown_table(self.table(how)))
+        reasons = []
+        for verdict in self.verdicts:
+            reason = f"{verdict.state}: {markdown_text(verdict.reason)}"
+            reasons.append(f"- **{markdown_text(verdict.measure)}** {reason}")
+            reasons += [f"  - {cause.code}: {markdown_text(cause.text)}" for cause in verdict.causes]
+        blocks.append("\n".join(reasons))
+        for table in (table for verdict in self.verdicts for table in verdict.fallen_tables(how)):
+            folded = (
+                f"<details><summary>{markdown_text(table.title)}</summary>\n\n{markdown_table(table)}\n\n</details>"
+            )
+            blocks.append(folded)
+        blocks.append("\n".join(f"> {markdown_text(note)}  " for note in self.notes(shell=True)))
+        return "\n\n".join([*filter(None, blocks), f"<sub>{markdown_text(self.how())}</sub>"]) + "\n"
+
+    def to_junit(self) -> str:
+        """JUnit XML, which every service of continuous integration reads: a test case a measure.
+
+        A measure that failed is a `failure`, one that cannot be decided an `error`.
+        """
+        states = [each.state for each in self.verdicts]
+        numbers = {"tests": len(states), "failures": states.count("failed"), "errors": states.count("undecided")}
+        counts = {name: str(number) for name, number in numbers.items()}
+        root = Tree.Element("testsuites", counts)
+        suite = Tree.SubElement(root, "testsuite", {"name": "cranfield gate", **counts, "skipped": "0", "time": "0"})
+        properties = Tree.SubElement(suite, "properties")
+        names = {"baseline": self.baseline, "candidate": self.candidate}
+        for name, value in {**names, "alpha": f"{self.alpha:g}", "test": self.test, "seed": str(self.seed)}.items():
+            Tree.SubElement(properties, "property", {"name": name, "value": _fit(value)})
+        for verdict in self.verdicts:
+            _add_case(suite, verdict, self.candidate)
+        Tree.SubElement(suite, "system-out").text = _fit("\n".join([self.how(), *self.notes(shell=True)]))
+        Tree.indent(root)
+        return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
+
+
+def _add_case(suite: Tree.Element, verdict: Verdict, candidate: str) -> None:
+    names = {"classname": _fit(candidate), "name": _fit(verdict.measure)}
+    case = Tree.SubElement(suite, "testcase", {**names, "time": "0"})
+    if verdict.state == "passed":
+        Tree.SubElement(case, "system-out").text = _fit(verdict.sentence())
+        return
+    kind = "failure" if verdict.state == "failed" else "error"
+    problem = Tree.SubElement(case, kind, {"message": _fit(verdict.reason), "type": verdict.state})
+    problem.text = _fit("\n".join([verdict.sentence(), *map(str, verdict.causes), *map(str, verdict.fallen)]))
+
+
+def _fit(text: str) -> str:
+    """Text with the control characters that XML cannot hold spelt out: ids come from files and may hold anything."""
+    return UNFIT_FOR_XML.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

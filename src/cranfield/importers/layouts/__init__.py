@@ -1,0 +1,1 @@
+"""The layouts that collections come in, a file each (or a family): a file put here is found, and no list names it."""

@@ -1,0 +1,251 @@
+"""Tables with named columns: JSON lines, BEIR's data sets, CSV, Parquet.
+
+Columns go by their usual names, or by those that `--field title=headline` gives; what is left over becomes the
+fields of the document or topic.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from abc import abstractmethod
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from cranfield.collection import Document, Topic
+from cranfield.errors import BadLineError, DataError, FormatError, MissingExtraError
+from cranfield.formats.streams import lines, run_name
+from cranfield.importers.source import Files, Options, Source, decoded, named_like
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+IDS = ("id", "_id", "doc_id", "docid", "docno", "document", "document_id", "corpus_id", "pid", "passage_id")
+TOPIC_IDS = ("id", "_id", "query_id", "qid", "topic_id", "topic", "number", "num")
+TITLES = ("title", "headline", "name")
+TEXTS = ("text", "body", "contents", "content", "abstract", "passage")
+TOPIC_TITLES = ("title", "query", "text", "question")
+DESCRIPTIONS = ("description", "desc")
+NARRATIVES = ("narrative", "narr")
+
+DOCUMENT_NAMES = ("documents?", "docs?", "corpus", "collection")
+TOPIC_NAMES = ("topics?", "quer(?:y|ies)")
+LONGEST = 1 << 27  # bytes in one field of CSV
+BATCH = 4096  # rows of Parquet in memory at a time
+
+
+class TableSource(Source):
+    """A layout whose files are rows with named columns."""
+
+    @classmethod
+    def find(cls, path: str, options: Options) -> Files | None:
+        """documents, topics and qrels with this layout's ending (docs, corpus, queries will do), or one such file."""
+        if not os.path.isdir(path):
+            return Files([path]) if cls.asks(path) else None
+        documents, topics = (
+            named_like(path, *(f"(?:{name}){cls.endings}" for name in names)) for names in (DOCUMENT_NAMES, TOPIC_NAMES)
+        )
+        qrels = named_like(path, rf"qrels?{cls.endings}", r"qrels?(?:\.\w+)?", r".*\.qrels?")
+        return Files(documents, topics, qrels) if documents else None
+
+    @classmethod
+    def asks(cls, path: str) -> bool:
+        pattern = rf".*{cls.endings}(?:\.\w+)?"
+        return bool(cls.endings) and re.fullmatch(pattern, os.path.basename(path), re.IGNORECASE) is not None
+
+    @abstractmethod
+    def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The rows of a file with the numbers of their lines."""
+
+    def documents_in(self, path: str) -> Iterator[Document]:
+        """One for each row."""
+        columns: dict[tuple[str, ...], tuple[str, str, str]] = {}
+        for number, row in self.rows(path):
+            shape = tuple(row)
+            if shape not in columns:
+                columns[shape] = self._document_columns(row, path, number)
+            identifier, title, text = columns[shape]
+            known = row.pop(identifier)
+            name = str(known) if type(known) is int else known
+            if not isinstance(name, str) or not name or name.isspace():
+                raise BadLineError(path, number, f"expected a document's id in {identifier!r}, found {known!r:.60}")
+            self.at = (path, number)
+            yield Document(name, _text(row, title, path, number), _text(row, text, path, number), row)
+
+    def _document_columns(self, row: dict[str, Any], path: str, number: int) -> tuple[str, str, str]:
+        identifier, title, text = (
+            self._column(row, *each) for each in (("id", IDS), ("title", TITLES), ("text", TEXTS))
+        )
+        if not identifier or not (text or title):
+            wanted = "an id" if not identifier else "a text or a title"
+            raise _no_column(row, wanted, "--field id=COLUMN --field text=COLUMN", path, number)
+        return identifier, title, text
+
+    def topics_in(self, path: str) -> Iterator[Topic]:
+        """One for each row; without a title, as with TREC's topics, the description is what is asked."""
+        for number, row in self.rows(path):
+            identifier = self._column(row, "topic", TOPIC_IDS)
+            title = self._column(row, "query", TOPIC_TITLES)
+            if not identifier or not (title or self._column(row, "description", DESCRIPTIONS)):
+                wanted = "a topic's id" if not identifier else "what it asks"
+                raise _no_column(row, wanted, "--field topic=COLUMN --field query=COLUMN", path, number)
+            name, asked = str(row.pop(identifier)), _text(row, title, path, number)
+            description = _text(row, self._column(row, "description", DESCRIPTIONS), path, number)
+            narrative = _text(row, self._column(row, "narrative", NARRATIVES), path, number)
+            yield Topic(name, asked or description, description, narrative, row)
+
+    def _column(self, row: Iterable[str], ours: str, usual: tuple[str, ...]) -> str:
+        theirs = self.options.fields.get(ours)
+        if theirs is not None:
+            return theirs if theirs in row else ""
+        return next((name for name in usual if name in row), "")
+
+
+def _no_column(row: Iterable[str], wanted: str, advice: str, path: str, number: int) -> BadLineError:
+    found = ", ".join(row) or "none"
+    return BadLineError(path, number, f"expected columns with {wanted}, found {found}; {advice} names others")
+
+
+def _text(row: dict[str, Any], column: str, path: str, number: int) -> str:
+    """What a column holds, which is taken out of the row; nothing where there is no such column."""
+    value = row.pop(column, None) if column else None
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise BadLineError(path, number, f"expected text in {column!r}, found {value!r:.60}")
+
+
+class JsonLines(TableSource):
+    """documents.jsonl, topics.jsonl, and qrels in any format."""
+
+    name = "jsonl"
+    about = "JSON lines: documents.jsonl and topics.jsonl with id, title and text (or their usual names), qrels in any format"
+    place = 7
+    endings = r"\.(?:jsonl|ndjson)"
+
+    def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects of a file, each with the number of its line; empty lines are passed over."""
+        decoder = json.JSONDecoder()
+        decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
+        encoding = self.options.encoding
+        for number, line in enumerate(lines(path), 1):
+            text = decoded(line, encoding, path, number, "--encoding latin-1?")
+            try:
+                row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
+                if end < len(text) - 1 and not text[end:].isspace():
+                    decode(text)  # which says what is wrong
+            except ValueError as error:
+                if not line.strip():
+                    continue
+                shown = line.strip()[:60].decode(errors="replace")
+                raise BadLineError(path, number, f"expected a JSON object, found {shown!r} ({error})") from None
+            except RecursionError:
+                raise BadLineError(path, number, "expected a JSON object, found one nested too deeply") from None
+            if type(row) is not dict:
+                raise BadLineError(path, number, f"expected a JSON object, found {type(row).__name__}")
+            yield number, row
+
+
+class Beir(JsonLines):
+    """One split of a BEIR data set: all its documents, the judgments of the split and the topics that they judge."""
+
+    name = "beir"
+    about = "BEIR: corpus.jsonl, queries.jsonl and qrels/*.tsv, of which --split takes one (test, if there is one)"
+    place = 5
+    endings = ""
+    own_tables = True
+    judged_only = True
+
+    @classmethod
+    def find(cls, path: str, options: Options) -> Files | None:
+        """A folder with those names."""
+        if not os.path.isdir(path):
+            return None
+        corpus, queries = named_like(path, r"corpus\.jsonl"), named_like(path, r"queries\.jsonl")
+        folder = os.path.join(path, "qrels")
+        tables = named_like(folder, r".*\.tsv") if os.path.isdir(folder) else []
+        splits = {run_name(name).removesuffix(".tsv"): name for name in tables}
+        if not corpus or not queries or (not splits and options.split is None):
+            return None
+        usual = "test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else None
+        wanted = options.split or usual
+        if wanted not in splits:
+            known = ", ".join(splits) or "none"
+            found = f"no split {wanted!r}" if wanted else "several splits"
+            raise FormatError(f"{path}: {found}; there are {known} (--split NAME takes one)")
+        return Files(corpus, queries, [splits[wanted]])
+
+    def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects of a file; what stands in `metadata` is raised to the row, and an empty one dropped."""
+        for number, row in super().rows(path):
+            extra = row.pop("metadata", None)
+            if isinstance(extra, dict):
+                row.update({key: value for key, value in extra.items() if key not in row})
+            yield number, row
+
+
+class Csv(TableSource):
+    """documents.csv, topics.csv, and qrels in any format; commas, tabs or semicolons, as the header has them."""
+
+    name = "csv"
+    about = "CSV or TSV with a header: documents.csv and topics.csv, qrels in any format"
+    place = 8
+    endings = r"\.(?:csv|tsv)"
+
+    def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The rows below the header; the number is that of the row's last line."""
+        before = csv.field_size_limit(LONGEST)
+        number = 1
+
+        def texts() -> Iterator[str]:
+            nonlocal number
+            for number, line in self.lines(path):  # noqa: B007
+                yield line + "\n"
+
+        try:
+            rest = texts()
+            first = next(rest, "")
+            reader = csv.reader(
+                chain(filter(None, [first]), rest), delimiter=max(",\t;|", key=first.count), strict=True
+            )
+            header = [cell.strip() for cell in next(reader, [])]
+            for cells in filter(None, reader):
+                if len(cells) != len(header):
+                    expected = f"expected {len(header)} columns ({', '.join(header)})"
+                    raise BadLineError(path, number, f"{expected}, found {len(cells)}")
+                yield number, dict(zip(header, cells, strict=True))
+        except csv.Error as error:
+            raise BadLineError(path, number, f"no CSV: {error}") from None
+        finally:
+            csv.field_size_limit(before)
+
+
+class Parquet(TableSource):
+    """documents.parquet, topics.parquet, and qrels in any format, read batch by batch (needs the extra `parquet`)."""
+
+    name = "parquet"
+    about = "Parquet: documents.parquet and topics.parquet, qrels in any format"
+    place = 9
+    endings = r"\.(?:parquet|pq)"
+
+    def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The rows, numbered from 1."""
+        try:
+            import pyarrow  # type: ignore[import-untyped, import-not-found, unused-ignore]
+            from pyarrow import parquet  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        except ImportError:
+            raise MissingExtraError("Parquet is read by pyarrow (pip install 'cranfield[parquet]')") from None
+        try:
+            with parquet.ParquetFile(path) as table:
+                batches = (batch.to_pylist() for batch in table.iter_batches(BATCH))
+                yield from enumerate(chain.from_iterable(batches), 1)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(f"{path}: no Parquet file, or a damaged one ({' '.join(str(error).split())})") from error

@@ -1,0 +1,298 @@
+"""What a test of two samples is, what it is asked, and what it says.
+
+One class is one test: its arithmetic, and all that is said of it. `a` holds the baseline's values, `b` the other's; the
+difference is always b − a, and "greater" means that b is greater. A test's arithmetic takes whole tables, one row for
+each pair of samples, so that one call tests one pair or twenty thousand, by the same lines. All checks of the data
+stand here, above the arithmetic: a p-value that cannot be had is NaN with a reason in words, and a test without spread
+to measure against says so instead of answering 0.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cranfield.errors import DataError
+from cranfield.stats.method import SignificanceTest
+from cranfield.stats.ties import Bools, Floats, differences, rounding, two_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
+ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "less", "greater")
+KEPT = 2**22  # resampled numbers kept at once: 32 MB
+NO_SPREAD = "there is no spread to measure"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test says of one pair of samples."""
+
+    test: str
+    """Its name in the registry."""
+    p: float
+    """NaN where it cannot be had; then `reason` says why."""
+    statistic: float
+    low: float = math.nan
+    """The interval of the difference that belongs to the test, at the level asked, open on one side if the
+    alternative is one-sided; NaN if the test has none."""
+    high: float = math.nan
+    exact: bool = True
+    """Whether the p-value comes from the whole distribution of the statistic rather than from samples or a limit."""
+    resamples: int = 0
+    reason: str = ""
+    """What must be said of the data: "all differences are 0", "one pair only" …"""
+    extra: Mapping[str, float] = field(default_factory=dict)
+    """What only this test knows, such as the probabilities of a Bayesian analysis."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a test is asked: which alternative, which level, how many resamples from which source of chance."""
+
+    alternative: Alternative
+    level: float
+    resamples: int
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        check_alternative(self.alternative)
+        if not 0 < self.level < 1:
+            raise DataError(f"level must be between 0 and 1, got {self.level}")
+        if self.resamples < 1:
+            raise DataError(f"resamples must be at least 1, got {self.resamples}")
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        """The chance that an interval leaves out below and above: none on the open side of a one-sided one."""
+        outside = 1 - self.level
+        both = {"two-sided": (outside / 2, outside / 2), "greater": (outside, 0.0), "less": (0.0, outside)}
+        return both[self.alternative]
+
+    def in_batches(self, method: Callable[[Floats, Question], tuple[Floats, ...]], d: Floats) -> tuple[Floats, ...]:
+        """A method applied to some rows at a time, so that memory stays bounded; every batch sees the same resamples."""
+        step = max(1, KEPT // self.resamples)
+        parts = []
+        for start in range(0, len(d), step):
+            rng = deepcopy(self.rng) if start + step < len(d) else self.rng
+            parts.append(method(d[start : start + step], replace(self, rng=rng)))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What differences will be like: their mean in standard deviations, and the chances of one above 0 and of one at 0."""
+
+    effect: float
+    up: float  # of one that is not 0
+    tied: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a test's arithmetic gives, one entry for each row."""
+
+    p: Floats
+    statistic: Floats
+    low: Floats | float = math.nan
+    high: Floats | float = math.nan
+    exact: Bools | bool = True
+    resamples: int = 0
+    reason: str = ""
+    extra: Mapping[str, Floats] = field(default_factory=dict)
+
+
+class Test(SignificanceTest, ABC):
+    """A test of two samples: its arithmetic, what it is, and what its data must be."""
+
+    __test__: ClassVar[bool] = False  # pytest: this is not one of yours
+
+    kind = "test"
+    registry: ClassVar[dict[str, Test]] = {}
+
+    paired: ClassVar[bool] = True
+    discrete: ClassVar[bool] = False  # few possible p-values: it rejects less often than it may
+    sampled: ClassVar[bool] = False  # it draws resamples, and another rng gives a slightly different p
+    needs_spread: ClassVar[bool] = False  # undefined where all differences are the same
+    binary: ClassVar[bool] = False  # only for values 0 and 1
+    bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
+    interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
+    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = (
+        ""  # with what it raises more false alarms than alpha
+    )
+    shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
+    power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
+    facts = (
+        *SignificanceTest.facts,
+        *("interval", "binary", "discrete", "sampled", "needs_spread", "bayesian", "too_sure", "shares_draws", "power"),
+    )
+
+    @property
+    def order(self) -> tuple[bool, ...]:
+        """Tests of any pairs first, then those of successes and failures, then those of unpaired samples."""
+        return not self.paired, self.binary
+
+    @property
+    def samples(self) -> str:
+        """What it tests."""
+        return "paired" if self.paired else "unpaired"
+
+    def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
+        """The chance that n pairs show a difference, of a test that has a formula for it."""
+        raise DataError(f"{self.name} has no formula for its power")
+
+    def simulated_p(self, d: Floats, question: Question) -> Floats:
+        """The p-value of each row of differences, for simulation: quick rather than exact."""
+        p = [outcome.p for outcome in self.without_interval(np.zeros_like(d), d, question)]
+        return np.asarray(np.nan_to_num(p, nan=1.0), np.float64)
+
+    @abstractmethod
+    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+        """The arithmetic, on rows that were checked."""
+
+    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike, **options: Any) -> Outcome:
+        """Test b against a: two sequences of numbers, of one length and order if the test is paired; options of `many`."""
+        one, other = two_samples(a, b, paired=False)
+        return self.many(one[None], other[None], **options)[0]
+
+    def many(
+        self,
+        a: npt.ArrayLike,
+        b: npt.ArrayLike,
+        *,
+        alternative: Alternative = "two-sided",
+        level: float = 0.95,
+        resamples: int = 10_000,
+        rng: np.random.Generator,
+        **parameters: Any,
+    ) -> list[Outcome]:
+        """Test row by row: `a` and `b` are tables with one pair of samples in each row. Resamples are shared by all."""
+        one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        return self.given(**parameters).outcomes(one, other, Question(alternative, level, resamples, rng))
+
+    def outcomes(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        """What it says of each row."""
+        self._check_shapes(a, b)
+        reasons, fit = self._look(a, b)
+        figures = self.compute(a[fit], b[fit], question) if fit.any() else Figures(np.empty(0), np.empty(0))
+        return list(self._outcomes(figures, reasons, fit))
+
+    def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        """The same where nobody looks at the interval, which may cost far more than the p-value."""
+        return self.outcomes(a, b, question)
+
+    def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
+        """The p-values of all pairs of columns, as a square, and the reason why there are none."""
+        one, other = np.triu_indices(table.shape[1], 1)
+        outcomes = self.many(table.T[one], table.T[other], resamples=resamples, rng=rng)
+        p = np.full((table.shape[1], table.shape[1]), np.nan)
+        p[one, other] = p[other, one] = [outcome.p for outcome in outcomes]
+        return p, ""
+
+    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+        """The smallest p that it could have given, with so many pairs that differ; 0 where nothing bounds it."""
+        return 0.0 if outcome.exact or not outcome.resamples else 1 / (outcome.resamples + 1)
+
+    def _check_shapes(self, a: Floats, b: Floats) -> None:
+        if a.ndim != 2 or b.ndim != 2 or len(a) != len(b):
+            raise DataError(f"{self.name}: expected two tables with the same rows, found {a.shape} and {b.shape}")
+        if self.paired and a.shape != b.shape:
+            raise DataError(
+                f"{self.name} tests pairs: expected as many values in b as in a, found {a.shape[1]} and {b.shape[1]}"
+            )
+
+    def _look(self, a: Floats, b: Floats) -> tuple[list[str], Bools]:
+        """What must be said of each row, and which rows can be tested."""
+        few = _too_few(min(a.shape[1], b.shape[1]), self.paired)
+        if few:
+            return [few] * len(a), np.zeros(len(a), np.bool_)
+        wild = (~np.isfinite(a)).sum(axis=1) + (~np.isfinite(b)).sum(axis=1)
+        fit: Bools = wild == 0
+        a, b = np.where(fit[:, None], a, 0.0), np.where(fit[:, None], b, 0.0)
+        same, zero = _equal_differences(a, b) if self.paired else _equal_values(a, b)
+        reasons = np.where(zero, "all differences are 0" if self.paired else "all values are equal", "").astype(object)
+        if self.needs_spread and self.paired:
+            for row in np.flatnonzero(same & ~zero):
+                reasons[row] = f"all differences are equal ({(b[row] - a[row]).mean():g}), so {NO_SPREAD} them against"
+        elif self.needs_spread:
+            reasons[same] = f"the values within each sample are equal, so {NO_SPREAD} a difference against"
+        if self.needs_spread:
+            fit &= ~same
+        if self.binary:
+            other = ~(np.isin(a, (0, 1)) & np.isin(b, (0, 1))).all(axis=1)
+            reasons[other] = f"{self.title} compares successes (1) and failures (0), and there are other values"
+            fit &= ~other
+        for number in np.unique(wild[wild > 0]):
+            reasons[wild == number] = f"{'1 value is' if number == 1 else f'{number} values are'} not a finite number"
+        return reasons.tolist(), fit
+
+    def _outcomes(self, figures: Figures, reasons: list[str], fit: Bools) -> Iterator[Outcome]:
+        columns = (figures.p, figures.statistic, figures.low, figures.high, figures.exact, *figures.extra.values())
+        rows = zip(*(np.broadcast_to(column, int(fit.sum())).tolist() for column in columns), strict=True)
+        for testable, reason in zip(fit.tolist(), reasons, strict=True):
+            if testable:
+                p, statistic, low, high, exact, *rest = next(rows)
+                extra = dict(zip(figures.extra, rest, strict=True))
+                said = reason or figures.reason
+                yield Outcome(self.name, p, statistic, low, high, exact, figures.resamples, said, extra)
+            else:
+                yield Outcome(self.name, math.nan, math.nan, reason=reason)
+
+
+def check_alternative(alternative: str) -> None:
+    """Refuse what is no alternative."""
+    if alternative not in ALTERNATIVES:
+        raise DataError(f"alternative must be one of {', '.join(ALTERNATIVES)}, got {alternative!r}")
+
+
+def p_from_tails(lower: Any, upper: Any, alternative: Alternative) -> Floats:
+    """The p-value from the chances of a statistic as low and as high as the one found; two-sided, twice the smaller.
+
+    >>> float(p_from_tails(0.98, 0.03, "two-sided")), float(p_from_tails(0.98, 0.03, "greater"))
+    (0.06, 0.03)
+    """
+    if alternative == "less":
+        return np.asarray(lower, np.float64)
+    if alternative == "greater":
+        return np.asarray(upper, np.float64)
+    p = 2 * np.minimum(lower, upper)
+    return np.asarray(np.where(p > 1 - 1e-12, 1.0, p), np.float64)  # the middle itself is 1 but for rounding
+
+
+def normal_tails(statistic: Floats, mean: Floats | float, deviation: Floats) -> tuple[Floats, Floats]:
+    """Both tails by the normal distribution, with half a rank for continuity; where nothing varies both are 1."""
+    from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
+
+    flat = deviation == 0
+    scale = np.where(flat, 1.0, deviation)
+    lower, upper = ndtr((statistic - mean + 0.5) / scale), ndtr(-(statistic - mean - 0.5) / scale)
+    return np.where(flat, 1.0, lower), np.where(flat, 1.0, upper)
+
+
+def _too_few(n: int, paired: bool) -> str:
+    if n >= 2:
+        return ""
+    if paired:
+        return "one pair only" if n else "no pairs"
+    return "one value only in one of the samples" if n else "no values in one of the samples"
+
+
+def _equal_differences(a: Floats, b: Floats) -> tuple[Bools, Bools]:
+    """Rows whose differences are all the same, and those whose differences are all 0."""
+    d = differences(a, b)
+    return np.ptp(d, axis=1) <= rounding(a, b), (d == 0).all(axis=1)
+
+
+def _equal_values(a: Floats, b: Floats) -> tuple[Bools, Bools]:
+    """Rows whose samples hold one value each, and those where it is the same."""
+    near = rounding(a, b)
+    within = (np.ptp(a, axis=1) <= near) & (np.ptp(b, axis=1) <= near)
+    return within, within & (np.abs(a[:, 0] - b[:, 0]) <= near)

@@ -1,0 +1,86 @@
+"""Any Python callable as a system: `module:function` is called with a query's text and k.
+
+A class is made first; its `index(documents)` is called if it has one, then its `search(text, k)` for each query. An
+answer is a list of (document, score), a list of documents best first, or a mapping of documents to scores. Scores
+decide the order, not the places in the answer, so that cutting it at k leaves out the worst.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.systems.system import Query, Ranking, System
+
+if TYPE_CHECKING:
+    from cranfield.collection import Document
+
+
+class Function(System):
+    """a Python function or class of yours: module:function, called with text and k."""
+
+    name = "python"
+    usage = "module:function"
+    place = 5
+
+    def __init__(self, rest: str = "") -> None:
+        super().__init__()
+        self.spec = rest
+        self.engine = _imported(rest)
+        if isinstance(self.engine, type):
+            self.engine = self.engine()
+        self.ask: Any = getattr(self.engine, "search", self.engine)
+        if not callable(self.ask):
+            raise ConventionError(
+                f"{rest}: expected a function, or a class with a method search, found {self.engine!r:.60}"
+            )
+
+    def index(self, documents: Iterable[Document], folder: str) -> None:
+        take = getattr(self.engine, "index", None)
+        if callable(take):
+            take(documents)
+        else:
+            for _ in documents:  # counted by whoever streams them
+                pass
+
+    def search(self, query: Query, k: int) -> Ranking:
+        return _ranking(self.ask(query.text, k), self.spec)[:k]
+
+    def close(self) -> None:
+        end = getattr(self.engine, "close", None)
+        if callable(end):
+            end()
+
+
+def _imported(spec: str) -> Any:
+    module, _, name = spec.partition(":")
+    if not module or not name:
+        raise ConventionError(f"expected module:function, got {spec!r}")
+    if os.getcwd() not in sys.path:  # a module beside the user, as with python -m
+        sys.path.insert(0, os.getcwd())
+    try:
+        engine: Any = importlib.import_module(module)
+        for part in name.split("."):
+            engine = getattr(engine, part)
+    except (ImportError, AttributeError) as error:
+        raise ConventionError(f"{spec}: {error}") from error
+    return engine
+
+
+def _ranking(answer: Any, where: str) -> Ranking:
+    """Whatever is returned, as documents and scores."""
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise DataError(f"{where}: expected (document, score) pairs or documents, found {answer!r:.60}")
+    rows: list[Any] = list(answer.items()) if isinstance(answer, Mapping) else list(answer)
+    if rows and isinstance(rows[0], str):
+        return [(document, 1.0 / rank) for rank, document in enumerate(rows, 1)]
+    try:
+        pairs = [(str(document), float(score)) for document, score in rows]
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: expected (document, score) pairs or documents, found {rows[0]!r:.60}") from None
+    return sorted(pairs, key=itemgetter(1), reverse=True)

@@ -1,0 +1,107 @@
+"""BM25 and phrase search by SQLite's FTS5, which comes with Python: a baseline with nothing to install."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import MissingExtraError
+from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.system import Query, Ranking, System
+from cranfield.systems.words import STOP, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cranfield.collection import Document
+
+
+class Sqlite(System):
+    """SQLite's FTS5, in this process, with nothing to install."""
+
+    name = "sqlite"
+    place = 3
+    mode = Choice("any", "any: any word; all: all words; phrase: neighbours in their order", "all", "phrase")
+    stem = Flag("whether words are stemmed (English, Porter)", True)
+    stop = Flag("whether the commonest English words are passed over, except in phrases", True)
+    title = Real(1.0, "how much more a word counts in the title than in the text")
+
+    def __init__(self, rest: str = "") -> None:
+        super().__init__(rest)
+        self.local = threading.local()
+        self.opened: list[Any] = []
+        self.lock = threading.Lock()
+        self.path = ""
+
+    def index(self, documents: Iterable[Document], folder: str) -> None:
+        import sqlite3
+
+        self.path = os.path.join(folder, "fts5.db")
+        database = sqlite3.connect(self.path)
+        tokenize = "porter unicode61" if self.stem else "unicode61"
+        try:
+            database.execute(
+                f"CREATE VIRTUAL TABLE documents USING fts5(id UNINDEXED, title, body, tokenize='{tokenize}')"
+            )
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):
+                raise
+            raise MissingExtraError(f"system sqlite needs FTS5, which this Python's SQLite lacks ({error})") from error
+        with database:
+            rows = ((document.id, document.title, document.text) for document in documents)
+            database.executemany("INSERT INTO documents VALUES (?, ?, ?)", rows)
+            database.execute("INSERT INTO documents(documents) VALUES ('optimize')")
+        database.close()
+
+    def _database(self) -> Any:
+        """This thread's own connection: SQLite's are not shared."""
+        import sqlite3
+
+        if not hasattr(self.local, "database"):
+            self.local.database = sqlite3.connect(self.path, check_same_thread=False)
+            with self.lock:
+                self.opened.append(self.local.database)
+        return self.local.database
+
+    def _match(self, text: str) -> str:
+        """The query in FTS5's language; each word is quoted, so that none of it is syntax."""
+        if self.mode == "phrase":
+            return _phrases(words(text))
+        found = words(text)
+        kept = [word for word in found if word not in STOP] if self.stop else found
+        return (" OR " if self.mode == "any" else " ").join(f'"{word}"' for word in kept or found)
+
+    def search(self, query: Query, k: int) -> Ranking:
+        """FTS5's ranks are lower for better ones, so the sign is turned."""
+        match = self._match(query.text)
+        if not match:
+            return []
+        rows = self._database().execute(
+            "SELECT id, bm25(documents, 0, ?, 1) AS rank FROM documents WHERE documents MATCH ? ORDER BY rank LIMIT ?",
+            (self.title, match, k),
+        )
+        return [(str(document), -float(rank)) for document, rank in rows]
+
+    def close(self) -> None:
+        for database in self.opened:
+            database.close()
+        self.opened.clear()
+
+    def versions(self) -> dict[str, str]:
+        import sqlite3
+
+        return {"sqlite": sqlite3.sqlite_version}
+
+
+def _phrases(found: list[str]) -> str:
+    """Two neighbouring words of the query must stand side by side in the document, unless one of them is too common.
+
+    A single word is a phrase of one. Whole queries are too long to be found as they are; their pairs are what a searcher
+    in quotation marks would try.
+    """
+    pairs = [pair for pair in zip(found, found[1:], strict=False) if not STOP.issuperset(pair)]
+    pairs = [pair for pair in pairs if not STOP.intersection(pair)] or pairs
+    if not pairs:
+        return " OR ".join(f'"{word}"' for word in found)
+    return " OR ".join(f'"{first} {second}"' for first, second in dict.fromkeys(pairs))

@@ -1,0 +1,142 @@
+"""The tops of several runs, side by side: which document stands where in which list.
+
+Fusion and pools read runs through this and nothing else. A run is read, cut at its depth and let go, so that a hundred
+runs of a quarter of a million lines never stand in memory together. A row is one line of one run; an entry is one
+document of one topic, however many runs returned it. Ids stay bytes in one block: joining half a million lines makes no
+Python strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.kernels import Index, Order, Strings
+from cranfield.run import Run, duplicate_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import Future
+
+    from cranfield.kernels.table import Floats, Ints, Offsets, Table
+
+Read = TypeVar("Read")
+READERS = 2  # runs read at the same time; more only wait for the interpreter's lock
+
+
+@dataclass(frozen=True, eq=False)
+class Tops:
+    """The rows of all runs, by topic, then run, then rank, and the entries they name (`documents`, `home`)."""
+
+    names: tuple[str, ...]  # the runs'
+    topics: Strings
+    run: Ints
+    topic: Ints
+    entry: Ints
+    rank: Ints
+    score: Floats
+    documents: Strings  # of each entry; the entries of a topic stand together, in the order of their first rows
+    home: Ints  # the topic of each entry
+
+
+class Top(NamedTuple):
+    """The best documents of every topic of one run, by topic and rank."""
+
+    topics: Strings
+    topic: Ints
+    rank: Ints
+    score: Floats
+    documents: Strings
+
+
+def tops(
+    runs: Iterable[Run],
+    depth: int | None = None,
+    depths: Mapping[str, int] | None = None,
+    order: Order = Order(),  # noqa: B008
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Tops:
+    """Read runs down to `depth`, or to what `depths` gives for a run's name, and join them on topic and document."""
+    numbers: dict[bytes, int] = {}
+    names: list[str] = []
+    parts: list[Top] = []
+    topic_parts: list[Ints] = []
+
+    def read(run: Run) -> tuple[str, Top]:
+        return run.name, _top(run, (depths or {}).get(run.name, depth), order)
+
+    for name, part in _ahead(read, runs):
+        names.append(name)
+        parts.append(part)
+        known = np.array([numbers.setdefault(topic, len(numbers)) for topic in part.topics], np.int32)
+        topic_parts.append(known[part.topic])
+        if progress is not None:
+            progress(len(names), None)
+    if not parts:
+        raise DataError("no run given")
+    topic = np.concatenate(topic_parts)
+    rows = np.argsort(topic, kind="stable")
+    run = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.rank) for part in parts])[rows]
+    rank = np.concatenate([part.rank for part in parts])[rows]
+    score = np.concatenate([part.score for part in parts])[rows]
+    topics, topic = Strings.of(numbers), topic[rows]
+    documents = Strings.joined([part.documents for part in parts]).take(rows)
+    first = Index(topics, topic, documents).first
+    new = first == np.arange(len(first))
+    entry = (np.cumsum(new, dtype=np.int32) - 1)[first]
+    entries = np.flatnonzero(new)
+    return Tops(tuple(names), topics, run, topic, entry, rank, score, documents.take(entries), topic[entries])
+
+
+def _top(run: Run, depth: int | None, order: Order) -> Top:
+    read = Run(run.source, run.name)  # so that its rows are not kept with the run
+    if order.collapse or order.drop_self or order.duplicates != "error":
+        read = Run({topic: dict(read.ranking(topic, order)) for topic in read.topics})
+    table = read.table
+    rows, rank = ranked(table, depth, order)
+    topic, documents = table.topic[rows], table.documents.take(rows)
+    again = np.flatnonzero(Index(table.topics, topic, documents).first != np.arange(len(rows)))
+    if len(again):  # it has no one rank
+        raise duplicate_row(read, int(rows[again[0]]))
+    return Top(table.topics, topic, rank, table.value[rows], documents)
+
+
+def ranked(table: Table, depth: int | None = None, order: Order = Order()) -> tuple[Offsets, Ints]:  # noqa: B008
+    """The rows of a run's best documents, by topic and rank, and those ranks."""
+    with np.errstate(over="ignore"):  # beyond a 32-bit float's range a score is infinite, as in trec_eval 9
+        key = table.value.astype(np.float32).astype(np.float64) if order.single else table.value
+    topic, rows = table.topic, np.arange(len(table.topic))
+    same = topic[1:] == topic[:-1]
+    if (topic[1:] < topic[:-1]).any() or (same & (key[1:] > key[:-1])).any():
+        rows = np.lexsort((-key, topic))
+        topic, key = topic[rows], key[rows]
+        same = topic[1:] == topic[:-1]
+    starts = np.flatnonzero(np.r_[True, ~same][: len(topic)])
+    sizes = np.diff(np.r_[starts, len(topic)])
+    kept = sizes if depth is None else np.minimum(sizes, depth)
+    above = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)  # how many stand above each
+    if order.ties != "input":
+        tied = np.flatnonzero(np.diff(np.r_[False, same & (key[1:] == key[:-1]), False].astype(np.int8))).reshape(-1, 2)
+        reached = tied[:, 0] - starts[np.searchsorted(starts, tied[:, 0], side="right") - 1] < (depth or len(topic))
+        for first, last in tied[reached].tolist():
+            group = sorted(rows[first : last + 1].tolist(), key=table.documents.__getitem__)
+            rows[first : last + 1] = group[::-1] if order.ties == "descending" else group
+    return rows[np.repeat(starts, kept) + above], (above + 1).astype(np.int32)
+
+
+def _ahead(read: Callable[[Run], Read], runs: Iterable[Run]) -> Iterator[Read]:
+    """Read a few runs at a time, in order: the kernel reads without the interpreter's lock."""
+    from collections import deque
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(READERS) as readers:
+        coming: deque[Future[Read]] = deque()
+        for run in runs:
+            coming.append(readers.submit(read, run))
+            if len(coming) > READERS:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()

@@ -1,0 +1,21 @@
+"""How Hypothesis draws its examples: the same few every time in `make test`, more and others each time in `make test-all`.
+
+A slow machine fails no test, and there is no data base of failures: what failed is printed as a line to paste.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+QUICK, THOROUGH = "quick", "thorough"
+TIMES = 5  # as many examples in make test-all
+
+everywhere = settings(database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(QUICK, everywhere, derandomize=True, max_examples=40)
+settings.register_profile(THOROUGH, everywhere, derandomize=False, max_examples=TIMES * 40, print_blob=True)
+settings.load_profile(QUICK)
+
+
+def examples(quick: int) -> settings:
+    """So many examples in `make test`, five times as many in `make test-all`."""
+    return settings(max_examples=quick if settings.get_current_profile_name() == QUICK else TIMES * quick)

@@ -1,0 +1,247 @@
+"""A member of a registry is one class in one place: whoever defines one finds it everywhere else by its own words.
+
+Each test defines a throw-away member, looks for it in all places that show such members, and takes it back.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield import Measure, Scores, compare, evaluate, fuse, pool, read_run
+from cranfield.fuse.method import METHODS, OfScores
+from cranfield.measures import REGISTRY, Real
+from cranfield.parameters import Whole
+from cranfield.pool.strategies.fixed import ByPriority
+from cranfield.pool.strategy import STRATEGIES
+from cranfield.registry import Registry
+from cranfield.stats.correction import CORRECTIONS, Correction
+from cranfield.stats.many import Pairwise, TestOfMany
+from cranfield.stats.method import SignificanceTest
+from cranfield.stats.test import Figures
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test
+from cranfield.systems import SYSTEMS, System
+from shell import EXAMPLES, cranfield, generator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VALUES = np.random.default_rng(3).normal([0.3, 0.5, 0.8], 0.2, (12, 3))
+
+
+@contextmanager
+def restored(*registries: dict | Registry) -> Iterator[None]:
+    """Registries as they were, whatever happens inside."""
+    before = [dict(registry) for registry in registries]  # which also loads all their members
+    try:
+        yield
+    finally:
+        for registry, members in zip(registries, before, strict=True):
+            inside = registry._members if isinstance(registry, Registry) else registry
+            inside.clear()
+            inside.update(members)
+
+
+def scores() -> Scores:
+    return Scores.from_table(VALUES, ["one", "other", "third"], measure="AP")
+
+
+def test_a_test_of_two_samples_is_one_class():
+    with restored(TESTS, SignificanceTest.everywhere):
+
+        class Weather(Test):
+            """Was it a sunny day for the second sample? A name for an example."""
+
+            name = "weather"
+            title = "test of the weather forecast"
+            short = "weather forecast"
+            reference = "nobody (2026)"
+            aliases = ("sunshine",)
+            p_from = "formula"
+            interval = "sunny"
+
+            def compute(self, a, b, question):
+                mean = (b - a).mean(axis=1)
+                return Figures(np.full(len(a), 0.03125), mean, mean - 1, mean + 1)
+
+        found = compare(scores(), tests="sunshine weather t", correction="none", interval="sunny")
+        assert list(TESTS).index("weather") < list(TESTS).index("mcnemar")  # among those of any pairs
+        assert "weather forecast p = 0.031" in found.sentences()[0]
+        assert "weather forecast  0.031  formula" in found.to_text()
+        assert "test: weather forecast" in found.to_text()
+        pair = found.to_dict()["pairs"][0]
+        assert pair["test"] == "weather"
+        assert pair["outcomes"]["weather"]["p"] == 0.03125
+        assert (pair["low"], pair["high"]) == (pair["difference"] - 1, pair["difference"] + 1)
+        for help_of in (["compare", "--help"], ["leaderboard", "--help"], ["stability", "--help"]):
+            assert "weather" in cranfield(*help_of).out
+        assert "sunny" in cranfield("compare", "--help").out
+        assert "Was it a sunny day" in cranfield("tests").out
+        assert "test of the weather forecast" in cranfield("tests", "sunshine").out
+        assert "weather" in [page["name"] for page in json.loads(cranfield("tests", "--format", "json").out)]
+        assert "\n### weather\n\ntest of the weather forecast. Was it" in generator("generate_tests").page()
+    assert "weather" not in TESTS
+
+
+def test_a_test_of_many_groups_is_one_class():
+    with restored(TESTS_OF_MANY, SignificanceTest.everywhere):
+
+        class Moon(TestOfMany):
+            """Every pair, by the phase of the moon. A name for an example."""
+
+            name = "moon"
+            title = "test of the moon"
+            reference = "nobody (2026)"
+            p_from = "formula"
+
+            def compute(self, table, level):
+                means = table.mean(axis=0)
+                square = np.full((len(means), len(means)), 0.03125)
+                apart = means[None] - means[:, None]
+                return Pairwise(self.name, means, apart, apart, square, apart - 1, apart + 1, 0.5, level)
+
+        found = compare(scores(), tests="moon")
+        assert "test of the moon p = 0.031" in found.sentences()[0]
+        assert "test of the moon, AP: critical difference 0.5, smallest p of a pair = 0.031" in found.to_text()
+        assert found.to_dict()["many"]["AP"]["moon"]["critical"] == 0.5
+        for command in ("compare", "leaderboard", "stability"):
+            assert "moon" in cranfield(command, "--help").out
+        assert "by the phase of the moon" in cranfield("tests", "moon").out
+        assert "\n### moon\n" in generator("generate_tests").page()
+
+
+def test_a_correction_is_one_class():
+    with restored(CORRECTIONS):
+
+        class Doubled(Correction):
+            """Twice every p-value, however many there are. A name for an example."""
+
+            name = "doubled"
+            title = "Doubling"
+            short = "doubled"
+            reference = "nobody (2026)"
+            aliases = ("twice",)
+            controls = "family-wise error"
+
+            def corrected(self, p):
+                return 2 * p
+
+        found = compare(scores(), correction="twice", resamples=30)
+        assert found.pairs[0].corrected == min(1.0, 2 * found.pairs[0].p)
+        assert ", doubled " in found.sentences()[0]
+        assert "correction: doubled over 3 p-values" in found.to_text()
+        assert "doubled" in found.to_text().splitlines()[0].split()
+        assert found.to_dict()["correction"] == "doubled"
+        assert [caution.code for caution in found.cautions if caution.code == "coarse"]  # a bound of any false alarm
+        for command in ("compare", "leaderboard"):
+            assert "doubled (twice)" in " ".join(cranfield(command, "--help").out.split())
+        assert "Twice every p-value" in cranfield("corrections").out
+        assert "Doubling" in cranfield("corrections", "twice").out
+        assert "\n### doubled\n\nDoubling. Twice" in generator("generate_tests").page()
+
+
+def test_a_pooling_strategy_is_one_class():
+    with restored(STRATEGIES):
+
+        class Alphabet(ByPriority):
+            """Documents by the alphabet, whatever the runs say. A name for an example."""
+
+            name = "alphabet"
+            reference = "nobody (2026)"
+            start_at = Whole(0, "how many letters are passed over", low=0)
+
+            def priority(self, candidates, rng):
+                return -np.argsort(np.argsort(candidates.documents)).astype(float)
+
+        first, *_ = pool({"a": {"1": {"y": 3.0, "x": 2.0, "z": 1.0}}}, strategy="Alphabet", next=1)
+        assert first.document == "x"
+        assert "Documents by the alphabet" in cranfield("pool", "strategies").out
+        assert "letters are passed over" in cranfield("pool", "strategies").out
+        listed = json.loads(cranfield("pool", "strategies", "--format", "json").out)
+        assert "alphabet" in [each["name"] for each in listed]
+    assert "alphabet" not in STRATEGIES
+
+
+def test_a_fusion_method_is_one_class():
+    with restored(METHODS):
+
+        class Loudest(OfScores):
+            """The sum of all scores, squared. A name for an example."""
+
+            name = "loudest"
+            formula = "(Σ s)²"
+            reference = "nobody (2026)"
+
+            def combine(self, votes):
+                return votes.total() ** 2
+
+        fused = fuse([{"1": {"x": 3.0, "y": 1.0}}, {"1": {"x": 3.0, "y": 2.0}}], "Loudest", norm="none")
+        assert fused.to_dict() == {"1": {"x": 36.0, "y": 9.0}}
+        assert "loudest" in cranfield("fuse", "--help").out
+        assert "The sum of all scores, squared" in cranfield("fuse", "--list").out
+        listed = json.loads(cranfield("fuse", "--list", "--format", "json").out)
+        assert "loudest" in [each["usage"] for each in listed["methods"]]
+        assert "loudest" in generator("generate_cli").page()
+
+
+def test_a_system_is_one_class(tmp_path):
+    with restored(SYSTEMS):
+
+        class Echo(System):
+            """Answers with the first documents it was given. A name for an example."""
+
+            name = "echo"
+            times = Whole(1, "how often it says so", low=1)
+
+            def index(self, documents, folder):
+                self.ids = [document.id for document in documents]
+
+            def search(self, query, k):
+                return [(name, -float(i)) for i, name in enumerate(self.ids[:k])]
+
+        answer = cranfield("run", "allotment", "--system", "echo:times=2", "-k", 3, "-o", tmp_path / "echo.run")
+        assert answer.code == 0, answer.err
+        assert {len(ranking) for ranking in read_run(tmp_path / "echo.run").to_dict().values()} == {3}
+        assert "echo" in cranfield("run", "--help").out
+        assert "Answers with the first documents" in cranfield("run", "--list").out
+        assert "how often it says so" in cranfield("run", "--list").out
+        assert "echo" in json.dumps(json.loads(cranfield("run", "--list", "--format", "json").out))
+        assert "echo" in generator("generate_cli").page()
+
+
+def test_a_measure_is_one_class():
+    with restored(REGISTRY):
+
+        class Firstness(Measure):
+            """Whether the first document is relevant, in percent. A name for an example.
+
+            >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "Firstness").mean()
+            100.0
+            """
+
+            family = "precision and recall"
+            formula = "100 if the document at rank 1 is relevant, else 0"
+            reference = "nobody (2026)"
+            peers = {"sometool": ("first_one",)}
+            at = None
+            high = 100
+            rel = Real(1, "the lowest relevant grade")
+
+            def score(self, hits):
+                return 100.0 * hits.top(1).relevant(self.rel).count()
+
+        by_peer = cranfield("eval", "qrels.txt", "bm25.run", "-m", "first_one")
+        assert by_peer.code == 0, by_peer.err
+        assert "Firstness" in cranfield("eval", "qrels.txt", "bm25.run", "-m", "Firstness").out.splitlines()[0]
+        scores = evaluate(EXAMPLES / "qrels.txt", [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"], "Firstness")
+        found = compare(scores, resamples=30)
+        assert "Firstness" in found.sentences()[0]
+        assert "Firstness" in found.to_text()
+        assert found.to_dict()["pairs"][0]["measure"] == "Firstness"
+        assert "Whether the first document is relevant" in cranfield("measures").out
+        assert "100 if the document at rank 1" in cranfield("measures", "Firstness").out
+        assert "Firstness" in [each["name"] for each in json.loads(cranfield("measures", "--format", "json").out)]
+        assert "Whether the first document is relevant" in generator("generate_measures").page()
