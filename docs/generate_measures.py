@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.measures import REGISTRY
-from cranfield.workspace import list_measures
+from cranfield.workspace.listing import measures
 
 PAGE = Path(__file__).with_name("measures.md")
 TESTS = Path(__file__).parents[1] / "tests"
@@ -43,7 +43,7 @@ the case of letters where only one measure can be meant. `cranfield measures NAM
 def page() -> str:
     """The whole page."""
     proofs = oracles()
-    pages = list_measures()
+    pages = measures().values
     families: dict[str, list[dict[str, Any]]] = {}
     for each in pages:
         families.setdefault(each["family"], []).append(each)

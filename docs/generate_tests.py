@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cranfield.workspace import list_corrections, list_tests
+from cranfield.workspace.listing import corrections, tests
 
 PAGE = Path(__file__).with_name("test-list.md")
 
@@ -22,7 +22,7 @@ at once are in [many.md](many.md). In the words of statistics, systems are group
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
-    for title, pages in (("Tests", list_tests()), ("Corrections", list_corrections())):
+    for title, pages in (("Tests", tests().values), ("Corrections", corrections().values)):
         parts += [f"## {title}", *map(section, pages)]
     return "\n".join(parts) + "\n"
 

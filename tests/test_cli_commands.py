@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import io
 import json
 import os
+import pkgutil
 import pty
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
 import pytest
 
+import cranfield.cli as cranfield_cli
 from cranfield import PRESETS, __version__
-from cranfield.cli import COMMANDS, cli
-from cranfield.cli.progress import progress
+from cranfield.cli import COMMANDS, cli, commands_in
+from cranfield.cli.progress import PATIENCE, progress
 from cranfield.formats import FORMATS
 from cranfield.measures import REGISTRY
 from shell import EXAMPLES, cranfield
@@ -40,6 +42,23 @@ def process(*arguments: str, **options) -> subprocess.Popen:
 
 
 # promises of every command
+
+
+def test_a_file_that_states_its_place_is_a_command(tmp_path):
+    (tmp_path / "later.py").write_text('"""Do this."""\n\nPLACE = 20\n')
+    (tmp_path / "with_.py").write_text('"""Do that.\n\nAnd how.\n"""\n\nPLACE = 3  # first\n')
+    (tmp_path / "shared.py").write_text('"""No command."""\n')
+    assert list(commands_in(str(tmp_path)).items()) == [("with", "Do that."), ("later", "Do this.")]
+
+
+def test_every_module_with_a_command_has_a_place_of_its_own():
+    names = [module.name for module in pkgutil.iter_modules(cranfield_cli.__path__)]
+    modules = [importlib.import_module(f"cranfield.cli.{name}") for name in names]
+    commands = [module for module in modules if isinstance(getattr(module, "command", None), click.Command)]
+    assert len({module.PLACE for module in commands}) == len(commands) == len(COMMANDS)
+    assert [module.command for module in sorted(commands, key=lambda module: module.PLACE)] == list(
+        map(command, COMMANDS)
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -167,14 +186,14 @@ def test_a_device_can_be_written_to_and_says_when_it_is_full():
 
 
 def on_a_terminal(*arguments: str, columns: int = 80, **environment: str) -> str:
-    """What a command shows on a terminal of so many columns."""
+    """What a command shows on a terminal of so many columns; its messages go elsewhere, and a progress bar with them."""
     try:
         master, slave = pty.openpty()
     except OSError as error:
         pytest.skip(f"needs a terminal: {error}")
     names = {"COLUMNS": str(columns), "TERM": "xterm", **environment}
     kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    run = process(*arguments, stdout=slave, stderr=slave, stdin=slave, env={**kept, **names})
+    run = process(*arguments, stdout=slave, stderr=subprocess.DEVNULL, stdin=slave, env={**kept, **names})
     os.close(slave)
     shown = b""
     while True:
@@ -213,21 +232,50 @@ class Terminal(io.StringIO):
         return True
 
 
+class Timer:
+    """A timer that goes off when the test says so."""
+
+    def __init__(self, seconds: float, go_off) -> None:
+        assert seconds == PATIENCE
+        self.go_off = go_off
+        self.running = False
+        TIMERS.append(self)
+
+    def start(self) -> None:
+        self.running = True
+
+    def cancel(self) -> None:
+        self.running = False
+
+    def join(self) -> None:
+        assert not self.running
+
+
+TIMERS: list[Timer] = []
+
+
 def test_a_bar_is_drawn_on_a_terminal_once_patience_is_over(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    with progress("runs scored") as tell:
+    with progress("runs scored", Timer) as tell:
         tell(1, 2)
+        assert TIMERS[-1].running
     assert shown.getvalue() == ""  # it was quick
-    monkeypatch.setattr("cranfield.cli.progress.PATIENCE", 0.0)
-    with progress("runs scored") as tell:
+    with progress("runs scored", Timer) as tell:
+        TIMERS[-1].go_off()
         tell(1, 2)
-        for _ in range(2000):  # until the timer has gone off; leaving waits until the bar stands
-            if shown.getvalue():
-                break
-            time.sleep(0.01)
+    assert not TIMERS[-1].running
     assert "runs scored" in shown.getvalue()
     assert "1/2" in shown.getvalue()
+
+
+def test_what_was_told_before_the_bar_was_drawn_is_shown(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    with progress("runs scored", Timer) as tell:
+        tell(3, 4)
+        TIMERS[-1].go_off()
+    assert "3/4" in shown.getvalue()
 
 
 def test_nobody_is_shown_a_bar_in_a_pipe(monkeypatch):

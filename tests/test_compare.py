@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from html.parser import HTMLParser
 from itertools import product
 
@@ -16,11 +16,13 @@ from scipy import stats
 
 import cranfield
 from cranfield import Comparison, Scores, compare
+from cranfield.answer import Layout
 from cranfield.compare import Pair
 from cranfield.compare.bars import difference_bars
 from cranfield.compare.pair import amount, disagreement, p_value
 from cranfield.errors import ConventionError, DataError
 from cranfield.stats.correction import CORRECTIONS
+from cranfield.stats.test import Outcome
 from cranfield.stats.testing import TESTS
 
 
@@ -289,6 +291,21 @@ def test_where_tests_disagree_the_text_says_which_and_why():
     assert text in found.to_text()
 
 
+@pytest.mark.parametrize(
+    ("yes", "no", "why"),
+    [
+        ("t", "wilcoxon", "a few large differences move the mean more than the ranks"),
+        ("sign", "t", "many small differences go one way, and large ones the other way widen the spread of the mean"),
+        ("t", "tukey", "tests of all systems allow for the number of pairs"),
+        ("tukey", "seeds", "tests of all systems know only the mean over the runs of a group, not their spread"),
+        ("t", "randomisation", "the difference lies at the edge of what these topics can show"),
+    ],
+)
+def test_why_tests_disagree_is_told_from_what_they_compare(yes, no, why):
+    pair = made(ties=0, outcomes={yes: Outcome(yes, 0.04, 1.0), no: Outcome(no, 0.06, 1.0)})
+    assert disagreement(pair, 0.05).endswith(f"({why})")
+
+
 def test_where_tests_agree_nothing_is_said():
     assert disagreement(compare(table(gain=0.3), tests=["t", "wilcoxon"]).pairs[0], 0.05) == ""
 
@@ -296,6 +313,52 @@ def test_where_tests_agree_nothing_is_said():
 def test_unpaired_tests_that_disagree_are_explained():
     found = compare(table(gain=0.04, seed=3), tests=["t", "welch"])
     assert "do not know that both answered the same topics" in disagreement(found.pairs[0], 0.05)
+
+
+def test_equal_means_have_no_winner():
+    [sentence] = compare(two([0.1, 0.3, 0.2], [0.3, 0.1, 0.2])).sentences()
+    assert sentence.startswith(
+        "new and old have the same mean AP on 3 topics, 1 up, 1 equal, 1 down; randomisation p = 1"
+    )
+
+
+def test_where_no_topic_has_both_values_there_is_nothing_to_compare():
+    tables = {"AP": [[0.1, 0.2], [0.3, 0.5]], "clicks": [[1, np.nan], [np.nan, 2]]}
+    found = compare(Scores.from_table(tables, ["x", "y"]), margin=0.1, tests=["t", "tukey"])
+    pair = found.pair("x", "y", "clicks")
+    assert (pair.n, pair.left_out, pair.reason) == (0, 2, "no topic has a value for both")
+    assert found.sentence(pair) == "y and x have no topic in common with a value of clicks: nothing to compare"
+    assert found.remarks == ["clicks: 0 topics have a value for every system; tests of all need two"]
+    text = found.to_text(bars=True)
+    assert "; ? no p-value" in text
+    assert text.count("topic by topic") == 1
+
+
+def test_tests_of_all_that_decide_say_why_they_cannot():
+    values = [
+        [0.1, 0.2, np.nan],
+        [0.3, np.nan, 0.4],
+        [np.nan, 0.1, 0.2],
+        [0.5, 0.6, np.nan],
+        [0.3, np.nan, 0.4],
+        [np.nan, 0.3, 0.5],
+    ]
+    found = compare(Scores.from_table(values), tests="tukey")
+    assert {pair.reason for pair in found.pairs} == {"fewer than two topics have a value for every system"}
+    same = compare(Scores.from_table(np.full((4, 3), 0.5)), tests="anova")
+    assert "two-way ANOVA, score: no p-value: " in same.to_text()
+
+
+def test_a_test_that_does_not_fit_the_data_is_passed_over_where_all_are_asked_for():
+    [pair] = compare(table(gain=0.1), tests=["mcnemar", "all"], resamples=200).pairs
+    assert "mcnemar" not in pair.outcomes
+    assert (pair.test, pair.reason) == ("mcnemar", "")
+    assert pair.p != pair.p
+
+
+def test_equal_differences_leave_nothing_to_test_a_margin_against():
+    text = compare(two([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]), margin=0.3).to_text()
+    assert "equivalence of new and old within 0.3 AP cannot be tested: all differences are equal" in text
 
 
 def test_equivalence_is_shown_only_where_the_interval_lies_within_the_margin():
@@ -436,6 +499,26 @@ def test_a_notebook_draws_a_bar_for_each_topic_and_says_what_it_shows():
     html = compare(table(topics=60))._repr_html_()
     assert html.count("<rect") == 60
     assert 'role="img" aria-label="AP of sys1 less that of sys0, topic by topic: ' in html
+
+
+def test_the_table_of_pairs_has_numbers_behind_its_cells():
+    found = compare(table(3, 60, gain=0.2), tests="t")
+    shown = found.pair_table(Layout(digits=2))
+    assert [cell.value for cell in shown.cells()[0]][3:6] == [
+        found.pairs[0].mean_one,
+        found.pairs[0].mean_other,
+        found.pairs[0].difference,
+    ]
+    assert [row[-1].best for row in shown.cells()] == [True, True, True]
+    aloud = found.pair_table(Layout(digits=2, medium="html"))
+    assert (aloud.head[-1], aloud.texts()[1][-1]) == ("other is", "better")
+
+
+def test_a_comparison_is_whole_and_does_not_change():
+    found = compare(table())
+    with pytest.raises(FrozenInstanceError):
+        found.alpha = 0.5
+    assert replace(found, inputs={"qrels": "q"}).to_dict()["inputs"] == {"qrels": "q"}
 
 
 def test_differences_are_those_of_the_topics_both_have():

@@ -242,6 +242,14 @@ def test_judged_is_the_same_from_scores_as_from_runs():
     assert compare(evaluate(qrels, runs, "nDCG@10 Judged@10")).judged == compare(qrels, runs, "nDCG@10").judged
 
 
+def test_a_run_of_which_nothing_is_known_is_not_compared_by_its_judgments():
+    tables = {"AP": [[0.1, 0.2]] * 60, "Judged@10": [[1.0, np.nan]] * 60}
+    assert compare(Scores.from_table(tables, ["x", "y"])).judged["Judged@10"]["x"] == 1.0
+    assert "low-judged" not in codes(compare(Scores.from_table(tables, ["x", "y"])))
+    nobody = Scores.from_table({"AP": [[0.1, 0.2]] * 60, "Judged@10": [[np.nan, np.nan]] * 60})
+    assert "low-judged" not in codes(compare(nobody))
+
+
 def test_scores_from_a_table_know_nothing_of_judgments():
     assert compare(steady(60)).judged == {}
 

@@ -127,14 +127,14 @@ def test_what_cannot_be_compared_is_one_line_and_an_exit_code(arguments, code, p
 def test_bars_are_ascii_where_the_output_cannot_show_blocks(monkeypatch):
     import sys
 
-    from cranfield.cli.compare import _ascii_only
+    from cranfield.cli.output import ascii_only
 
     class Latin:
         encoding = "latin-1"
 
     monkeypatch.setattr(sys, "stdout", Latin())
-    assert _ascii_only(None)
-    assert not _ascii_only("file.txt")
+    assert ascii_only(None)
+    assert not ascii_only("file.txt")
 
 
 # tables of scores

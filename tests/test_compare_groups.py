@@ -110,6 +110,18 @@ def test_equivalence_of_groups_knows_seeds_too():
     assert wild.pair("dense", "sparse").equivalence.equivalence.decision != "equivalent"
 
 
+def test_groups_on_one_topic_have_no_p_value():
+    given = scores(topics=1)
+    pair = compare(given, groups=["dense=dense*"], baselines="bm25").pair("bm25", "dense")
+    assert (pair.test, pair.reason) == ("seeds", "one topic only; a test needs two or more")
+    assert pair.p != pair.p
+
+
+def test_what_the_test_over_topics_alone_would_say_stands_beside():
+    text = compare(scores(), groups=["dense=dense*"], baselines="bm25", tests=["t", "tukey"]).to_text()
+    assert "over topics only, as if the seeds were fixed: p " in text
+
+
 def test_a_topic_that_one_seed_lacks_is_left_out():
     given = scores()
     given.values[2, 0, 7] = np.nan

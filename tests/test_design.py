@@ -140,6 +140,34 @@ def test_too_few_topics_for_any_sign_test_are_said_to_be():
     assert any("sign" in note and "4 topics" in note for note in plans.notes())
 
 
+def test_a_plan_in_one_line_says_what_is_needed_and_what_is_there():
+    [plan] = design(sd=0.2, difference=0.05, n=50, tests="t").plans
+    assert plan.sentence() == (
+        "t: to find a difference of 0.05 with power 0.8 takes 128 topics; the 50 at hand find it with power 0.41, and 0.08084 "
+        "or more with 0.8"
+    )
+
+
+def test_a_difference_that_no_number_of_topics_finds_is_said_to_be():
+    plans = design(sd=1, difference=1e-6, n=3_000, sizes=[100], tests="t randomisation", trials=100)
+    t, randomisation = plans.plans[0].tests
+    assert (t.needed, randomisation.needed) == (None, None)
+    assert math.isnan(randomisation.power)
+    assert "no number of topics" in plans.plans[0].sentence()
+    assert any("needs more than 10,000,000 topics" in note for note in plans.notes())
+
+
+def test_tests_are_told_as_they_are_done():
+    told = []
+    design(sd=0.2, difference=0.05, tests="t sign", progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_plans_are_written_for_a_wiki_too():
+    text = design(sd=0.2, difference=0.05, n=50, tests="t", sizes=[50]).to_markdown()
+    assert "| t | 128 | 0.410 | 0.0808 |" in text
+
+
 def test_the_observed_difference_is_called_that():
     assert any("only repeats the p-value" in note for note in design(QRELS, [BM25, DENSE], "AP", tests="t").notes())
     assert not design(sd=0.2, difference=0.05, tests="t").notes()
@@ -174,6 +202,7 @@ def test_what_makes_no_sense_is_refused(given, said):
         ([[0.1, 0.2]], "two topics or more"),
         ([[0.1, 0.2], [0.3, 0.4]], "tells no variance"),
         ([[0.1, 0.2], [0.2, 0.1]], "do not differ at all"),
+        ([[0.1, 0.2, 0.3], [0.2, 0.3, 0.4]], "no residual|same"),
     ],
 )
 def test_scores_that_tell_no_variance_are_refused(values, said):

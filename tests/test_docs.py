@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cranfield.measures import REGISTRY
+from cranfield.peers import PEERS
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY
 from pages import FENCE, PAGES, ROOT, blocks, commands, current, fits, run, same
 from shell import EXAMPLES, Answer, generator
 
@@ -159,6 +162,19 @@ def test_what_a_page_shows_is_written_again_only_where_that_is_safe():
 def test_a_generated_page_is_current(name):
     module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run make docs"
+
+
+def test_the_readme_counts_what_there_is():
+    ours = [measure for measure in REGISTRY.values() if measure.__module__.startswith("cranfield.")]
+    counts = {
+        "measures under their usual names": len(ours),
+        "other programs' conventions": len(PEERS),
+        "tests, corrections": len(TESTS) + len(TESTS_OF_MANY),
+    }
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {what: re.findall(rf"(\d+) {what}", text) for what in counts} == {
+        what: [str(n)] for what, n in counts.items()
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identity)

@@ -27,7 +27,7 @@ FILLERS = set(
 
 
 # Rooms whose docstrings are still to be put in order: this list only gets shorter.
-IN_WORK = ("cranfield.formats.", "cranfield.fuse.", "cranfield.measures.")
+IN_WORK = ("cranfield.formats.score_table",)
 
 
 class Thing(NamedTuple):

@@ -1,17 +1,26 @@
 """A member of a registry is one class in one place: whoever defines one finds it everywhere else by its own words.
 
-Each test defines a throw-away member, looks for it in all places that show such members, and takes it back.
+Each test defines a throw-away member, looks for it in all places that show such members, and takes it back. Members that
+are found by lying in a folder lie in that of a copy of the package.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from cranfield import Measure, Scores, compare, evaluate, fuse, pool, read_run
+from cranfield import __file__ as package_file
 from cranfield.fuse.method import METHODS, OfScores
 from cranfield.measures import REGISTRY, Real
 from cranfield.parameters import Whole
@@ -27,7 +36,7 @@ from cranfield.systems import SYSTEMS, System
 from shell import EXAMPLES, cranfield, generator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 VALUES = np.random.default_rng(3).normal([0.3, 0.5, 0.8], 0.2, (12, 3))
 
@@ -245,3 +254,121 @@ def test_a_measure_is_one_class():
         assert "100 if the document at rank 1" in cranfield("measures", "Firstness").out
         assert "Firstness" in [each["name"] for each in json.loads(cranfield("measures", "--format", "json").out)]
         assert "Whether the first document is relevant" in generator("generate_measures").page()
+
+
+# one file in the folder of its kind
+
+FORMAT = """
+from cranfield.formats.format import RUN_ONLY, Evidence, Format, Strength, rows_of
+
+
+class Shouted(Format):
+    'A run in capital letters, for the hard of hearing.'
+
+    name = "shouted"
+    about = "a first line that says SHOUT, then topic document score"
+    kinds = ("run",)
+    endings = (".shout",)
+
+    def sniff(self, head):
+        return Evidence(Strength.SIGNATURE, RUN_ONLY) if head.raw.startswith(b"SHOUT") else None
+
+    def read(self, buffer, kind, where, lenient=False):
+        rows = [line.split() for line in bytes(buffer).decode().splitlines()[1:]]
+        return {topic: {d: float(s) for t, d, s in rows if t == topic} for topic, _, _ in rows}
+
+    def write(self, table, kind, tag):
+        yield b"SHOUT\\n"
+        for topic, document, _, score, _ in rows_of(table, "run", tag):
+            yield b"%b %b %r\\n" % (topic, document.upper(), score)
+"""
+
+LAYOUT = """
+from cranfield.collection import Document, Topic
+from cranfield.importers.source import Source
+
+
+class Shopping(Source):
+    'A document a line; the last line is a topic.'
+
+    name = "shopping"
+    about = "a shopping list: a document a line, the last line is what was forgotten"
+
+    def documents_in(self, path):
+        return (Document(str(number), text, text) for number, text in list(self.lines(path))[:-1])
+
+    def topics(self):
+        [path] = self.files.documents
+        yield Topic("1", list(self.lines(path))[-1][1])
+"""
+
+ASK = """
+import json, sys
+from shell import cranfield, generator
+answers = [cranfield(*line, folder=sys.argv[1]) for line in json.load(sys.stdin)]
+json.dump({"answers": [answer.both for answer in answers], "page": generator("generate_cli").page()}, sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def with_files(made_once: Callable[..., Path]) -> Path:
+    """The package with one more file in each folder of members."""
+
+    def make(folder: Path) -> None:
+        ignored = shutil.ignore_patterns("__pycache__")
+        package = Path(shutil.copytree(Path(package_file).parent, folder / "cranfield", ignore=ignored))
+        (package / "formats" / "known" / "shouted.py").write_text(FORMAT)
+        (package / "importers" / "layouts" / "shopping.py").write_text(LAYOUT)
+        shutil.copytree(EXAMPLES, folder / "examples")
+
+    return made_once("with-files", make)
+
+
+def asked(folder: Path, *lines: str) -> tuple[list[str], str]:
+    """What commands answer there, and the page of the command line."""
+    path = os.pathsep.join([str(folder), str(EXAMPLES.parent / "tests")])
+    answer = subprocess.run(
+        [sys.executable, "-c", ASK, str(folder / "examples")],
+        input=json.dumps([shlex.split(line) for line in lines]),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    return told["answers"], told["page"]
+
+
+def test_a_format_is_one_file(with_files):
+    (written, again, scored, listing, plain, refused), _ = asked(
+        with_files,
+        "convert bm25.run loud.shout",
+        "convert loud.shout loud.tsv",
+        "eval qrels.txt loud.shout -m NumRet",
+        "formats",
+        "formats --format json",
+        "convert bm25.run x.run --to nothing",
+    )
+    assert (with_files / "examples" / "loud.shout").read_text().startswith("SHOUT\nq1 DOC-"), written
+    assert "DOC-" in (with_files / "examples" / "loud.tsv").read_text(), again
+    assert "loud" in scored
+    assert "a first line that says SHOUT" in " ".join(listing.split())
+    assert "shouted" in [each["name"] for each in json.loads(plain)]
+    assert "shouted" in refused
+
+
+def test_a_layout_of_collections_is_one_file(with_files):
+    (with_files / "examples" / "list.txt").write_text("milk\nbread\nbutter\n")
+    (made, shown, words, refused), page = asked(
+        with_files,
+        "import list.txt shop --from shopping",
+        "collection show shop",
+        "import --help",
+        "import list.txt other --from nothing",
+    )
+    assert (with_files / "examples" / "shop" / "topics.jsonl").read_text().count("butter") == 1, made
+    assert "shopping" in shown
+    assert "|shopping" in "".join(words.split())
+    assert "shopping" in refused
+    assert "|shopping" in page

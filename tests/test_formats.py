@@ -169,7 +169,7 @@ def test_a_tie_is_an_error_that_names_both_and_the_way_out():
 
 
 PIPES = '''
-from cranfield.formats.format import RUN_ONLY, Evidence, Format, Head, Strength, rows_of
+from cranfield.formats.format import Format, Strength, rows_of
 from cranfield.formats.named import table_of_rows
 
 class Pipes(Format):
@@ -182,7 +182,7 @@ class Pipes(Format):
     examples = {"run": b"|q1|d1|2.5|\\n|q1|d2|1.5|\\n"}
 
     def sniff(self, head):
-        return Evidence(Strength.VALUES, RUN_ONLY) if all(line.startswith(b"|") for line in head.lines) else None
+        return Strength.VALUES.of("run") if all(line.startswith(b"|") for line in head.lines) else None
 
     def read(self, buffer, kind, where, lenient=False):
         rows = [line.decode().split("|")[1:-1] for line in bytes(buffer).splitlines()]
@@ -535,8 +535,7 @@ def test_parquet_without_pyarrow_names_the_command(monkeypatch, tmp_path):
 
 
 def test_zstd_without_its_module_names_the_command(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "backports", None)
-    monkeypatch.setitem(sys.modules, "compression", None)
+    monkeypatch.setitem(sys.modules, streams.MODULES["zstd"], None)
     with pytest.raises(MissingExtraError, match=r"pip install backports\.zstd"):
         write_run(RUN, tmp_path / "a.run.zst")
     assert list(tmp_path.iterdir()) == []

@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from cranfield.errors import DataError, DuplicateError, FormatError
 from cranfield.evaluate import evaluate
 from cranfield.formats import as_qrels, as_runs, read_qrels, read_run
-from cranfield.formats.arrow import ArrowArray, ArrowArrayStream, ArrowSchema
-from cranfield.formats.texts import changes, distinct, of_whole_numbers, take
+from cranfield.formats.frames import (
+    ArrowArray,
+    ArrowArrayStream,
+    ArrowSchema,
+    changes,
+    distinct,
+    of_whole_numbers,
+    take,
+)
 from cranfield.kernels import Strings, encode
 from hypotheses import examples
 

@@ -255,6 +255,20 @@ def test_topics_that_the_candidate_does_not_answer_are_a_cause_of_their_own():
     assert gate(QRELS, BASELINE, candidate, "nDCG@10", missing="skip").passed
 
 
+def test_so_many_documents_that_vanished_may_be_a_broken_ranking():
+    candidate = run(lambda topic: [f"{topic}-x{i}" for i in range(60)] + good(topic)[-1:])
+    [sentence] = [
+        note for note in gate(QRELS, BASELINE, candidate, "nDCG@10", k=5).notes() if "returned for no" in note
+    ]
+    assert "so many that the ranking itself may be broken; they may have left the corpus" in sentence
+
+
+def test_measures_without_a_value_in_both_runs_cannot_be_decided():
+    found = gate(QRELS, BASELINE, run(lambda topic: [f"{topic}-x"]), "FirstRel AP")
+    assert found.verdict("FirstRel").reason == "no topic has a value in both runs"
+    assert found.verdict("map").state == found.verdicts[1].state == "failed"
+
+
 # what is refused
 
 
@@ -265,7 +279,16 @@ def test_runs_over_other_topics_are_refused_rather_than_scored_zero():
             gate(QRELS, one, two, "AP")
 
 
+def test_runs_that_are_none_or_several_are_refused():
+    with pytest.raises(DataError, match="empty"):
+        gate(QRELS, BASELINE, {}, "AP")
+    with pytest.raises(DataError, match="expected one run as the candidate, found 2"):
+        gate(QRELS, BASELINE, {"x": BASELINE, "y": BASELINE}, "AP")
+
+
 def test_a_list_of_another_corpus_is_refused():
+    with pytest.raises(DataError, match="the list of the corpus's documents is empty"):
+        gate(QRELS, BASELINE, BASELINE, "AP", documents=[])
     with pytest.raises(DataError, match="no document of the list"):
         gate(QRELS, BASELINE, BASELINE, "AP", documents=["x", "y"])
 

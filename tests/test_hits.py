@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from cranfield import Evaluator, Hits
 from cranfield.hits import ratio
+from cranfield.listing import listing, search
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -118,9 +121,54 @@ def test_a_document_judged_under_several_labels_counts_once_with_its_highest_gra
     assert found.n_relevant().tolist() == [1]
 
 
+def test_views_go_with_their_hits_without_waiting_for_the_collector() -> None:
+    gc.disable()
+    try:
+        found = hits()
+        views = [found, found.top(3), found.top(3).relevant(), found.relevant(), found.ideal.top(1), found.condensed()]
+        assert all(len(view.relevant(2)) <= len(view) for view in views)
+        gone = [weakref.ref(each) for each in (*views, found.judgments)]
+        del found, views
+        assert [reference() for reference in gone] == [None] * len(gone)
+    finally:
+        gc.enable()
+
+
+def test_a_listing_holds_all_that_was_returned_for_judged_topics_and_is_read_once() -> None:
+    found = hits()
+    topic, rank, documents = listing(found)
+    assert documents == ["a", "u", "b", "c", "d", "v", "e", "f", "w"]
+    assert topic.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 3]
+    assert rank.tolist() == [1, 2, 3, 4, 5, 6, 1, 2, 1]
+    assert listing(found.top(2)) is listing(found)
+
+
+def test_the_listing_of_a_condensed_or_an_ideal_list_is_made_of_its_hits() -> None:
+    condensed, ideal = listing(hits().condensed()), listing(hits().ideal)
+    assert (condensed.documents, condensed.rank.tolist()) == (["a", "b", "c", "e", "f"], [1, 2, 3, 1, 2])
+    assert (ideal.documents, ideal.rank.tolist()) == (["x", "a", "c", "f", "g", "h"], [1, 2, 3, 1, 1, 1])
+
+
+def test_hits_that_come_from_no_run_and_know_no_document_cannot_be_listed_or_searched() -> None:
+    found = hits()
+    copied = Hits(found.judgments, *(found.topic, found.rank, found.grade), found.rank, found.rank, found.retrieved)
+    for ask in (lambda: listing(copied), lambda: search(copied, found.judgments.qrels.index)):
+        with pytest.raises(TypeError, match="these hits do not come from a run"):
+            ask()
+
+
+def test_a_run_is_searched_for_the_documents_of_another_index_also_where_its_list_is_condensed() -> None:
+    other = Evaluator({"q1": {"v": 1, "a": 1}}, "AP").qrels
+    for found in (hits(), hits().condensed(), hits().top(1)):
+        where = search(found, other.index)
+        assert where.rank.tolist() == [1, 6]
+        assert search(found, other.index) is where
+
+
 def test_a_ratio_is_0_where_the_whole_is_0() -> None:
     assert ratio([1, 2, 0], [2, 0, 0]).tolist() == [0.5, 0, 0]
     assert ratio([1, 2], 4).tolist() == [0.25, 0.5]
+    assert ratio([1, 2], [0, 4], otherwise=9).tolist() == [9, 0.5]
 
 
 @examples(30)

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import cranfield as library
+from cranfield.answer import Layout
 from cranfield.compare.leaderboard import leaderboard
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
@@ -127,6 +128,27 @@ def test_micro_and_macro_averages_and_the_geometric_mean_stand_beside_the_mean()
     assert "gmean(AP)" in board.to_text()
 
 
+def test_it_says_when_much_less_of_a_run_is_judged():
+    qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(4)}
+    runs = {"old": {t: {"a": 2, "b": 1} for t in qrels}, "new": {t: {"x": 3, "y": 2, "a": 1} for t in qrels}}
+    [note] = [note for note in leaderboard(qrels, runs, "RR").notes() if note.startswith("judged@10 differs")]
+    assert note.startswith("judged@10 differs: new has 0.33, others up to 1.00")
+
+
+def test_the_best_mean_of_each_measure_is_marked_whichever_way_is_better():
+    board = leaderboard(QRELS, [BM25, DENSE], "AP FirstRel")
+    shown = board.table(Layout(digits=4))
+    best = {name: [row[shown.head.index(name)].best for row in shown.cells()] for name in board.measures}
+    means = {name: [row.means[name] for row in board.rows] for name in board.measures}
+    assert best["AP"] == [mean == max(means["AP"]) for mean in means["AP"]]
+    assert best["FirstRel"] == [mean == min(means["FirstRel"]) for mean in means["FirstRel"]]
+
+
+def test_its_text_ends_with_how_it_came_about():
+    board = leaderboard(table(0.0, 0.1))
+    assert board.to_text().endswith(f"\n\n{board.how()}")
+
+
 def test_it_says_when_mean_and_geometric_mean_rank_differently():
     board = leaderboard(QRELS, [BM25, DENSE], "AP")
     assert board.to_dict()["mean_and_gmean_differ"] == {"AP": ["dense", "bm25"]}
@@ -193,6 +215,7 @@ def test_constant_scores_give_no_silent_tiers():
         ({"k": 0}, "k must be 1 or more"),
         ({"resamples": 5}, "resamples must be 100 or more"),
         ({"runs": ["a"]}, "give no others"),
+        ({"scores": {"q": {"a": 1}}}, "expected Scores, or judgments with runs and measures"),
         ({"test": "guess"}, "expected one of randomised-tukey, tukey, randomisation, t"),
         ({"test": "bayes"}, "found 'bayes'"),
         ({"test": "welch"}, "found 'welch'"),
@@ -200,7 +223,7 @@ def test_constant_scores_give_no_silent_tiers():
 )
 def test_what_makes_no_sense_is_refused(given, said):
     with pytest.raises(ConventionError, match=said):
-        leaderboard(table(0.0, 0.1), **given)
+        leaderboard(**{"scores": table(0.0, 0.1), **given})
 
 
 def test_an_unknown_run_is_refused_by_name():

@@ -312,7 +312,7 @@ def test_the_best_run_is_the_lowest_where_lower_is_better() -> None:
     assert scores.sort("FirstRel").runs == ["early", "late", "never"]
     assert scores.sort("RR").runs == ["early", "late", "never"]
     marked = scores.to_text(style=lambda kind, text: f"<{text}>" if kind == "best" else text)
-    assert [line.count("<") for line in marked.splitlines()] == [0, 2, 0, 0]
+    assert [line.count("<") for line in marked.splitlines()[:4]] == [0, 2, 0, 0]
 
 
 # the command line

@@ -181,3 +181,15 @@ def test_pfound_of_random_lists_against_a_user_simulated_by_enumeration(stop: fl
         assert value == pytest.approx(found_from(chances), abs=1e-12)
         cut = evaluate({"t": grades}, run, [f"pFound(stop={stop}, gain={scale}, max=4)@3"]).mean()
         assert cut == pytest.approx(found_from(chances[:3]), abs=1e-12)
+
+
+@proves("pFound")
+def test_a_grade_between_0_and_1_satisfies_in_proportion_and_a_negative_one_nobody() -> None:
+    run = {"t": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    grades = {"a": 0.5, "b": -1, "c": 2}  # 0.035 of the users stop at a, none at b, 0.14 of those who come to c
+    assert evaluate({"t": grades}, run, "pFound").mean() == pytest.approx(0.035 + 0.965 * 0.85**2 * 0.14)
+    assert evaluate({"t": grades}, run, "pFound(stop=0)").mean() == pytest.approx(0.035 + 0.965 * 0.14)
+    by_grade = evaluate({"t": grades}, run, "pFound(gain=grade, max=4, stop=0)").mean()
+    assert by_grade == pytest.approx(0.125 + 0.875 * 0.5)
+    assert evaluate({"t": {"a": 0.5}}, run, "pFound(gain=grade, max=0.25)").mean() == 1  # nobody is more than satisfied
+    assert evaluate({"t": {"a": 7}}, run, "pFound").mean() == pytest.approx(0.61)

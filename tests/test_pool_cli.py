@@ -11,10 +11,11 @@ from pathlib import Path
 import click
 import pytest
 
-from cranfield.cli.pool import command, depth_of
+from cranfield.cli.pool import command, depths_of
 from cranfield.formats.judgments import read_judgments
 from cranfield.formats.pools import read_pool
 from cranfield.pool.strategy import STRATEGIES
+from cranfield.workspace.pooling import Depths
 from shell import EXAMPLES, cranfield
 
 RUNS = "bm25.run", "dense.run"
@@ -62,7 +63,7 @@ def test_one_run_may_go_deeper(folder: Path) -> None:
     deeper = [json.loads(line) for line in answer.out.splitlines() if json.loads(line)["rank"] > 1]
     assert deeper
     assert all("bm25" in item["runs"] for item in deeper)
-    assert depth_of(("7", "a=b.run=3")) == (7, {"a=b.run": 3})
+    assert depths_of(("7", "a=b.run=3")) == Depths(7, {"a=b.run": 3})
 
 
 def test_labels_bring_the_next_batch(folder: Path) -> None:

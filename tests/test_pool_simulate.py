@@ -12,9 +12,8 @@ import pytest
 from cranfield import evaluate, simulate
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pool.estimate import estimates
 from cranfield.pool.rankings import rankings
-from cranfield.pool.simulate import EFFORTS, Simulation
+from cranfield.pool.simulate import EFFORTS, Simulation, estimates
 from cranfield.pool.strategy import STRATEGIES
 
 RUNS = {"one": {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}, "two": {"q": {"d": 4.0, "c": 3.0, "a": 2.0}}}
@@ -75,7 +74,7 @@ def test_text_json_and_csv_say_the_same() -> None:
         assert float(row["wss"]) == replay["wss"]
         assert row["error P@2"] == str(replay["error"]["P@2"][i])
     assert f"{found['depth'].area:.3f}" in found.to_text()
-    assert found.series()["depth"][-1] == (1.0, 1.0)
+    assert found["depth"].curve[-1] == 1.0
 
 
 def test_what_cannot_be_replayed_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib
 import pickle
@@ -64,6 +65,13 @@ PUBLIC = [
 def test_the_public_names_are_these():
     assert sorted(cranfield.__all__) == sorted(PUBLIC)
     assert sorted(cranfield._HOMES) == sorted(PUBLIC)
+
+
+def test_a_type_checker_finds_every_public_name_where_it_is_loaded_from():
+    tree = ast.parse(Path(cranfield.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "cranfield." in str(node.module)]
+    found = {name.asname: str(node.module).removeprefix("cranfield.") for node in imports for name in node.names}
+    assert found == cranfield._HOMES
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -215,7 +215,36 @@ def test_what_makes_no_sense_is_refused(given, said):
         stability(SCORES, **given)
 
 
+def test_what_is_undefined_or_left_out_of_two_rankings_is_said():
+    values = table()
+    values[:, 0] = np.nan
+    scores = Scores.from_table({"x": table(), "y": values, "z": np.full((40, 6), 0.5)}, NAMES)
+    found = stability(scores, parts="measures")
+    assert any(note.startswith("'s0' have no x or no y and are left out") for note in found.notes())
+    assert any(note.startswith("tau of x and z is undefined: ") for note in found.notes())
+    assert [row.runs for row in found.measures] == [5, 6, 5]
+    alone = Scores.from_table({"x": table(), "y": np.where(np.arange(6) < 5, np.nan, values)}, NAMES)
+    assert any("nothing to order: expected two runs or more, found 1" in note for note in stability(alone).notes())
+
+
+def test_the_first_flips_are_named_and_the_others_counted_for_text_markdown_and_csv():
+    values = table(spread=0.01)
+    found = stability(Scores.from_table(values, NAMES), Scores.from_table(1 - values, NAMES), parts="qrels", test="t")
+    assert "  … and 10 pairs more" in found.to_text()
+    assert "… and 10 pairs more" in found.to_markdown()
+    [head, row] = csv.reader(io.StringIO(found.to_csv()))
+    assert dict(zip(head, row, strict=True))["opposite"] == "15"
+
+
+def test_every_part_is_told_when_it_is_done():
+    told = []
+    stability(SCORES, progress=lambda done, total: told.append((done, total)), **FAST)
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
 def test_too_little_is_refused():
+    with pytest.raises(DataError, match="expected Scores; evaluate the runs first"):
+        stability({"q": {"a": 1}})
     with pytest.raises(DataError, match="two runs or more"):
         stability(Scores.from_table([[0.1], [0.2]]))
     with pytest.raises(ConventionError, match="two measures or more"):

@@ -128,14 +128,14 @@ def test_all_words_are_wanted_where_that_is_asked(tmp_path):
     ("spec", "least"), [("bm25s", 0.425), ("bm25s:stem=no", 0.40), ("tantivy", 0.40), ("sqlite", 0.42)]
 )
 def test_map_on_cranfield_reaches_what_is_known(spec, least, shared, tmp_path):
-    from cranfield.workspace import run_
+    from cranfield.workspace.running import run
 
     for package in ("bm25s", "tantivy"):
         pytest.importorskip(package)
     from cranfield.importers import import_collection
 
     import_collection(str(shared / "cranfield"), str(tmp_path / "cran"), grades="cranfield-corrected")
-    run_(str(tmp_path / "cran"), spec, str(tmp_path / "x.run"))
+    run(str(tmp_path / "cran"), spec, str(tmp_path / "x.run"))
     assert float(cranfield.evaluate(tmp_path / "cran" / "qrels.txt", tmp_path / "x.run", "AP")) >= least
 
 

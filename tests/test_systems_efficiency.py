@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import shutil
 
 import pytest
@@ -79,6 +80,21 @@ def test_what_does_not_compare_is_said(found):
     said = efficiency(scores, known).notes()
     assert "fast and poor is partial: topics failed while it was made" in said
     assert "the runs were timed on different machines; their latencies do not compare" in said
+
+
+def test_different_loads_do_not_compare(found):
+    scores = cranfield.evaluate(QRELS, RUNS, "RR")
+    heavy = stats("b", 1)
+    heavy.queries["clients"] = 8
+    said = efficiency(scores, {"slow and good": stats("a", 5), "fast and poor": heavy}).notes()
+    assert "the runs were timed under different loads; their latencies do not compare" in said
+
+
+def test_a_text_marks_the_front_with_a_star_and_a_page_in_words(found):
+    [row] = [line for line in found.to_text().splitlines() if line.startswith("fast and poor")]
+    assert row.endswith("*")
+    assert "<td>on it</td>" in re.sub(r' class="\w+"', "", found.to_html())
+    assert "| slow and good |" in found.to_markdown()
 
 
 def test_an_unknown_latency_is_refused():

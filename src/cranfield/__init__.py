@@ -13,33 +13,48 @@ TYPE_CHECKING = False  # a type checker takes it for True; importing typing woul
 if TYPE_CHECKING:
     from typing import Any
 
-    from cranfield.bounds import bounds
-    from cranfield.collection import Collection, Document, Extras, Qrels, Topic
-    from cranfield.compare import Comparison, compare
-    from cranfield.compare.leaderboard import Leaderboard, leaderboard
-    from cranfield.conventions import PRESETS, Conventions
-    from cranfield.correlate import correlate
-    from cranfield.curves import curves
-    from cranfield.design import design
-    from cranfield.errors import CranfieldError
-    from cranfield.evaluate import Evaluator, evaluate
-    from cranfield.explain import explain, explain_as
-    from cranfield.formats import read_qrels, read_run
-    from cranfield.formats.folder import read_collection
-    from cranfield.fuse import fuse
-    from cranfield.gate import Gate, gate
-    from cranfield.hits import Hits
-    from cranfield.measures import Measure, measure, measures
-    from cranfield.pool import Pool, pool
-    from cranfield.pool.make import session
-    from cranfield.pool.reuse import reuse
-    from cranfield.pool.simulate import simulate
-    from cranfield.reproduce import reproduce
-    from cranfield.run import Run
-    from cranfield.scores import Scores
-    from cranfield.slices import slices
-    from cranfield.stability import stability
-    from cranfield.tune import tune
+    from cranfield.bounds import bounds as bounds
+    from cranfield.collection import Collection as Collection
+    from cranfield.collection import Document as Document
+    from cranfield.collection import Extras as Extras
+    from cranfield.collection import Qrels as Qrels
+    from cranfield.collection import Topic as Topic
+    from cranfield.compare import Comparison as Comparison
+    from cranfield.compare import compare as compare
+    from cranfield.compare.leaderboard import Leaderboard as Leaderboard
+    from cranfield.compare.leaderboard import leaderboard as leaderboard
+    from cranfield.conventions import PRESETS as PRESETS
+    from cranfield.conventions import Conventions as Conventions
+    from cranfield.correlate import correlate as correlate
+    from cranfield.curves import curves as curves
+    from cranfield.design import design as design
+    from cranfield.errors import CranfieldError as CranfieldError
+    from cranfield.evaluate import Evaluator as Evaluator
+    from cranfield.evaluate import evaluate as evaluate
+    from cranfield.explain import explain as explain
+    from cranfield.explain import explain_as as explain_as
+    from cranfield.formats import read_qrels as read_qrels
+    from cranfield.formats import read_run as read_run
+    from cranfield.formats.folder import read_collection as read_collection
+    from cranfield.fuse import fuse as fuse
+    from cranfield.gate import Gate as Gate
+    from cranfield.gate import gate as gate
+    from cranfield.hits import Hits as Hits
+    from cranfield.measures import Measure as Measure
+    from cranfield.measures import measure as measure
+    from cranfield.measures import measures as measures
+    from cranfield.pool import Pool as Pool
+    from cranfield.pool import pool as pool
+    from cranfield.pool.make import session as session
+    from cranfield.pool.reuse import reuse as reuse
+    from cranfield.pool.simulate import simulate as simulate
+    from cranfield.reproduce import reproduce as reproduce
+    from cranfield.run import Run as Run
+    from cranfield.scores import Scores as Scores
+    from cranfield.slices import slices as slices
+    from cranfield.stability import stability as stability
+    from cranfield.stats.overlap import rbo as rbo
+    from cranfield.tune import tune as tune
 
 __version__ = "0.1.0"
 
@@ -88,50 +103,8 @@ _HOMES = {
     "CranfieldError": "errors",
 }
 
-__all__ = [
-    "PRESETS",
-    "Collection",
-    "Comparison",
-    "Conventions",
-    "CranfieldError",
-    "Document",
-    "Evaluator",
-    "Extras",
-    "Gate",
-    "Hits",
-    "Leaderboard",
-    "Measure",
-    "Pool",
-    "Qrels",
-    "Run",
-    "Scores",
-    "Topic",
-    "bounds",
-    "compare",
-    "correlate",
-    "curves",
-    "design",
-    "evaluate",
-    "explain",
-    "explain_as",
-    "fuse",
-    "gate",
-    "leaderboard",
-    "measure",
-    "measures",
-    "pool",
-    "rbo",
-    "read_collection",
-    "read_qrels",
-    "read_run",
-    "reproduce",
-    "reuse",
-    "session",
-    "simulate",
-    "slices",
-    "stability",
-    "tune",
-]
+if not TYPE_CHECKING:
+    __all__ = list(_HOMES)  # a type checker takes the names imported above, as each is imported under its own name
 
 
 def __getattr__(name: str) -> Any:
@@ -145,7 +118,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *_HOMES])
 
 
 class _Package(ModuleType):

@@ -33,7 +33,7 @@ class Absent:
 
     def to_dict(self) -> dict[str, Any]:
         """The reasons that apply, as plain values."""
-        return {reason: found for reason, found in vars(self).items() if found}
+        return {reason: what for reason, what in vars(self).items() if what}
 
     def select(self, runs: list[str], topics: list[str]) -> Absent:
         """What applies to some runs and topics."""

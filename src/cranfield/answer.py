@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
@@ -80,7 +80,23 @@ class Drawing:
     html: str = ""
 
 
-Part: TypeAlias = "Table | Lines | Drawing | str"  # a str is a paragraph
+@dataclass(frozen=True)
+class Entries:
+    """Words and what each means, below a lead; a meaning that is too long goes on below its beginning."""
+
+    entries: Sequence[tuple[str, str]]
+    lead: str = ""
+    margin: int = 0  # where meanings begin; behind the longest word unless told otherwise
+    indent: int = 2
+
+    def lines(self, limit: int | None = None) -> list[str]:
+        """A line an entry, or several where it does not fit."""
+        margin = self.margin or self.indent + 2 + max((len(word) for word, _ in self.entries), default=0)
+        start = " " * self.indent
+        return [folded(f"{start}{word}".ljust(margin) + meaning, limit, margin) for word, meaning in self.entries]
+
+
+Part: TypeAlias = "Table | Lines | Drawing | Entries | str"  # a str is a paragraph
 
 
 @dataclass(frozen=True)
@@ -225,6 +241,32 @@ class Rows(Answer, Generic[Row]):
         return len(self.rows)
 
 
+@dataclass(frozen=True)
+class Both(Answer):
+    """An answer and another that belongs to it, under a key of its own, its table below a caption; or that one alone."""
+
+    first: Answer | None
+    second: Answer
+    key: str
+    caption: str = ""
+
+    def content(self, how: Layout) -> Iterable[Part]:
+        if self.first is not None:
+            yield from self.first.content(how)
+        for part in self.second.content(how):
+            yield replace(part, caption=self.caption) if self.caption and isinstance(part, Table) else part
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        first = {} if self.first is None else self.first.plain(how)
+        return {**first, self.key: self.second.plain(how)}
+
+    def records(self, how: Layout) -> Iterable[Sequence[Any]]:
+        return (self.second if self.first is None else self.first).records(how)
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return [*([] if self.first is None else self.first.notes(shell)), *self.second.notes(shell)]
+
+
 # text
 
 
@@ -238,6 +280,9 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
         return "\n".join([*([folded(part.caption, limit)] if part.caption else []), *table_lines(part, limit, style)])
     if isinstance(part, Drawing):
         return "\n".join([folded(part.lead, limit), *part.lines])
+    if isinstance(part, Entries):
+        lead = [style("head", part.lead) if style else part.lead] if part.lead else []
+        return "\n".join([*lead, *part.lines(limit)])
     if isinstance(part, str):
         return folded(part, limit)
     lines = "\n".join(folded(line, limit, 2) for line in part.lines)
@@ -274,6 +319,9 @@ def _as_markdown(part: Part) -> str:
         )
     if isinstance(part, Drawing):
         return f"{markdown_text(part.lead)}\n\n" + "\n".join(f"    {line}" for line in part.lines)
+    if isinstance(part, Entries):
+        entries = (f"- {markdown_text(word)}: {markdown_text(meaning)}" for word, meaning in part.entries)
+        return "\n\n".join(filter(None, [markdown_text(part.lead), "\n".join(entries)]))
     if isinstance(part, str):
         return markdown_text(part)
     return "\n".join(f"- {markdown_text(line)}" for line in part.lines)
@@ -316,6 +364,10 @@ def _as_html(part: Part) -> str:
         return html_table(part) + "".join(f"<p>{html_text(note)}</p>" for note in part.notes)
     if isinstance(part, Drawing):
         return part.html or f"<p>{html_text(part.lead)}</p><pre>{html_text(chr(10).join(part.lines))}</pre>"
+    if isinstance(part, Entries):
+        lead = f"<p>{html_text(part.lead)}</p>" if part.lead else ""
+        entries = (f"<dt>{html_text(word)}</dt><dd>{html_text(meaning)}</dd>" for word, meaning in part.entries)
+        return f"{lead}<dl>{''.join(entries)}</dl>"
     if isinstance(part, str):
         return f"<p>{html_text(part)}</p>"
     return html_list(part.lines)

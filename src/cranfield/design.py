@@ -16,17 +16,19 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.compare.scored import comparable, upward_table
-from cranfield.compare.settings import refuse_below, refuse_shares, words
+from cranfield.compare.settings import refuse_below, refuse_nothing, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
+from cranfield.stats import power as planning
+from cranfield.stats.many import two_way_anova
+from cranfield.stats.power import Design, anova_power, power_tests, sample_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cranfield.answer import Part
     from cranfield.measures import Measure
-    from cranfield.stats.power import Design
 
     Progress = Callable[[int, int | None], None]
 
@@ -187,20 +189,24 @@ def design(
     >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
     't: to find a difference of 0.05 with power 0.8 takes 128 topics'
     """
-    from cranfield.stats.power import Design
-
-    names = words(tests)
-    _refuse(names, power, alpha, difference, n, systems, alternative, sd, scores)
+    names, known = words(tests), [name for some in power_tests() for name in some]
+    if not names or any(name not in known for name in names):
+        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
+    refuse_shares(power=power, alpha=alpha)
+    refuse_below(2, **{"the number of topics": n, "systems": systems})
+    refuse_nothing(difference=difference, sd=sd)
+    if alternative not in ("two-sided", "greater"):
+        raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
+    if (sd is None) == (scores is None):
+        raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
     remarks: list[str] = []
     if sd is not None:
-        assert difference is not None
-        about = f"sd of the differences {sd:.4g}, given"
-        variances = [_Variance("", about, {"sd": sd}, n, difference, False, systems or 0)]
+        variances = [_given(sd, difference, n, systems)]
     else:
-        known = (
+        scored = (
             scores if isinstance(scores, Scores) else Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
         )
-        variances = [_variance(known, name, difference, n, systems, remarks) for name in known.measures]
+        variances = [_observed(scored, name, difference, n, systems, remarks) for name in scored.measures]
     chance: dict[str, Any] = {"trials": trials, "resamples": resamples, "seed": seed}
     steps = len(variances) * len(names)
     plans = []
@@ -209,36 +215,6 @@ def design(
         by_t = Design("t", **variance.spread, alpha=alpha, alternative=alternative, **chance)  # type: ignore[arg-type]
         plans.append(_plan(variance, by_t, names, power, sizes, tell))
     return Plans(plans, trials, resamples, seed, remarks)
-
-
-def _refuse(
-    names: list[str],
-    power: float,
-    alpha: float,
-    difference: float | None,
-    n: int | None,
-    systems: int | None,
-    alternative: str,
-    sd: float | None,
-    scores: Any,
-) -> None:
-    from cranfield.stats.power import power_tests
-
-    known = [name for some in power_tests() for name in some]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
-    refuse_shares(power=power, alpha=alpha)
-    refuse_below(2, **{"the number of topics": n, "systems": systems})
-    for what, value in (("difference", difference), ("sd", sd)):
-        if value is not None and not (value > 0 and math.isfinite(value)):
-            raise ConventionError(f"{what} must be above 0, got {value:g}")
-    if alternative not in ("two-sided", "greater"):
-        raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
-    if (sd is None) == (scores is None):
-        raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
-    if sd is not None and difference is None:
-        raise ConventionError("with sd alone, say which difference should be found")
 
 
 @dataclass(frozen=True)
@@ -252,7 +228,13 @@ class _Variance:
     systems: int = 0  # of the ANOVA; 0 for none
 
 
-def _variance(
+def _given(sd: float, difference: float | None, n: int | None, systems: int | None) -> _Variance:
+    if difference is None:
+        raise ConventionError("with sd alone, say which difference should be found")
+    return _Variance("", f"sd of the differences {sd:.4g}, given", {"sd": sd}, n, difference, False, systems or 0)
+
+
+def _observed(
     scores: Scores, name: str, difference: float | None, n: int | None, systems: int | None, remarks: list[str]
 ) -> _Variance:
     """How differences vary from topic to topic, in the scores at hand."""
@@ -283,8 +265,6 @@ def _variance(
             )
         about = f"{other} against {one} on {len(table)} topics, sd of the differences {sample.std(ddof=1):.4g}"
         return _Variance(name, about, {"sample": sample}, topics, wanted, difference is None, systems or 0)
-    from cranfield.stats.many import two_way_anova
-
     anova = two_way_anova(table)
     if anova.reason:
         raise DataError(f"{name}: {anova.reason}")
@@ -302,8 +282,6 @@ def _plan(
     tell: Callable[[int], None] | None,
 ) -> Plan:
     """The plan by each test, all of them designed as the t-test is."""
-    from cranfield.stats.power import sample_size
-
     try:
         guess = sample_size(by_t, variance.difference, power)
     except DataError:
@@ -345,8 +323,6 @@ def _grid(needed: int, n: int | None) -> tuple[int, ...]:
 
 
 def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int, ...], guess: int) -> ByTest:
-    from cranfield.stats.power import detectable_difference, power, sample_size
-
     def simulable(size: int | None) -> bool:
         return size is not None and not (design.simulated and size > SIMULATED_MOST)
 
@@ -361,24 +337,23 @@ def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int
             reason = _of_topics(error)
     if n is not None and simulable(n):
         try:
-            least = detectable_difference(design, n, wanted)
+            least = planning.detectable_difference(design, n, wanted)
         except DataError as error:
             reason = reason or _of_topics(error)
     now, *curve = (
-        power(design, size, difference) if size is not None and simulable(size) else math.nan for size in (n, *grid)
+        planning.power(design, size, difference) if size is not None and simulable(size) else math.nan
+        for size in (n, *grid)
     )
     return ByTest(design.test, needed, now, least, tuple(curve), design.simulated, reason)
 
 
 def _by_anova(variance: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
     """The ANOVA of many systems, the best and the worst of which lie the difference apart."""
-    from cranfield.stats.power import anova_detectable, anova_power, anova_sample_size
-
     k, difference = variance.systems, variance.difference
-    needed = anova_sample_size(k, difference, sd, wanted, alpha)
+    needed = planning.anova_sample_size(k, difference, sd, wanted, alpha)
     curve = tuple(anova_power(size, k, difference, sd, alpha) for size in grid)
     now = math.nan if variance.n is None else anova_power(variance.n, k, difference, sd, alpha)
-    least = math.nan if variance.n is None else anova_detectable(variance.n, k, sd, wanted, alpha)
+    least = math.nan if variance.n is None else planning.anova_detectable(variance.n, k, sd, wanted, alpha)
     return ByTest(f"ANOVA of {k}", needed, now, least, curve)
 
 

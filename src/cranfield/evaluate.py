@@ -135,9 +135,9 @@ class Evaluator:
             _refuse_unprovided(name, measure, self.judgments)
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
 
-    def _baseline(self, given: Any) -> Hits:
+    def _baseline(self, run: Any) -> Hits:
         """The run to compare with, seen through the judgments under the same conventions as the others."""
-        runs = self.open(given)
+        runs = self.open(run)
         if len(runs) != 1:
             raise DataError(f"expected one run as the baseline, found {len(runs)}")
         return self.hits(runs[0])
@@ -183,9 +183,9 @@ class Evaluator:
             return rest if not (first and is_row(first[0])) else self.open(rest)
         return self.open(runs)
 
-    def open(self, given: Any) -> list[Run]:
+    def open(self, runs: Any) -> list[Run]:
         """The runs that were given, files among them opened."""
-        return as_runs(given, self.run_format, self.lenient)
+        return as_runs(runs, self.run_format, self.lenient)
 
     def _row(self, run: Run, threads: int) -> _Row:
         found, hits = self._joined(run, threads)

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.kernels import decode
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -33,7 +31,7 @@ T = TypeVar("T")
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike, otherwise: float = 0.0) -> Floats:
     """Part / whole, and 0 (or `otherwise`) where the whole is 0."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    answer: Floats = np.divide(part, whole, out=np.full(part.shape, otherwise), where=whole != 0)
+    answer: Floats = np.divide(part, whole, out=np.full(part.shape, otherwise, np.float64), where=whole != 0)
     return answer
 
 
@@ -109,21 +107,6 @@ class Judgments:
         counts = np.bincount(topic, minlength=self.size).astype(np.int32)
         rank = _within(counts, topic)
         return Columns(topic, rank, self.grade[kept], rank, rank, self.row[kept]), counts
-
-    @cached_property
-    def sampled(self) -> tuple[Floats, Ints]:
-        """For each row of the index, the probability with which its document was sampled, and its stratum's number.
-
-        Strata are numbered in the order of their names. A document of which nothing is known was judged for certain.
-        """
-        known = self.extras.probabilities or {}
-        names, topics = self.qrels.documents, self.qrels.topics
-        each = [
-            known.get((topics[topic], decode(names[row])), (1.0, ""))
-            for row, topic in enumerate(self.qrels.topic.tolist())
-        ]
-        numbers = {name: i for i, name in enumerate(sorted({name for _, name in each}))}
-        return np.array([p for p, _ in each], np.float64), np.array([numbers[name] for _, name in each], np.int32)
 
 
 def _within(counts: npt.NDArray[Any], topic: Ints) -> Ints:

@@ -56,15 +56,14 @@ class Peer:
             return self.conventions
         return replace(self.conventions, **rule.conventions)
 
-    def measure(self, given: Measure, highest: float) -> Measure | None:
+    def measure(self, measure: Measure, highest: float) -> Measure | None:
         """The measure as it computes it; `highest` is the highest grade of the judgments."""
-        rule = self.rule(given)
+        rule = self.rule(measure)
         if rule is None:
             return None
         fixed = {key: highest if value == HIGHEST else value for key, value in rule.parameters.items()}
-        if all(given.values.get(key) == value for key, value in fixed.items()):
-            return given
-        return given.with_values(**fixed)
+        unchanged = all(measure.values.get(key) == value for key, value in fixed.items())
+        return measure if unchanged else measure.with_values(**fixed)
 
 
 SIGNED = {"gain": "signed-exp2"}
@@ -178,15 +177,14 @@ PEERS: dict[str, Peer] = {
 }
 
 
-def as_peer(preset: object, measures: dict[str, Measure], highest: float) -> dict[str, Measure]:
+def as_peer(preset: str, measures: dict[str, Measure], highest: float) -> dict[str, Measure]:
     """The measures with a preset's parameters, under the names they were given; those it lacks stay as they are."""
-    peer = PEERS.get(preset) if isinstance(preset, str) else None
-    if peer is None:
+    if preset not in PEERS:
         return measures
-    return {name: peer.measure(given, highest) or given for name, given in measures.items()}
+    return {name: PEERS[preset].measure(measure, highest) or measure for name, measure in measures.items()}
 
 
 def in_order_given(preset: str, measures: Mapping[str, Measure]) -> frozenset[Measure]:
     """The measures for which a program that averages over ties elsewhere keeps the order given."""
-    rules = {given: PEERS[preset].rule(given) for given in measures.values()} if preset in PEERS else {}
-    return frozenset(given for given, rule in rules.items() if rule and rule.conventions.get("ties") == "input-order")
+    rules = {measure: PEERS[preset].rule(measure) for measure in measures.values()} if preset in PEERS else {}
+    return frozenset(each for each, rule in rules.items() if rule and rule.conventions.get("ties") == "input-order")

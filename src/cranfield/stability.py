@@ -207,28 +207,18 @@ def stability(
     remarks = []
     if len(scores.runs) < 5:
         remarks.append(f"correlations of {len(scores.runs)} runs take few values and say little; give more runs")
-    steps = _Steps(progress, len(chosen) * len(scores.measures))
     rows: dict[str, Any] = {}
-    if "measures" in chosen:
-        rows["measures"] = _by_measures(scores, settings, remarks)
-        steps.tell(len(scores.measures))
-    if "qrels" in chosen and others is not None:
-        rows["qrels"], rows["means"] = _by_qrels(scores, others, names, settings, remarks, steps)
-    for part in chosen:
+    for i, part in enumerate(chosen):
         study = PARTS[part].by_topics
         if study is not None:
-            rows[part] = _by_topics(part, study, scores, settings, remarks, steps)
+            rows[part] = _by_topics(part, study, scores, settings, remarks)
+        elif part == "measures":
+            rows[part] = _by_measures(scores, settings, remarks)
+        elif others is not None:
+            rows[part], rows["means"] = _by_qrels(scores, others, names, settings, remarks)
+        if progress is not None:
+            progress(i + 1, len(chosen))
     return Stability(chosen, settings, remarks=remarks, **rows)
-
-
-class _Steps:
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
-
-    def tell(self, steps: int) -> None:
-        self.done += steps
-        if self.progress is not None:
-            self.progress(self.done, self.total)
 
 
 def _wanted(parts: str | Iterable[str] | None, scores: Scores, others: Scores | None) -> list[str]:
@@ -302,12 +292,7 @@ def _ranks(means: Floats) -> Any:
 
 
 def _by_qrels(
-    scores: Scores,
-    others: Scores,
-    names: tuple[str, str],
-    settings: Mapping[str, Any],
-    remarks: list[str],
-    steps: _Steps,
+    scores: Scores, others: Scores, names: tuple[str, str], settings: Mapping[str, Any], remarks: list[str]
 ) -> tuple[list[Agreement], Means]:
     """The agreement of two sets of judgments by each measure, and the mean of each run under both."""
     both = [run for run in scores.runs if run in others.runs]
@@ -330,7 +315,6 @@ def _by_qrels(
             tables = [upward_table(side, name, remarks) for side in sides]
             row = _with_flips(row, tables, both, names, settings)
         rows.append(row)
-        steps.tell(1)
     return rows, means
 
 
@@ -365,7 +349,7 @@ def _with_flips(
 
 
 def _by_topics(
-    part: str, study: ByTopics, scores: Scores, settings: Mapping[str, Any], remarks: list[str], steps: _Steps
+    part: str, study: ByTopics, scores: Scores, settings: Mapping[str, Any], remarks: list[str]
 ) -> list[Any]:
     """The rows of a part that looks at one measure at a time, topic by topic."""
     rows = []
@@ -378,7 +362,6 @@ def _by_topics(
             remarks.append(f"{name}: {part} takes four topics or more; found {len(table)}")
             continue
         rows += study(name, table, settings)
-        steps.tell(1)
     return rows
 
 

@@ -13,9 +13,11 @@ from cranfield.check.file import File, Kind, unpacked
 from cranfield.check.findings import CODES, Code, Finding, Findings, by_severity, render, to_dict
 from cranfield.check.judged import judgments, look_through
 from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look_at_run, look_for_scattered
-from cranfield.check.text import format_of, look_at_bytes, look_at_lines, recognise
+from cranfield.check.text import look_at_bytes, look_at_lines, recognise
 from cranfield.columns import counted
 from cranfield.errors import CranfieldError, DataError
+from cranfield.formats.format import Head
+from cranfield.formats.registry import strongest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,12 +78,12 @@ def examine(path: str | os.PathLike[str], kind: Kind | None) -> tuple[File, list
 
 
 def _look_at(file: File, kind: Kind | None) -> Iterator[Finding]:
-    unclear = ""
+    match, unclear = None, ""
     try:
-        file.format = format_of(file)
+        match = strongest(Head(file.buffer), file.where)
     except CranfieldError as error:  # two formats that nothing tells apart
         unclear = str(error).removeprefix(f"{file.where}: ")
-    if file.format is None or file.format.is_text:
+    if match is None or match[0].is_text:
         about_bytes = list(look_at_bytes(file))
         yield from about_bytes
         if {"empty", "utf-16"} & {finding.code for finding in about_bytes}:
@@ -89,7 +91,7 @@ def _look_at(file: File, kind: Kind | None) -> Iterator[Finding]:
     if unclear:
         yield file.finding("unknown-kind", unclear)
         return
-    yield from recognise(file, kind)
+    yield from recognise(file, kind, match)
     if file.kind is None:
         return
     yield from look_at_lines(file)

@@ -68,21 +68,20 @@ class Sample:
 
 def _judged(collection: Collection, rng: np.random.Generator) -> dict[str, dict[str, float]]:
     """Documents of each judged topic; the same number of each grade where there are too many."""
-    found = collection.qrels.to_dict()
-    names = list(found)
+    judged = collection.qrels.to_dict()
+    names = list(judged)
     if len(names) > TOPICS:
         names = [names[i] for i in sorted(rng.choice(len(names), TOPICS, replace=False).tolist())]
     answer = {}
     for name in names:
-        rows = list(found[name].items())
+        rows = list(judged[name].items())
         if len(rows) > PER_TOPIC:
-            rows = [rows[i] for i in rng.permutation(len(rows)).tolist()]
             turn: Counter[float] = Counter()
-            order = []
-            for document, grade in rows:
-                turn[grade] += 1
-                order.append((turn[grade], document, grade))
-            rows = [(document, grade) for _, document, grade in sorted(order, key=lambda row: row[0])[:PER_TOPIC]]
+            turns = []
+            for i in rng.permutation(len(rows)).tolist():
+                turn[rows[i][1]] += 1
+                turns.append((turn[rows[i][1]], rows[i]))
+            rows = [row for _, row in sorted(turns, key=lambda each: each[0])[:PER_TOPIC]]
         answer[name] = dict(rows)
     return answer
 
@@ -94,10 +93,10 @@ class Closeness:
         self.sample = sample
         self.relevant_from = relevant_from
         self.column = {topic.id: i for i, topic in enumerate(sample.topics)}
-        rows = [(t, d) for t, documents in sample.judged.items() for d in documents if d in sample.held]
-        self._pairs = rows
+        self._pairs = [(t, d) for t, documents in sample.judged.items() for d in documents if d in sample.held]
+        self._grades = np.array([sample.judged[t][d] for t, d in self._pairs])
         self.silent: set[int] = set()  # texts that share no word with any judged document
-        self._similarity = self._measured([d for _, d in rows])
+        self._similarity = self._measured([d for _, d in self._pairs])
 
     def _measured(self, documents: list[str]) -> Array:
         """Documents × topics' texts: BM25, then less the mean and over the spread of each text."""
@@ -120,25 +119,26 @@ class Closeness:
         inside = [(sample.vocabulary[word], i) for i, text in enumerate(sample.texts) for word in text]
         shape = (len(sample.vocabulary), len(sample.texts))
         texts = csr_array((np.ones(len(inside)), tuple(np.array(inside).reshape(-1, 2).T)), shape=shape)
-        found = np.asarray((weights @ texts).todense(), float)
-        if not len(found):
-            return found
-        spread = found.std(0)
+        scores: Array = np.asarray((weights @ texts).todense(), float)
+        if not len(scores):
+            return scores
+        spread = scores.std(0)
         self.silent = set(np.flatnonzero(spread == 0).tolist())
-        answer: Array = (found - found.mean(0)) / np.where(spread > 0, spread, 1)
-        return answer
+        standard: Array = (scores - scores.mean(0)) / np.where(spread > 0, spread, 1)
+        return standard
 
     def of_topics(self) -> tuple[list[str], Array]:
         """The judged topics that have relevant documents, and how close these are on average to each topic's text."""
-        grades = self.sample.judged
-        rows: dict[str, list[int]] = {}
-        for row, (topic, document) in enumerate(self._pairs):
-            if grades[topic][document] >= self.relevant_from:
-                rows.setdefault(topic, []).append(row)
-        names = list(rows)
-        if not names:
+        rows = self._by_topic(np.flatnonzero(self._grades >= self.relevant_from))
+        if not rows:
             return [], np.zeros((0, len(self.column)))
-        return names, np.stack([self._similarity[rows[name]].mean(0) for name in names])
+        return list(rows), np.stack([self._similarity[which].mean(0) for which in rows.values()])
+
+    def _by_topic(self, rows: Array) -> dict[str, list[int]]:
+        by_topic: dict[str, list[int]] = {}
+        for row in rows.tolist():
+            by_topic.setdefault(self._pairs[row][0], []).append(row)
+        return by_topic
 
     def ranks(self, column: Mapping[str, int], names: Sequence[str], close: Array) -> dict[str, float]:
         """For each judged topic, the share of texts that its documents are closer to than to the one in its column."""
@@ -151,27 +151,22 @@ class Closeness:
 
     def concordance(self, column: Mapping[str, int]) -> dict[str, float]:
         """For each topic with several grades: how often the better of two grades is the closer, less how often it is not."""
-        rows: dict[str, list[int]] = {}
-        for row, (topic, _) in enumerate(self._pairs):
-            if topic in column:
-                rows.setdefault(topic, []).append(row)
         answer = {}
-        for topic, which in rows.items():
-            grade = np.array([self.sample.judged[topic][self._pairs[row][1]] for row in which])
-            close = self._similarity[which, column[topic]]
+        for topic, rows in self._by_topic(np.arange(len(self._pairs))).items():
+            grade = self._grades[rows]
             better = grade[:, None] > grade[None, :]
-            if better.any():
+            if topic in column and better.any():
+                close = self._similarity[rows, column[topic]]
                 answer[topic] = float(np.sign(close[:, None] - close[None, :])[better].mean())
         return answer
 
     def by_grade(self, column: Mapping[str, int]) -> dict[float, float]:
         """How close the documents of each grade are to their topic, on average."""
-        held: dict[float, list[float]] = {}
-        for row, (topic, document) in enumerate(self._pairs):
+        closeness: dict[float, list[float]] = {}
+        for row, (topic, _) in enumerate(self._pairs):
             if topic in column:
-                grade = self.sample.judged[topic][document]
-                held.setdefault(grade, []).append(float(self._similarity[row, column[topic]]))
-        return {grade: float(np.mean(values)) for grade, values in sorted(held.items())}
+                closeness.setdefault(float(self._grades[row]), []).append(self._similarity[row, column[topic]])
+        return {grade: float(np.mean(values)) for grade, values in sorted(closeness.items())}
 
     def numberings(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
         """Other ways to read the judgments' topic numbers: which text each name would stand for."""

@@ -20,13 +20,14 @@ from cranfield.check.findings import Finding, Findings, by_severity
 from cranfield.collection import Collection, Qrels
 from cranfield.columns import counted
 from cranfield.errors import DataError
-from cranfield.formats.folder import BUNDLED, DOCUMENTS, META, QRELS, TOPICS, file_in, hash_of, read_collection
+from cranfield.formats import folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cranfield.catalogue import Entry
     from cranfield.collection import Document
+    from cranfield.formats.folder import Progress
 
 
 FEW, BETTER = 50, 200  # topics, as the lectures have it
@@ -39,11 +40,9 @@ OUTLYING = 3.5  # robust standard deviations: Iglewicz & Hoaglin (1993)
 ENOUGH = 100  # documents, to say of a word that none has it
 
 
-def check_collection(
-    collection: Collection | str, progress: Callable[[int, int | None], None] | None = None
-) -> Findings:
+def check_collection(collection: Collection | str, progress: Progress = None) -> Findings:
     """Look for whatever would ruin experiments with a collection, gravest first."""
-    opened = read_collection(collection) if isinstance(collection, str) else collection
+    opened = folder.read_collection(collection) if isinstance(collection, str) else collection
     return Findings(by_severity(_Examined(_readable(opened)).findings(progress)))
 
 
@@ -71,22 +70,22 @@ class _Examined:
     def __init__(self, collection: Collection) -> None:
         self.collection = collection
         self.folder = collection.path or collection.name
-        self.shown = collection.name if self.folder.startswith(BUNDLED) else self.folder
+        self.shown = collection.name if self.folder.startswith(folder.BUNDLED) else self.folder
         self.topics = collection.topics
         self.qrels = collection.qrels
         self.judged = set(self.qrels.documents.text())
         self.relevant = self.qrels.grade >= collection.relevant_from
 
-    def findings(self, progress: Callable[[int, int | None], None] | None) -> Iterator[Finding]:
+    def findings(self, progress: Progress) -> Iterator[Finding]:
         """All that is found; the documents are read once."""
         sample = Sample(self.collection)
         documents = _Documents(self.collection, sample, progress)
         yield from self._look_at_documents(documents)
         yield from self._look_at_files(documents.count)
         if not documents.count:
-            yield self._finding("no-documents", DOCUMENTS, counted(len(self.topics), "topic"), 1)
+            yield self._finding("no-documents", folder.DOCUMENTS, counted(len(self.topics), "topic"), 1)
         if not self.topics:
-            yield self._finding("no-topics", TOPICS, counted(documents.count, "document"), 1)
+            yield self._finding("no-topics", folder.TOPICS, counted(documents.count, "document"), 1)
         yield from self._look_at_topics()
         yield from self._look_at_lengths()
         yield from self._look_at_vocabulary(sample)
@@ -110,10 +109,12 @@ class _Examined:
 
     def _look_at_documents(self, documents: _Documents) -> Iterator[Finding]:
         among = sum(name in self.judged for name in documents.empty)
-        yield from self._of("documents-empty", DOCUMENTS, documents.empty, "document", f", {among} of them judged")
-        yield from self._of("ids-with-space", DOCUMENTS, documents.spaced, "document")
-        yield from self._of("documents-duplicate-id", DOCUMENTS, documents.same_id(), "pair")
-        yield from self._of("documents-duplicate-text", DOCUMENTS, documents.same_text(), "pair")
+        yield from self._of(
+            "documents-empty", folder.DOCUMENTS, documents.empty, "document", f", {among} of them judged"
+        )
+        yield from self._of("ids-with-space", folder.DOCUMENTS, documents.spaced, "document")
+        yield from self._of("documents-duplicate-id", folder.DOCUMENTS, documents.same_id(), "pair")
+        yield from self._of("documents-duplicate-text", folder.DOCUMENTS, documents.same_text(), "pair")
 
     # files against collection.toml
 
@@ -121,7 +122,7 @@ class _Examined:
         """Hashes and counts as written down."""
         for name, expected in self.collection.meta.get("hashes", {}).items():
             path = os.path.join(self.folder, name)
-            found = hash_of(path) if os.path.exists(path) else "no such file"
+            found = folder.hash_of(path) if os.path.exists(path) else "no such file"
             if found != expected:
                 yield self._finding("hash-changed", name, f"expected {expected[:19]}…, found {found[:19]}…", 1)
         now = {**self._counts(n_documents), "relevant": int(self.relevant.sum())}
@@ -132,7 +133,7 @@ class _Examined:
             if said.get(what, count) != count
         ]
         if changed:
-            yield self._finding("count-changed", META, ", ".join(changed), len(changed))
+            yield self._finding("count-changed", folder.META, ", ".join(changed), len(changed))
 
     def _counts(self, n_documents: int) -> dict[str, int]:
         return {"documents": n_documents, "topics": len(self.topics), "judgments": len(self.qrels)}
@@ -142,19 +143,21 @@ class _Examined:
     def _look_at_topics(self) -> Iterator[Finding]:
         """Empty, repeated, without a stated need."""
         texts = {topic.id: words(f"{topic.title} {topic.description}") for topic in self.topics}
-        yield from self._of("topics-empty", TOPICS, [name for name, text in texts.items() if not text], "topic")
-        yield from self._of("ids-with-space", TOPICS, [name for name in texts if len(name.split()) != 1], "topic")
+        yield from self._of("topics-empty", folder.TOPICS, [name for name, text in texts.items() if not text], "topic")
+        yield from self._of(
+            "ids-with-space", folder.TOPICS, [name for name in texts if len(name.split()) != 1], "topic"
+        )
         first: dict[str, str] = {}
         again = []
         for name, text in texts.items():
             key = " ".join(text)
             if text and first.setdefault(key, name) != name:
                 again.append(f"{first[key]} = {name}")
-        yield from self._of("topics-duplicate", TOPICS, again, "pair")
+        yield from self._of("topics-duplicate", folder.TOPICS, again, "pair")
         bare = sum(not topic.description and not topic.narrative for topic in self.topics)
         if bare:
             detail = f"{bare:,} of {counted(len(self.topics), 'topic')}"
-            yield self._finding("topics-without-need", TOPICS, detail, bare)
+            yield self._finding("topics-without-need", folder.TOPICS, detail, bare)
 
     def _look_at_lengths(self) -> Iterator[Finding]:
         titles = {topic.id: words(topic.title) for topic in self.topics}
@@ -168,7 +171,9 @@ class _Examined:
             for (name, text), score in zip(titles.items(), (lengths - middle) / spread, strict=True)
             if abs(score) > OUTLYING and text
         ]
-        yield from self._of("topics-outlying", TOPICS, far, "topic", f", where {np.expm1(middle):.0f} words are usual")
+        yield from self._of(
+            "topics-outlying", folder.TOPICS, far, "topic", f", where {np.expm1(middle):.0f} words are usual"
+        )
 
     def _look_at_vocabulary(self, sample: Sample) -> Iterator[Finding]:
         if sample.n_documents < ENOUGH:
@@ -179,7 +184,7 @@ class _Examined:
             for topic, text in zip(sample.topics, sample.texts, strict=True)
             if text and 2 * len(text.keys() & known) < len(text)
         ]
-        yield from self._of("topics-foreign", TOPICS, foreign, "topic")
+        yield from self._of("topics-foreign", folder.TOPICS, foreign, "topic")
 
     # judgments
 
@@ -187,12 +192,12 @@ class _Examined:
         """As any file of judgments."""
         from cranfield.check import check
 
-        path = file_in(self.folder, QRELS)
+        path = folder.file_in(self.folder, folder.QRELS)
         if os.path.exists(path) and os.path.getsize(path):
             shown = os.path.join(self.shown, os.path.basename(path))
             yield from (replace(found, file=shown) for found in check(path, kind="qrels"))
         else:
-            yield self._finding("no-judgments", QRELS, counted(len(self.topics), "topic"), 1)
+            yield self._finding("no-judgments", folder.QRELS, counted(len(self.topics), "topic"), 1)
 
     def _look_at_judgments(self, unknown: set[str]) -> Iterator[Finding]:
         """Against topics and documents."""
@@ -200,41 +205,41 @@ class _Examined:
         judgments = Counter(self.qrels.topic.tolist())
         stray = {name: judgments[i] for i, name in enumerate(self.qrels.topics) if name not in ids}
         more = f" of {len(self.qrels.topics):,} with {counted(sum(stray.values()), 'judgment')}"
-        yield from self._of("judged-topics-unknown", QRELS, list(stray), "topic", more)
-        yield from self._of("judged-documents-unknown", QRELS, sorted(unknown), "document")
+        yield from self._of("judged-topics-unknown", folder.QRELS, list(stray), "topic", more)
+        yield from self._of("judged-documents-unknown", folder.QRELS, sorted(unknown), "document")
         judged = set(self.qrels.topics)
         unjudged = [topic.id for topic in self.topics if topic.id not in judged]
         if unjudged:
             detail = f"{len(unjudged):,} of {counted(len(self.topics), 'topic')}"
-            yield self._finding("topics-unjudged", TOPICS, detail, len(unjudged), unjudged)
+            yield self._finding("topics-unjudged", folder.TOPICS, detail, len(unjudged), unjudged)
 
     def _look_at_density(self) -> Iterator[Finding]:
         """How densely and evenly topics are judged."""
         topics, judgments, share = len(self.qrels.topics), len(self.qrels), self.relevant.mean()
         per_topic = judgments / topics
         if topics < FEW:
-            yield self._finding("few-topics", TOPICS, f"{topics:,}", topics)
+            yield self._finding("few-topics", folder.TOPICS, f"{topics:,}", topics)
         elif topics < BETTER and per_topic >= SPARSE:
             dense = "densely" if per_topic >= DENSE else "moderately"
             detail = f"{topics:,}, judged {dense} ({per_topic:.1f} judgments each)"
-            yield self._finding("not-many-topics", TOPICS, detail, topics)
+            yield self._finding("not-many-topics", folder.TOPICS, detail, topics)
         if per_topic < SPARSE:
-            yield self._finding("judged-sparsely", QRELS, f"{per_topic:.1f} judgments a topic", judgments)
+            yield self._finding("judged-sparsely", folder.QRELS, f"{per_topic:.1f} judgments a topic", judgments)
         if share == 1 and len(set(self.qrels.grade.tolist())) > 1:  # of one grade alone the file's check has spoken
-            yield self._finding("only-relevant-judged", QRELS, counted(judgments, "judgment"), judgments)
+            yield self._finding("only-relevant-judged", folder.QRELS, counted(judgments, "judgment"), judgments)
         elif judgments >= 100 and not 0.01 <= share <= 0.9:
-            yield self._finding("judged-imbalance", QRELS, f"{share:.1%} are relevant", int(self.relevant.sum()))
+            yield self._finding("judged-imbalance", folder.QRELS, f"{share:.1%} are relevant", int(self.relevant.sum()))
         counts = np.bincount(self.qrels.topic[self.relevant], minlength=topics)
         few = int(np.searchsorted(np.cumsum(np.sort(counts)[::-1]), counts.sum() / 2) + 1)
         if topics >= 10 and counts.sum() and few <= topics / 10:
             relevant = counted(int(counts.sum()), "relevant document")
             detail = f"half of {relevant} are those of {counted(few, 'topic')} of {topics:,}"
-            yield self._finding("relevant-imbalance", QRELS, detail, few)
+            yield self._finding("relevant-imbalance", folder.QRELS, detail, few)
 
     def _look_at_names_of_grades(self) -> Iterator[Finding]:
         named = {grade for grade, said in self.collection.grades.items() if said.label or said.meaning}
         nameless = [f"{grade:g}" for grade in sorted(set(self.qrels.grade.tolist()) - named)]
-        yield from self._of("grades-without-name", META, nameless, "grade")
+        yield from self._of("grades-without-name", folder.META, nameless, "grade")
 
     # words
 
@@ -261,10 +266,12 @@ class _Examined:
             )
             if wins:
                 detail += f"; read {best}, {fits:.0%} would be"
-            yield self._finding("judgments-shifted", QRELS, detail, sum(rank > ABREAST for rank in ranks.values()))
+            yield self._finding(
+                "judgments-shifted", folder.QRELS, detail, sum(rank > ABREAST for rank in ranks.values())
+            )
         else:
             off = [name for name, rank in ranks.items() if rank > 0.5]
-            yield from self._of("topics-off-text", TOPICS, off, "topic", f" of {len(ranks):,}")
+            yield from self._of("topics-off-text", folder.TOPICS, off, "topic", f" of {len(ranks):,}")
         yield from self._look_at_order(close, better if wins else column)
 
     def _look_at_order(self, close: Closeness, column: dict[str, int]) -> Iterator[Finding]:
@@ -276,7 +283,7 @@ class _Examined:
             shown = ", ".join(f"grade {grade:g}: {value:+.2f}" for grade, value in close.by_grade(column).items())
             several = f"in {counted(len(found), 'topic')} with several grades"
             detail = f"{several}; closeness by grade, in standard deviations: {shown}"
-            yield self._finding("grades-against-text", QRELS, detail, len(found))
+            yield self._finding("grades-against-text", folder.QRELS, detail, len(found))
 
     # what is known elsewhere
 
@@ -287,15 +294,13 @@ class _Examined:
             return
         odd = list(_differences(entry, self._counts(n_documents)))
         if odd:
-            yield self._finding("catalogue-differs", META, f"{entry.title}: {'; '.join(odd)}", len(odd))
+            yield self._finding("catalogue-differs", folder.META, f"{entry.title}: {'; '.join(odd)}", len(odd))
 
 
 class _Documents:
     """What is kept of the documents, which are read once: two numbers each, and the names of odd ones."""
 
-    def __init__(
-        self, collection: Collection, sample: Sample, progress: Callable[[int, int | None], None] | None
-    ) -> None:
+    def __init__(self, collection: Collection, sample: Sample, progress: Progress) -> None:
         self.collection = collection
         self.count = 0
         self.empty: list[str] = []
@@ -303,11 +308,8 @@ class _Documents:
         self.ids_judged: set[str] = set()
         self._ids, self._texts = array("q"), array("q")
         judged = set(collection.qrels.documents.text())
-        total = collection.meta.get("counts", {}).get("documents")
-        for document in collection.documents():
+        for document in folder.read_documents(collection, progress):
             self.count += 1
-            if progress is not None and not self.count & 0x3FF:
-                progress(self.count, total)
             if document.id in judged:
                 self.ids_judged.add(document.id)
             text = words(f"{document.title} {document.text}")

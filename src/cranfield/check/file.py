@@ -21,8 +21,6 @@ from cranfield.kernels import Layout, Strings, Table, decode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cranfield.formats.format import Format
-
 
 Kind = Literal["run", "qrels"]
 Array: TypeAlias = npt.NDArray[Any]
@@ -37,7 +35,6 @@ class File:
         self.where = where
         self.buffer = buffer
         self.data: npt.NDArray[np.uint8] = np.frombuffer(buffer, np.uint8)
-        self.format: Format | None = None
         self.kind: Kind | None = None
         self.layout: Layout | None = None
         none, whole = Strings.of([]), np.zeros(0, np.int32)

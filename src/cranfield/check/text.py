@@ -14,9 +14,8 @@ from cranfield.check.findings import SHOWN, Finding, show
 from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.errors import CranfieldError
-from cranfield.formats.format import BOTH, NOUNS, Format, Head
+from cranfield.formats.format import NOUNS
 from cranfield.formats.known.trec import TREC
-from cranfield.formats.registry import strongest
 from cranfield.kernels import Table, decode, parse
 from cranfield.run import Run, Text
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.check.file import Array, File, Kind
-    from cranfield.formats.format import Source
+    from cranfield.formats.format import Format, Kinds, Source
 
 
 IS_CONTROL = bytes_among([*range(9), 11, 12, *range(14, 32), 127])
@@ -113,17 +112,12 @@ def _look_at_line_ends(file: File) -> Iterator[Finding]:
 # what it is
 
 
-def recognise(file: File, kind: Kind | None) -> Iterator[Finding]:
-    """Find out what the file holds, and read its rows leniently."""
-    if file.format is None or file.format.name == TREC.name:
+def recognise(file: File, kind: Kind | None, match: tuple[Format, Kinds] | None) -> Iterator[Finding]:
+    """Find out what the file holds, given its format and what that may hold, and read its rows leniently."""
+    if match is None or match[0].name == TREC.name:
         yield from _read_columns(file, kind)
-    elif "prefs" not in file.format.kinds:  # preferences have neither grades nor scores to look at
-        yield from _read_other(file, file.format, kind)
-
-
-def format_of(file: File) -> Format | None:
-    """The format that a file is in by its content."""
-    return strongest(Head(file.buffer), file.where)[0]
+    elif "prefs" not in match[1]:  # preferences have neither grades nor scores to look at
+        yield from _read_other(file, kind, *match)
 
 
 def _read_columns(file: File, kind: Kind | None) -> Iterator[Finding]:
@@ -150,10 +144,8 @@ def _other_kind(file: File, kind: Kind | None, seen: Kind, how: str) -> Iterator
         yield file.finding("wrong-kind", f"expected {NOUNS[kind]}, found {how}: {NOUNS[seen]}")
 
 
-def _read_other(file: File, chosen: Format, kind: Kind | None) -> Iterator[Finding]:
+def _read_other(file: File, kind: Kind | None, chosen: Format, kinds: Kinds) -> Iterator[Finding]:
     """Another format than TREC's. Where it could be either, a name with `qrel` in it decides."""
-    evidence = chosen.sniff(Head(file.buffer))
-    kinds = evidence.kinds if evidence else BOTH
     named: Kind = "qrels" if "qrel" in os.path.basename(file.where).lower() else "run"
     likely = kind or named
     held: Kind = likely if likely in kinds else "qrels" if "qrels" in kinds else "run"

@@ -1,8 +1,9 @@
-"""The command line: one module per command, each of which parses, calls one verb of the workspace, and prints.
+"""The command line: a command is one module here, which parses, calls one verb of the workspace, and shows the answer.
 
-A command's module is imported when that command runs, so that `cranfield --help` needs neither NumPy
-nor the measures; the short help below is what it prints, and a test compares it with the commands'
-own. Every error that is the user's to mend ends here as one line and an exit code.
+A module that states its PLACE in the order of the work is a command: its file's name is the command's (a keyword has
+an underscore behind it), its docstring the command's help. `cranfield --help` reads the first lines of the files and
+imports none of them, so that it needs neither NumPy nor the measures. Every error that is the user's to mend ends here
+as one line and an exit code.
 """
 
 from __future__ import annotations
@@ -21,36 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "cli", "main"]
 
-COMMANDS = {
-    "import": "Make a collection's folder from files in another layout.",
-    "collection": "Look at a collection of documents, topics and judgments.",
-    "check": "Say what is wrong or suspicious in run and qrels files.",
-    "convert": "Convert runs or judgments from one format into another, or merge judgments.",
-    "run": "Produce a run from a system under test, and time it.",
-    "fuse": "Fuse runs into one.",
-    "pool": "Choose what to judge next from the tops of runs.",
-    "reuse": "Say whether judgments can score a run that did not contribute, by leaving out each run or team in turn.",
-    "eval": "Score runs against judgments.",
-    "explain": "Show how a score came about, rank by rank, or what it is under other programs' conventions.",
-    "curve": "Draw precision-recall and other curves of runs, or print their points.",
-    "compare": "Compare runs: by how much one is better, and how sure that is.",
-    "leaderboard": "Rank runs by a measure, and say how sure the ranks are.",
-    "stability": "Say how stable the ranking of the runs is: under other measures, judgments and topics.",
-    "correlate": "Compare runs by their result lists, or measures by how they rank systems.",
-    "reproduce": "Say how close a reproduction comes to the original experiment.",
-    "design": "Say how many topics it takes to find a difference, and what the topics at hand can find.",
-    "gate": "Fail if a candidate run is worse than the baseline by more than is allowed, and not by chance.",
-    "report": "Write a report: a page that opens offline, tables for a paper, data, or one chart.",
-    "measures": "List the measures, or explain one.",
-    "tests": "List the significance tests, or explain one.",
-    "corrections": "List the corrections for many tests, or explain one.",
-    "presets": "List the presets of conventions and their answers.",
-    "formats": "List the file formats that are read and written.",
-    "trec_eval": "Do what trec_eval does, with its own options, byte for byte.",
-}
-
-MODULES = {"import": "import_"}  # a keyword is no module's name
 BAD_USAGE, BAD_DATA, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+
+
+def commands_in(folder: str) -> dict[str, str]:
+    """Each command and the first sentence of its help, in the order of the work."""
+    commands = []
+    for name in os.listdir(folder):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name), "rb") as file:
+                first, _, rest = file.read().partition(b"\n")
+            _, stated, place = rest.partition(b"\nPLACE = ")
+            if stated:
+                number = int(place.split(maxsplit=1)[0])
+                commands.append((number, name.removesuffix(".py").removesuffix("_"), first.decode().strip('"')))
+    return {name: sentence for _, name, sentence in sorted(commands)}
+
+
+COMMANDS = commands_in(os.path.dirname(__file__))
 
 
 class Commands(click.Group):
@@ -65,8 +54,10 @@ class Commands(click.Group):
         if name not in COMMANDS:
             return None
         from importlib import import_module
+        from keyword import iskeyword
 
-        command: click.Command = import_module(f"cranfield.cli.{MODULES.get(name, name)}").command
+        command: click.Command = import_module(f"cranfield.cli.{name}{'_' * iskeyword(name)}").command
+        command.name = name
         return command
 
     def resolve_command(

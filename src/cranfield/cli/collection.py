@@ -1,51 +1,50 @@
-"""`cranfield collection`: look at a collection, check it, count it, compare two; list those that are known."""
+"""Look at a collection of documents, topics and judgments.
+
+COLLECTION is a folder that cranfield import has made, or the name of a bundled collection.
+
+\b
+$ cranfield collection list
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from cranfield.cli import BAD_DATA, options
-from cranfield.cli.output import note, put, screen_width
+from cranfield.cli.options import option
+from cranfield.cli.output import drawn, note, put, show, written
 
-if TYPE_CHECKING:
-    from cranfield.answer import Answer
+PLACE = 20
 
 
-@click.group("collection")
+@click.group(help=__doc__)
 def command() -> None:
-    """Look at a collection of documents, topics and judgments.
-
-    COLLECTION is a folder that cranfield import has made, or the name of a bundled collection.
-
-    \b
-    $ cranfield collection list
-    """
+    pass
 
 
 @command.command("show")
 @click.argument("collection", metavar="COLLECTION")
-@click.option("--topic", metavar="ID", help="Show this topic in full, with its judgments.")
-@click.option("--document", metavar="ID", help="Show this document in full.")
+@option("--topic", "Show this topic in full, with its judgments.", metavar="ID")
+@option("--document", "Show this document in full.", metavar="ID")
 @options.output("table", "json")
-def show(collection: str, topic: str | None, document: str | None, shape: str, output: str | None) -> None:
+def _show(collection: str, topic: str | None, document: str | None, **shown: Any) -> None:
     """Show what a collection is: its counts, its grades and what they mean, where it came from.
 
     \b
     $ cranfield collection show allotment
     """
-    from cranfield.workspace import collection_show
+    from cranfield.workspace import collecting
 
-    shown = collection_show(collection, topic, document)
-    put(shown.to_json() if shape == "json" else shown.to_text(), output)
+    show(collecting.show(collection, topic, document), **shown)
 
 
 @command.command("check")
 @click.argument("collection", metavar="COLLECTION")
 @options.output("table", "json")
 @click.pass_context
-def check(ctx: click.Context, collection: str, shape: str, output: str | None) -> None:
+def _check(ctx: click.Context, /, collection: str, **shown: Any) -> None:
     """Say what would ruin experiments with a collection.
 
     Judgments of other topics or unknown documents, reversed grades, empty and repeated documents, too few topics, uneven
@@ -54,12 +53,12 @@ def check(ctx: click.Context, collection: str, shape: str, output: str | None) -
     \b
     $ cranfield collection check allotment
     """
+    from cranfield.check.collection import check_collection
     from cranfield.cli.progress import progress
-    from cranfield.workspace import collection_check
 
     with progress("documents") as tell:
-        findings = collection_check(collection, tell)
-    put(findings.to_json() if shape == "json" else findings.to_text(), output)
+        findings = check_collection(collection, tell)
+    show(findings, **shown)
     if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
@@ -67,7 +66,7 @@ def check(ctx: click.Context, collection: str, shape: str, output: str | None) -
 @command.command("stats")
 @click.argument("collection", metavar="COLLECTION")
 @options.output("table", "json", "csv", "tsv")
-def stats(collection: str, shape: str, output: str | None) -> None:
+def _stats(collection: str, **shown: Any) -> None:
     """Count what a collection holds, and show how it is distributed.
 
     With -o FILE.svg (.png, .pdf, .html) the distributions are drawn, one chart above the other.
@@ -76,61 +75,53 @@ def stats(collection: str, shape: str, output: str | None) -> None:
     $ cranfield collection stats allotment
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace import collection_stats, draw_stats
+    from cranfield.describe import stats
 
     with progress("documents") as tell:
-        found = collection_stats(collection, tell)
-    if output is not None and draw_stats(found, output):
-        note(f"{output}: {len(found.distributions)} charts")
+        counted = stats(collection, tell)
+    if drawn(counted, shown["output"]):
+        note(f"{shown['output']}: {len(counted.distributions)} charts")
     else:
-        put(_written(found, shape), output)
+        show(counted, **shown)
 
 
 @command.command("diff")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @options.output("table", "json", "csv", "tsv")
-def diff(a: str, b: str, shape: str, output: str | None) -> None:
+def _diff(a: str, b: str, **shown: Any) -> None:
     """Say how two collections differ: what was added, removed or changed, and which grades became which.
 
     \b
     $ cranfield collection diff allotment allotment
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace import collection_diff
+    from cranfield.describe import diff
 
     with progress("documents") as tell:
-        found = collection_diff(a, b, tell)
-    put(_written(found, shape), output)
+        differences = diff(a, b, tell)
+    show(differences, **shown)
 
 
 @command.command("list")
 @options.output("table", "json", "csv", "tsv")
-def list_(shape: str, output: str | None) -> None:
+def _list(**shown: Any) -> None:
     """List the collections that lectures name, what they should hold, and where each can be had.
 
     \b
     $ cranfield collection list
     """
-    from cranfield.workspace import collection_list
+    from cranfield.catalogue import CATALOGUE
 
-    collections = collection_list()
-    put(_written(collections, shape, screen_width(output)), output)
-    if shape == "table":
-        for sentence in collections.notes():
-            note(sentence)
+    put(written(CATALOGUE, **shown), shown["output"])
+    for sentence in CATALOGUE.notes() if shown["shape"] == "table" else []:
+        note(sentence)
 
 
 @command.command("stamp")
 @click.argument("collection", metavar="COLLECTION")
-def stamp(collection: str) -> None:
+def _stamp(collection: str) -> None:
     """Write the counts and hashes of a collection's files into its collection.toml, after a change that is meant."""
-    from cranfield.workspace import collection_stamp
+    from cranfield.workspace.collecting import stamp
 
-    note(f"{collection_stamp(collection)}: counts and hashes written")
-
-
-def _written(answer: Answer, shape: str, limit: int | None = None) -> str:
-    if shape == "table":
-        return answer.to_text(limit=limit)
-    return {"json": answer.to_json, "csv": answer.to_csv, "tsv": answer.to_tsv}[shape]()
+    note(f"{stamp(collection)}: counts and hashes written")

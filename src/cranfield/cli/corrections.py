@@ -1,27 +1,28 @@
-"""`cranfield corrections`: what there is for --correction."""
+"""List the corrections for many tests, or explain one.
+
+A correction is explained by what it controls and assumes, its other names and a reference. NAME may be another name of
+it: bh explains benjamini-hochberg.
+
+\b
+$ cranfield corrections holm
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from cranfield.cli import methods, options
+from cranfield.cli import options
+from cranfield.cli.output import show
+
+PLACE = 204
 
 
-@click.command("corrections")
+@options.command(__doc__)
 @click.argument("name", required=False)
 @options.output("table", "json")
-def command(name: str | None, shape: str, output: str | None) -> None:
-    """List the corrections for many tests, or explain one.
+def command(name: str | None, **shown: Any) -> None:
+    from cranfield.workspace.listing import correction, corrections
 
-    A correction is explained by what it controls and assumes, its other names and a reference. NAME may be another name of
-    it: bh explains benjamini-hochberg.
-
-    \b
-    $ cranfield corrections holm
-    """
-    from cranfield.workspace import explain_correction, list_corrections
-
-    if name is None:
-        methods.show_all(list_corrections(), ("name", "controls"), shape, output)
-    else:
-        methods.show_one(explain_correction(name), shape, output)
+    show(corrections() if name is None else correction(name), **shown)

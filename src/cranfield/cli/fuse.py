@@ -1,4 +1,11 @@
-"""`cranfield fuse`: several runs into one."""
+"""Fuse runs into one.
+
+Documents out are all that any run returned, in the order that the method gives them. Methods of ranks (RRF, Borda …)
+need no normalisation.
+
+\b
+$ cranfield fuse bm25.run dense.run --method RRF -k 10
+"""
 
 from __future__ import annotations
 
@@ -6,100 +13,65 @@ from typing import Any
 
 import click
 
-from cranfield.answer import as_json
-from cranfield.cli.options import Late
-from cranfield.cli.output import note, put
+from cranfield.cli import names, options
+from cranfield.cli.options import option
+from cranfield.cli.output import note, notes, show
+
+PLACE = 60
 
 
-def _methods() -> str:
-    from cranfield.fuse import METHODS
-
-    return ", ".join(METHODS)
-
-
-def _that(*claims: str) -> str:
-    from cranfield.fuse import methods_that
-
-    return methods_that(*claims)
-
-
-def _norms() -> str:
-    from cranfield.fuse import NORMS
-
-    return "|".join(NORMS)
-
-
-@click.command("fuse")
+@options.command(__doc__)
 @click.argument("runs", nargs=-1, metavar="RUN...")
-@click.option(
+@option(
     "--method",
-    cls=Late,
+    lambda: f"How to fuse: {names.fusions()}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
     default="RRF",
-    show_default=True,
     metavar="METHOD",
-    help=lambda: f"How to fuse: {_methods()}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
 )
-@click.option(
+@option(
     "--norm",
-    cls=Late,
-    metavar=_norms,
-    help="What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
+    "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
+    metavar=names.norms,
 )
-@click.option(
-    "--weights",
-    cls=Late,
-    metavar="W,W,…",
-    help=lambda: f"One a run, for {_that('takes_weights')}; else w-sum tunes them.",
+@option(
+    "--weights", lambda: f"One a run, for {names.fusions('takes_weights')}; else w-sum tunes them.", metavar="W,W,…"
 )
-@click.option("-k", "--depth", type=click.IntRange(min=1), metavar="K", help="Keep the best K documents of each topic.")
-@click.option(
+@option("-k --depth", "Keep the best K documents of each topic.", type=click.IntRange(min=1), metavar="K")
+@option(
     "--train-qrels",
-    cls=Late,
+    lambda: f"Judgments to learn from, for {names.fusions('trained', 'needs_weights')}.",
     metavar="QRELS",
-    help=lambda: f"Judgments to learn from, for {_that('trained', 'needs_weights')}.",
 )
-@click.option("--train-topics", metavar="FILE", help="Learn from these topics only: the first word of each line.")
-@click.option("--folds", type=int, metavar="N", help="Fuse each Nth of the topics by what the other topics taught.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="How --folds are drawn.")
-@click.option(
-    "--measure", default="AP", show_default=True, metavar="MEASURE", help="What tuned weights shall maximise."
-)
-@click.option("--step", type=float, default=0.1, show_default=True, metavar="S", help="How fine weights are tuned.")
-@click.option("--rel", type=float, default=1.0, show_default=True, metavar="N", help="The lowest relevant grade.")
-@click.option("--name", metavar="NAME", help="The tag of the fused run.  [default: the method]")
-@click.option("--run-format", metavar="FORMAT", help="The runs' format, if it is not to be detected.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to a file, whole or not at all, instead of standard output."
-)
-@click.option("--list", "listing", is_flag=True, help="List the methods and normalisations, and fuse nothing.")
-@click.option("--format", "shape", type=click.Choice(["table", "json"]), default="table", help="How to print --list.")
-def command(
-    runs: tuple[str, ...], weights: str | None, output: str | None, listing: bool, shape: str, **given: Any
-) -> None:
-    """Fuse runs into one.
-
-    Documents out are all that any run returned, in the order that the method gives them. Methods of ranks (RRF, Borda …)
-    need no normalisation.
-
-    \b
-    $ cranfield fuse bm25.run dense.run --method RRF -k 10
-    """
+@option("--train-topics", "Learn from these topics only: the first word of each line.", metavar="FILE")
+@option("--folds", "Fuse each Nth of the topics by what the other topics taught.", type=int, metavar="N")
+@option("--seed", "How --folds are drawn.")
+@option("--measure", "What tuned weights shall maximise.", default="AP", metavar="MEASURE")
+@option("--step", "How fine weights are tuned.", default=0.1, metavar="S")
+@option("--rel", "The lowest relevant grade.", default=1.0)
+@option("--name", "The tag of the fused run.  [default: the method]", metavar="NAME")
+@option("--run-format", "The runs' format, if it is not to be detected.")
+@option("-o --output")
+@option("--list", "List the methods and normalisations, and fuse nothing.", name="listing", is_flag=True)
+@options.shape("table", "json", help="How to print --list.", show_default=False)
+def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace import fuse_, list_fusions
+    from cranfield.workspace.listing import fusions
+    from cranfield.workspace.running import fuse
 
     if listing:
-        put(_listed(list_fusions(), shape), output)
+        show(fusions(), shape, output)
         return
-    if len(runs) < 2:
+    inputs, _, how = options.split(typed)
+    if len(inputs.runs) < 2:
         raise click.UsageError("give two runs or more; --list shows the methods")
     with progress("weights tried") as tell:
-        done = fuse_(runs, weights=_numbers(weights), output=output or "-", progress=tell, **given)
-    for tuned in done.tuned:
+        fused = fuse(inputs, output=output or "-", weights=_numbers(weights), progress=tell, **how)
+    for tuned in fused.tuned:
         note(str(tuned))
     if output not in (None, "-"):
-        note(f"{output}: {len(done.run)} rows, {len(done.run.topics)} topics, {given['method']} of {len(runs)} runs")
-    for sentence in done.notes:
-        note(f"note: {sentence}")
+        size = f"{len(fused.run)} rows, {len(fused.run.topics)} topics"
+        note(f"{output}: {size}, {how['method']} of {len(inputs.runs)} runs")
+    notes(fused.notes)
 
 
 def _numbers(text: str | None) -> list[float] | None:
@@ -107,13 +79,3 @@ def _numbers(text: str | None) -> list[float] | None:
         return None if text is None else [float(part) for part in text.split(",")]
     except ValueError:
         raise click.UsageError(f"--weights expects numbers with commas between them, got {text!r}") from None
-
-
-def _listed(found: dict[str, list[dict[str, str]]], shape: str) -> str:
-    if shape == "json":
-        return as_json(found)
-    lines = []
-    for title, rows in found.items():
-        wide = max(len(row["usage"]) for row in rows)
-        lines += [title, *(f"  {row['usage']:{wide}}  {row['about']}" for row in rows), ""]
-    return "\n".join(lines).rstrip()

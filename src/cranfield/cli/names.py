@@ -1,44 +1,6 @@
-"""Options that take the name of a test or a correction: which names there are is looked up when the help is shown."""
+"""The names that options take: looked up where they are defined when the help is shown, so that there is no second list."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-import click
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-
-class Named(click.Option):
-    """An option in whose help, or in whose value's name, `{names}` stands for what `names` says."""
-
-    def __init__(
-        self, declarations: Sequence[str] | None = None, *, names: Callable[[], str], **attributes: Any
-    ) -> None:
-        self._names = names
-        super().__init__(declarations, **attributes)
-
-    @property
-    def help(self) -> str | None:
-        """What it means, with the names there are."""
-        return self._filled(self._help)
-
-    @help.setter
-    def help(self, value: str | None) -> None:
-        self._help = value
-
-    @property
-    def metavar(self) -> str | None:
-        """What stands for its value, with the names there are."""
-        return self._filled(self._metavar)
-
-    @metavar.setter
-    def metavar(self, value: str | None) -> None:
-        self._metavar = value
-
-    def _filled(self, text: str | None) -> str | None:
-        return text.replace("{names}", self._names()) if text and "{names}" in text else text
 
 
 def all_tests() -> str:
@@ -48,20 +10,6 @@ def all_tests() -> str:
     paired = [name for name, one in TESTS.items() if one.paired]
     unpaired = [name for name in TESTS if name not in paired]
     return f"{', '.join(paired)}; unpaired: {', '.join(unpaired)}; all runs at once: {', '.join(TESTS_OF_MANY)}"
-
-
-def corrections() -> str:
-    """Every correction, its short name in brackets."""
-    from cranfield.stats.correction import CORRECTIONS
-
-    return ", ".join(f"{one.name} ({one.aliases[0]})" if one.aliases else one.name for one in CORRECTIONS.values())
-
-
-def intervals() -> str:
-    """The intervals of a mean difference."""
-    from cranfield.stats.testing import intervals as of_tests
-
-    return "|".join(of_tests())
 
 
 def tests_that_tell() -> str:
@@ -86,3 +34,45 @@ def power_tests() -> str:
 
     by_formula, simulated = (", ".join(names) for names in known())
     return f"{by_formula}; simulated: {simulated}"
+
+
+def corrections() -> str:
+    """Every correction, its short name in brackets."""
+    from cranfield.stats.correction import CORRECTIONS
+
+    return ", ".join(f"{one.name} ({one.aliases[0]})" if one.aliases else one.name for one in CORRECTIONS.values())
+
+
+def intervals() -> str:
+    """The intervals of a mean difference."""
+    from cranfield.stats.testing import intervals as of_tests
+
+    return "|".join(of_tests())
+
+
+def fusions(*claims: str) -> str:
+    """Every fusion method; or those for which one of these claims holds, as in a sentence."""
+    from cranfield.fuse import METHODS, methods_that
+
+    return methods_that(*claims) if claims else ", ".join(METHODS)
+
+
+def norms() -> str:
+    """What can be done to scores before they are fused."""
+    from cranfield.fuse import NORMS
+
+    return "|".join(NORMS)
+
+
+def layouts() -> str:
+    """The layouts that a collection can be imported from."""
+    from cranfield.importers.registry import SOURCES
+
+    return "|".join(SOURCES)
+
+
+def systems() -> str:
+    """What stands for a system under test."""
+    from cranfield.systems import specs
+
+    return ", ".join(specs())

@@ -1,7 +1,8 @@
-"""Options that several commands share, and how a long list of options is laid out.
+"""Options: those that several commands share, and how what was typed becomes the values that verbs take.
 
-Choices are checked where they are defined (`Conventions`), not here: what is listed below is only how
-they are shown in the help, and a test compares the two.
+An option that is known here by its flag is declared once; a command that means a little more by it says so in its own
+words. Choices are checked where they are defined (`Conventions`), not here: what is listed below is only how they are
+shown in the help, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cranfield.workspace.inputs import Inputs
 
     Words = str | Callable[[], str]
-
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -32,14 +34,78 @@ CONVENTIONS = {
     "duplicates": ("error|first|last|best", "Which line counts when a run names a document twice for a topic."),
     "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
 }
+SHOWN = ("shape", "output", "per_topic", "digits", "every", "bars")  # options that say how an answer is printed
+
+
+def _refuse_negative(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+    if value is not None and value < 0:
+        raise click.UsageError(f"--{parameter.name} must be 0 or more, got {value}")
+    return value
+
+
+DETECTED = "format, if it is not to be detected (cranfield formats lists them)."
+SHARED: dict[str, dict[str, Any]] = {
+    # which files are read, and how
+    "-m --measures": {"multiple": True, "metavar": "MEASURES"},
+    "--table": {
+        "metavar": "FILE",
+        "help": "Scores per topic from a file (a row a topic, a column a run; or what eval --per-topic writes as csv) "
+        "instead.",
+    },
+    "--topics": {"metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
+    "--rel": {
+        "type": float,
+        "metavar": "N",
+        "help": "The lowest relevant grade, where a measure does not say so itself.",
+    },
+    "--baseline": {"metavar": "RUN", "help": "The run to compare with, for measures of risk."},
+    "--collection-size": {
+        "type": click.IntRange(min=1),
+        "metavar": "N",
+        "help": "How many documents the collection holds.",
+    },
+    "--preferences": {"metavar": "FILE", "help": "Preference judgments, for PrefSimple and its kin."},
+    "--groups": {"metavar": "FILE", "help": "Groups of documents, for measures of fairness."},
+    "--aspect": {"metavar": "QRELS", "help": "Judgments of a second aspect (uRBP, uBpref)."},
+    "--costs": {"metavar": "FILE", "help": "What documents cost to read, for TBG, Umeasure and kin."},
+    "--run-format": {"metavar": "FORMAT", "help": f"The runs' {DETECTED}"},
+    "--qrels-format": {"metavar": "FORMAT", "help": f"The judgments' {DETECTED}"},
+    "--lenient": {
+        "is_flag": True,
+        "help": "Skip malformed lines and say how many, instead of stopping at the first.",
+    },
+    "--threads": {"type": int, "metavar": "N", "help": "How many cores to score with.  [default: all]"},
+    # what is asked of them
+    "--alpha": {"default": 0.05, "metavar": "A"},
+    "--level": {"default": 0.95, "metavar": "L"},
+    "--correction": {"default": "holm", "metavar": "NAME"},
+    "--resamples": {"type": int, "metavar": "N"},
+    "--trials": {"type": int, "metavar": "N"},
+    "--seed": {"default": 0, "metavar": "N", "help": "Where chance starts."},
+    "--p": {"default": 0.9, "metavar": "P", "help": "The patience of rbo, 0 to 1."},
+    "--judged": {"default": 10, "metavar": "K", "help": "The depth of judged@K."},
+    "--holes-depth": {"type": click.IntRange(min=1), "default": 10},
+    # how the answer is printed
+    "--per-topic": {"is_flag": True, "help": "A row for each topic as well."},
+    "--digits": {
+        "type": int,
+        "metavar": "N",
+        "callback": _refuse_negative,
+        "help": "Decimals to print.  [default: 4; all of them in json, csv and tsv]",
+    },
+    "-o --output": {
+        "metavar": "FILE",
+        "help": "Write to a file, whole or not at all, instead of standard output.",
+    },
+}
 
 
 class Late(click.Option):
     """An option whose help, or the word for its value, is written when it is shown: it names what a room holds."""
 
-    def __init__(self, *declared: Any, help: Words, metavar: Words, **given: Any) -> None:
+    def __init__(self, *declared: Any, help: Words, metavar: Words, **settings: Any) -> None:
         self._help, self._metavar = help, metavar
-        super().__init__(*declared, **given)
+        super().__init__(*declared, **settings)
 
     help = property(lambda self: _written(self._help), lambda self, text: None)
     metavar = property(lambda self: _written(self._metavar), lambda self, text: None)
@@ -47,6 +113,73 @@ class Late(click.Option):
 
 def _written(words: Words) -> str:
     return words if isinstance(words, str) else words()
+
+
+def option(
+    flags: str, help: Words | None = None, name: str | None = None, **settings: Any
+) -> Callable[[Command], Command]:
+    """An option by its flags as one types them; what is SHARED holds unless said otherwise, and a default is shown."""
+    settings = {**SHARED.get(flags, {}), **settings}
+    if help is not None:
+        settings["help"] = help
+    if callable(settings.get("help")) or callable(settings.get("metavar")):
+        settings["cls"] = Late
+    if settings.get("default") is not None:
+        settings.setdefault("show_default", True)
+    return click.option(*flags.split(), *([] if name is None else [name]), **settings)
+
+
+def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order in which the help lists them."""
+
+    def add(command: Command) -> Command:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return add
+
+
+conventions = together(
+    option(
+        "--as",
+        "Follow a peer's conventions (cranfield presets lists them); the options below change single ones.",
+        name="preset",
+        metavar="PRESET",
+    ),
+    *(
+        option(f"--{name.replace('_', '-')}", meaning, metavar=values)
+        for name, (values, meaning) in CONVENTIONS.items()
+    ),
+    option("--drop-self/--keep-self", "Leave out a document whose id is the topic's, or keep it.", default=None),
+)
+
+rules = together(conventions, option("--run-format"), option("--qrels-format"), option("--lenient"))
+
+qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))
+
+
+def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
+    """Judgments, runs and measures, or a table of scores."""
+    return together(
+        click.argument("qrels", required=False),
+        click.argument("runs", nargs=-1, metavar=runs),
+        option(
+            "-m --measures",
+            "What to compute; of a table, what its scores are called. May be repeated.  [default: nDCG@10 AP RR@10]",
+        ),
+        option("--table"),
+    )
+
+
+def shape(*shapes: str, help: str = "How to print.", **settings: Any) -> Callable[[Command], Command]:
+    """`--format`; the first is what is printed if nothing is said."""
+    return option("--format", help, name="shape", type=click.Choice(shapes), default=shapes[0], **settings)
+
+
+def output(*shapes: str) -> Callable[[Command], Command]:
+    """`--format` and `-o`."""
+    return together(shape(*shapes), option("-o --output"))
 
 
 class Sectioned(click.Command):
@@ -74,66 +207,36 @@ class Sectioned(click.Command):
                     formatter.write_dl(records)
 
 
-def conventions(command: Command) -> Command:
-    """`--as PRESET` and one option for each convention."""
-    kept = "Leave out a document whose id is the topic's, or keep it."
-    command = click.option("--drop-self/--keep-self", "drop_self", default=None, help=kept)(command)
-    for name, (values, meaning) in reversed(CONVENTIONS.items()):
-        flag = f"--{name.replace('_', '-')}"
-        command = click.option(flag, name, metavar=values, help=meaning)(command)
-    preset = "Follow a peer's conventions (cranfield presets lists them); the options below change single ones."
-    return click.option("--as", "preset", metavar="PRESET", help=preset)(command)
+def command(help: str | None, **settings: Any) -> Callable[[Callable[..., Any]], Sectioned]:
+    """The command of a module, whose docstring is the help."""
+    return click.command(cls=Sectioned, help=help, **settings)
 
 
-def taken(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the conventions that were given out of a command's options."""
-    given = {name: options.pop(name) for name in (*CONVENTIONS, "drop_self")}
-    return {name: value for name, value in given.items() if value is not None}
+def split(typed: dict[str, Any], **more: Any) -> tuple[Inputs, dict[str, Any], dict[str, Any]]:
+    """A command's options as which files are read and how, how the answer is printed, and what is asked: the rest."""
+    from cranfield.workspace.inputs import Inputs
+
+    rest = {**typed, **more}
+    answers = {name: rest.pop(name, None) for name in (*CONVENTIONS, "drop_self")}
+    changes = {name: value for name, value in answers.items() if value is not None}
+    files = {name: rest.pop(name) for name in Inputs.__dataclass_fields__ if name in rest}
+    shown = {name: rest.pop(name) for name in SHOWN if name in rest}
+    return Inputs(changes=changes, **files), shown, rest
 
 
-def reading(command: Command) -> Command:
-    """How files are read."""
-    lenient = "Skip malformed lines and say how many, instead of stopping at the first."
-    command = click.option("--lenient", is_flag=True, help=lenient)(command)
-    detected = "format, if it is not to be detected (cranfield formats lists them)."
-    command = click.option("--qrels-format", metavar="FORMAT", help=f"The judgments' {detected}")(command)
-    return click.option("--run-format", metavar="FORMAT", help=f"The runs' {detected}")(command)
+def words(typed: Iterable[str]) -> list[str]:
+    """The words of an option that may be repeated, or hold several words with spaces or commas between them."""
+    return [word for text in typed for word in text.replace(",", " ").split()]
 
 
-def output(*kinds: str) -> Callable[[Command], Command]:
-    """`--format` and `-o`."""
-
-    def add(command: Command) -> Command:
-        to = "Write to a file, whole or not at all, instead of standard output."
-        command = click.option("-o", "--output", metavar="FILE", help=to)(command)
-        choice = click.Choice(kinds)
-        kind = click.option("--format", "shape", type=choice, default=kinds[0], show_default=True, help="How to print.")
-        return kind(command)
-
-    return add
-
-
-def measures_or_table(command: Command) -> Command:
-    """`-m`, and `--table` for scores that are there already."""
-    table = (
-        "Scores per topic from a file (a row a topic, a column a run; or what eval --per-topic writes as csv) instead."
-    )
-    command = click.option("--table", metavar="FILE", help=table)(command)
-    names = "What to compute; of a table, what its scores are called. May be repeated.  [default: nDCG@10 AP RR@10]"
-    return click.option("-m", "--measures", multiple=True, metavar="MEASURES", help=names)(command)
-
-
-def runs_or_table(
-    qrels: str | None, runs: tuple[str, ...], table: str | None, changes: dict[str, Any] | None = None
-) -> None:
-    """Refuse both or neither of judgments with runs, and a table; and conventions beside a table."""
-    if table is not None and changes:
-        raise click.UsageError(
-            f"--table holds scores already; --{next(iter(changes)).replace('_', '-')} comes too late"
-        )
-    if table is not None and (qrels is not None or runs):
+def refuse_both(inputs: Inputs, groups: Sequence[str] = (), conventions: bool = True) -> None:
+    """Refuse both or neither of judgments with runs, and a table; and, if told so, `conventions` beside a table."""
+    if inputs.table is not None and conventions and inputs.changes:
+        late = next(iter(inputs.changes)).replace("_", "-")
+        raise click.UsageError(f"--table holds scores already; --{late} comes too late")
+    if inputs.table is not None and (inputs.qrels is not None or inputs.runs or groups):
         raise click.UsageError("--table FILE holds scores already; give no judgments or runs beside it")
-    if table is None and (qrels is None or not runs):
+    if inputs.table is None and (inputs.qrels is None or not (inputs.runs or groups)):
         raise click.UsageError("expected QRELS RUN..., or --table FILE")
 
 

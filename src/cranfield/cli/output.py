@@ -1,25 +1,91 @@
 """Where output goes: data to standard output or a file, everything else to standard error.
 
-Text is written as UTF-8 whatever the locale, and bytes of ids that are no UTF-8 go out as they came in.
+Every answer is written by `show`: one place that knows the shapes. Text is written as UTF-8 whatever the locale, and
+bytes of ids that are no UTF-8 go out as they came in.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from cranfield.answer import Answer
 
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
+DIGITS = 4  # decimals for people, unless told otherwise; programs get all of them
+BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
+CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
+
+
+def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> None:
+    """Write an answer to a file or standard output, and to standard error what to know beside it.
+
+    A file whose ending is a chart's gets the chart, if there is one of such an answer. `how` goes to `written`.
+    """
+    if not drawn(answer, output):
+        put(written(answer, shape, output, **how), output)
+        for line in answer.basis() if shape in BARE else []:
+            note(line)
+    if shape not in ("markdown", "html") and not answer.ends_with_notes:
+        notes(answer.notes(shell=True))
+
+
+def written(
+    answer: Any,
+    shape: str,
+    output: str | None = None,
+    *,
+    per_topic: bool = False,
+    digits: int | None = None,
+    every: bool = False,
+    bars: bool | None = None,
+) -> str:
+    """An answer in one of its shapes: for the screen, if it does not go to a file."""
+    places = DIGITS if digits is None else digits
+    if shape in ("text", "table"):
+        screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
+        return str(answer.to_text(per_topic, places, every=every, bars=bars, **screen))
+    if shape == "markdown":
+        return str(answer.to_markdown(per_topic, places, every=every))
+    if shape == "html":
+        return str(answer.to_html(per_topic, places, every=every, page=True))
+    if shape == "junit":
+        return str(answer.to_junit())
+    write = getattr(answer, f"to_{shape}")
+    return str(write(per_topic, places if shape == "trec" else digits))
+
+
+def drawn(answer: Any, path: str | None) -> bool:
+    """Write a chart if the file's ending is that of one and there is one of such an answer; say whether it was."""
+    if path is None or not is_chart(path):
+        return False
+    from cranfield.answer import Both
+    from cranfield.formats.streams import write_bytes
+    from cranfield.report.charts import rendered
+    from cranfield.report.figures import chart
+
+    if isinstance(answer, Both):
+        answer = answer.first
+    if chart.dispatch(type(answer)) is chart.dispatch(object):
+        return False
+    write_bytes(path, [rendered(chart(answer), path.rpartition(".")[2])])
+    return True
+
+
+def is_chart(path: str | None) -> bool:
+    """Whether a file's ending is that of a chart."""
+    return path is not None and path.endswith(CHART_ENDINGS)
 
 
 def put(text: str, path: str | None = None) -> None:
     """Write the command's data, ended by a newline."""
-    raw = (text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape")
+    raw = encoded(text)
     if path is not None and path != "-":
         from cranfield.formats.streams import write_bytes
 
@@ -30,9 +96,20 @@ def put(text: str, path: str | None = None) -> None:
     sys.stdout.buffer.flush()
 
 
+def encoded(text: str) -> bytes:
+    """The bytes of a text that ends with a newline."""
+    return (text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape")
+
+
 def note(text: str) -> None:
     """Tell the user something that is not data."""
     click.echo(text, err=True)
+
+
+def notes(sentences: Iterable[str]) -> None:
+    """Tell what to know beside an answer, a sentence a line."""
+    for sentence in sentences:
+        note(f"note: {sentence}")
 
 
 def style(path: str | None = None) -> Callable[[str, str], str] | None:
@@ -50,3 +127,13 @@ def screen_width(path: str | None = None) -> int | None:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
+
+
+def ascii_only(path: str | None = None) -> bool:
+    """Whether what shows the text can show no blocks."""
+    encoding = (sys.stdout.encoding or "ascii") if path is None else "utf-8"
+    try:
+        "█▏░│".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return False

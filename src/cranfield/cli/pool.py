@@ -1,4 +1,10 @@
-"""`cranfield pool`: runs → what to judge next. Its subcommands count, judge and simulate; without one it makes a pool."""
+"""Choose what to judge next from the tops of runs.
+
+A run may be a quoted pattern. A file that is called like a subcommand goes in as ./judge.
+
+\b
+$ cranfield pool bm25.run dense.run --depth 10
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.answer import as_json
 from cranfield.cli import options
-from cranfield.cli.output import note, put, screen_width
+from cranfield.cli.options import option
+from cranfield.cli.output import note, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from cranfield.workspace.pooling import Depths, Judging
 
-    from cranfield.answer import Answer
-    from cranfield.pool.session import Session
+PLACE = 70
 
 
 class Default(click.Group):
@@ -27,21 +32,17 @@ class Default(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("pool", cls=Default)
+@click.group(cls=Default, help=__doc__)
 def command() -> None:
-    """Choose what to judge next from the tops of runs.
-
-    A run may be a quoted pattern. A file that is called like a subcommand goes in as ./judge.
-
-    \b
-    $ cranfield pool bm25.run dense.run --depth 10
-    """
+    pass
 
 
-def depth_of(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
+def depths_of(typed: tuple[str, ...]) -> Depths:
     """`--depth 100 --depth bm25.run=200` as the depth of all and the depths of some."""
+    from cranfield.workspace.pooling import Depths
+
     depth, some = 100, {}
-    for text in given:
+    for text in typed:
         name, equals, number = text.rpartition("=")
         if not number.isdecimal() or int(number) < 1 or (equals and not name):
             raise click.UsageError(f"--depth: expected N or RUN=N with N of 1 or more, found {text!r}")
@@ -49,103 +50,83 @@ def depth_of(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
             some[name] = int(number)
         else:
             depth = int(number)
-    return depth, some
+    return Depths(depth, some)
 
 
-def pairs_of(option: str, given: tuple[str, ...], shape: str) -> dict[str, str]:
+def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]:
     """`name=value` options as a mapping."""
-    answer = {}
-    for text in given:
+    pairs = {}
+    for text in typed:
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value:
-            raise click.UsageError(f"{option}: expected {shape}, found {text!r}")
-        answer[name] = value
-    return answer
+            raise click.UsageError(f"{flag}: expected {expected}, found {text!r}")
+        pairs[name] = value
+    return pairs
 
 
-def contributing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The runs, their depths, and how they are read."""
-    for decorate in (
-        options.conventions,
-        click.option("--lenient", is_flag=True, help="Skip malformed lines instead of stopping at the first."),
-        click.option("--run-format", metavar="FORMAT", help="The runs' format, if it is not to be detected."),
-        click.option(
-            "--depth",
-            "depth_",
-            multiple=True,
-            metavar="N|RUN=N",
-            help="How many documents of each run, or of one run.  [default: 100]",
-        ),
-        click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
-    ):
-        function = decorate(function)
-    return function
+lenient = option("--lenient", "Skip malformed lines instead of stopping at the first.")
+run_format = option("--run-format", "The runs' format, if it is not to be detected.")
+rel = option("--rel", "The lowest relevant grade.", default=1, metavar=None)
+seed = option("--seed", "For all that is left to chance.", metavar=None)
+contributing = options.together(
+    click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
+    option(
+        "--depth",
+        "How many documents of each run, or of one run.  [default: 100]",
+        name="depths",
+        multiple=True,
+        metavar="N|RUN=N",
+    ),
+    run_format,
+    lenient,
+    options.conventions,
+)
+choosing = options.together(
+    option(
+        "--strategy",
+        "How documents are chosen (cranfield pool strategies); options in brackets: 'rbp(p=0.9)'.",
+        default="depth",
+        metavar="NAME",
+    ),
+    option(
+        "--priority",
+        "Pool what these runs or teams returned first (1) or later (2, 3 …).",
+        name="priorities",
+        multiple=True,
+        metavar="PATTERN=N",
+    ),
+    option("--team", "Which runs a team sent in.", name="teams", multiple=True, metavar="PATTERN=TEAM"),
+    option("--budget", "The most documents, labels so far included.", type=click.IntRange(min=1), metavar="N"),
+    rel,
+    option("--collection", "The documents' texts, for strategies that read them.", metavar="FOLDER"),
+    option("--topics", "Only these topics: the first word of each line."),
+    seed,
+)
 
 
-def choosing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Which documents, in which order."""
-    for decorate in (
-        click.option("--seed", type=int, default=0, show_default=True, help="For all that is left to chance."),
-        click.option("--topics", metavar="FILE", help="Only these topics: the first word of each line."),
-        click.option("--collection", metavar="FOLDER", help="The documents' texts, for strategies that read them."),
-        click.option("--rel", type=float, default=1, show_default=True, help="The lowest relevant grade."),
-        click.option(
-            "--budget", type=click.IntRange(min=1), metavar="N", help="The most documents, labels so far included."
-        ),
-        click.option("--team", "teams", multiple=True, metavar="PATTERN=TEAM", help="Which runs a team sent in."),
-        click.option(
-            "--priority",
-            "priorities",
-            multiple=True,
-            metavar="PATTERN=N",
-            help="Pool what these runs or teams returned first (1) or later (2, 3 …).",
-        ),
-        click.option(
-            "--strategy",
-            default="depth",
-            show_default=True,
-            metavar="NAME",
-            help="How documents are chosen (cranfield pool strategies); options in brackets: 'rbp(p=0.9)'.",
-        ),
-    ):
-        function = decorate(function)
-    return function
-
-
-def chosen(given: dict[str, Any]) -> dict[str, Any]:
+def chosen(typed: dict[str, Any]) -> dict[str, Any]:
     """The options of `choosing` and `contributing` as the verbs take them."""
-    given["depth"], given["depths"] = depth_of(given.pop("depth_"))
-    given["changes"] = options.taken(given)
-    if "priorities" in given:
-        wanted = pairs_of("--priority", given["priorities"], "PATTERN=N")
-        if not all(number.isdecimal() and int(number) > 0 for number in wanted.values()):
-            raise click.UsageError("--priority: expected PATTERN=N with N of 1 or more")
-        given["priorities"] = {pattern: int(number) for pattern, number in wanted.items()}
-        given["teams"] = pairs_of("--team", given["teams"], "PATTERN=TEAM")
-    return given
-
-
-def _put(answer: Answer, shape: str, output: str | None) -> None:
-    text = answer.to_text(limit=screen_width(output)) if shape == "table" else getattr(answer, f"to_{shape}")()
-    put(text, output)
+    inputs, _, how = options.split(typed)
+    priorities = pairs_of("--priority", how.pop("priorities"), "PATTERN=N")
+    if not all(number.isdecimal() and int(number) > 0 for number in priorities.values()):
+        raise click.UsageError("--priority: expected PATTERN=N with N of 1 or more")
+    how["priorities"] = {pattern: int(number) for pattern, number in priorities.items()}
+    how["teams"] = pairs_of("--team", how.pop("teams"), "PATTERN=TEAM")
+    return {"inputs": inputs, **how, "depths": depths_of(how["depths"])}
 
 
 @command.command("make")
 @contributing
 @choosing
-@click.option("--cap", type=click.IntRange(min=1), metavar="N", help="The most documents a topic.")
-@click.option(
-    "--next", type=click.IntRange(min=1), metavar="N", help="Hand out so many a topic, for adaptive strategies."
-)
-@click.option("--judgments", metavar="FILE", help="The labels so far: qrels, or JSON lines of topic, document, grade …")
-@click.option("--qrels", metavar="FILE", help="Judgments from before; their documents are not asked for again.")
-@click.option("--keep-judged", is_flag=True, help="Ask for the documents in --qrels again.")
-@click.option("--order", metavar="shuffled|priority|document", help="How each topic's documents are laid out.")
-@click.option("--assessors", metavar="NAME,NAME…", help="Give whole topics to assessors, evenly.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to a file, whole or not at all, instead of standard output."
-)
-def make(output: str | None, assessors: str | None, **given: Any) -> None:
+@option("--cap", "The most documents a topic.", type=click.IntRange(min=1), metavar="N")
+@option("--next", "Hand out so many a topic, for adaptive strategies.", type=click.IntRange(min=1), metavar="N")
+@option("--judgments", "The labels so far: qrels, or JSON lines of topic, document, grade …", metavar="FILE")
+@option("--qrels", "Judgments from before; their documents are not asked for again.", metavar="FILE")
+@option("--keep-judged", "Ask for the documents in --qrels again.", is_flag=True)
+@option("--order", "How each topic's documents are laid out.", metavar="shuffled|priority|document")
+@option("--assessors", "Give whole topics to assessors, evenly.", metavar="NAME,NAME…")
+@option("-o --output")
+def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
     """Write a pool: one JSON line for each document to judge.
 
     Strategies that adapt are called again and again: --next 5 --judgments labels.jsonl writes the next five of each
@@ -157,69 +138,51 @@ def make(output: str | None, assessors: str | None, **given: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
     from cranfield.pool.make import uncollected
-    from cranfield.workspace import pool_
+    from cranfield.workspace.pooling import pool
 
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
     with uncollected():
         with progress("runs read") as tell:
-            pool = pool_(assessors=names, progress=tell, **chosen(given))
-        write_bytes(output or "-", pool.lines())
-    session = pool.session
-    drawn = sum(item.priority > 0 for item in pool) if session.strategy.samples else len(pool)
-    of = f" drawn of {len(pool)}" if drawn < len(pool) else ""
-    note(
-        f"{drawn} documents{of} for {len(pool.topics)} of {len(session.rankings.topics)} topics from "
-        f"{len(session.rankings.runs)} runs by {session.strategy}; seed {given['seed']}"
-    )
-    if session.judged:
-        note(f"labels so far: {session.judged}, {session.relevant} of them relevant")
+            pooled = pool(assessors=names, progress=tell, **chosen(typed))
+        write_bytes(output or "-", pooled.lines())
+    for sentence in pooled.notes():
+        note(sentence)
 
 
 @command.command("statistics")
 @contributing
-@click.option("--seconds", type=click.FloatRange(min=0), default=60.0, show_default=True, help="What a judgment takes.")
+@option("--seconds", "What a judgment takes.", type=click.FloatRange(min=0), default=60.0)
 @options.output("table", "json")
-def statistics(shape: str, output: str | None, **given: Any) -> None:
+def _statistics(depths: tuple[str, ...], seconds: float, **typed: Any) -> None:
     """Say how large a depth pool will be, how much its runs overlap, and how long judging takes.
 
     \b
     $ cranfield pool statistics bm25.run dense.run --depth 10
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace import pool_statistics
+    from cranfield.workspace.pooling import statistics
 
+    inputs, shown, _ = options.split(typed)
     with progress("runs read") as tell:
-        found = pool_statistics(progress=tell, **chosen(given))
-    _put(found, shape, output)
+        counts = statistics(inputs, depths_of(depths), seconds, tell)
+    show(counts, **shown)
 
 
 @command.command("strategies")
 @options.output("table", "json")
-def strategies(shape: str, output: str | None) -> None:
+def _strategies(**shown: Any) -> None:
     """List the strategies."""
-    from cranfield.workspace import list_strategies
+    from cranfield.workspace.listing import strategies
 
-    found = list_strategies()
-    if shape == "json":
-        put(as_json(found), output)
-        return
-    for each in found:
-        marks = ", ".join(
-            mark for mark, is_so in (("adapts to labels", each["adaptive"]), ("reads texts", each["reads"])) if is_so
-        )
-        put(f"{each['name']}{f' ({marks})' if marks else ''}\n  {each['about']}")
-        for option, (default, meaning) in each["options"].items():
-            put(f"    {option}={default}: {meaning}")
+    show(strategies(), **shown)
 
 
 @command.command("judge")
 @contributing
 @choosing
-@click.option(
-    "--judgments", required=True, metavar="FILE", help="Where labels are kept: JSON lines, added to as you go."
-)
-@click.option("--assessor", default="", metavar="NAME", help="Who judges.")
-def judge(judgments: str, assessor: str, **given: Any) -> None:
+@option("--judgments", "Where labels are kept: JSON lines, added to as you go.", required=True, metavar="FILE")
+@option("--assessor", "Who judges.", default="", show_default=False, metavar="NAME")
+def _judge(**typed: Any) -> None:
     """Judge at the terminal: shows the next document, takes its grade, and goes on until you stop (q).
 
     Every label is on disk before the next document is shown; call it again to go on.
@@ -227,59 +190,62 @@ def judge(judgments: str, assessor: str, **given: Any) -> None:
     \b
     $ cranfield pool judge bm25.run dense.run --strategy maxmean --judgments labels.jsonl
     """
-    from cranfield.workspace import judging
+    from cranfield.workspace.pooling import judging
 
-    session, keep, show = judging(judgments=judgments, assessor=assessor, **chosen(given))
+    work = judging(**chosen(typed))
+    session = work.session
     note(
         f"{session.judged} labels so far, {session.relevant} relevant; {session.left} documents left. q stops, s skips."
     )
-    _loop(session, keep, show)
-    note(f"{session.judged} labels, {session.relevant} relevant, in {judgments}")
+    _judge_all(work)
+    note(f"{session.judged} labels, {session.relevant} relevant, in {work.judgments}")
 
 
-def _loop(session: Session, keep: Callable[[str, str, float], None], show: Callable[[str, str], str]) -> None:
-    while (item := session.next()) is not None:
-        note(f"\n{show(item.topic, item.document)}")
-        while True:
-            try:
-                answer = click.prompt("grade", prompt_suffix=" > ", err=True).strip()
-            except (click.Abort, EOFError):
-                return
-            if answer in ("q", "quit"):
-                return
-            if answer in ("s", "skip"):
-                break
-            try:
-                grade = float(answer)
-            except ValueError:
-                note("a number, s to skip, q to stop")
-                continue
-            if grade != grade or abs(grade) == float("inf"):
-                note("a finite number, s to skip, q to stop")
-                continue
-            keep(item.topic, item.document, grade)
-            break
+def _judge_all(work: Judging) -> None:
+    """Ask for the grade of one document after the other, until all are judged or the assessor stops."""
+    while (item := work.session.next()) is not None:
+        note(f"\n{work.shown(item.topic, item.document)}")
+        answer = _grade()
+        if answer == "stop":
+            return
+        if isinstance(answer, float):
+            work.keep(item.topic, item.document, answer)
+
+
+def _grade() -> float | str:
+    """What the assessor says: a grade, skip or stop."""
+    while True:
+        try:
+            answer = click.prompt("grade", prompt_suffix=" > ", err=True).strip()
+        except (click.Abort, EOFError):
+            return "stop"
+        if answer in ("q", "quit"):
+            return "stop"
+        if answer in ("s", "skip"):
+            return "skip"
+        try:
+            grade = float(answer)
+        except ValueError:
+            note("a number, s to skip, q to stop")
+            continue
+        if grade == grade and abs(grade) != float("inf"):
+            return grade
+        note("a finite number, s to skip, q to stop")
 
 
 @command.command("simulate")
 @click.argument("qrels")
 @contributing
-@click.option("-m", "--measures", multiple=True, default=["AP"], show_default=True, help="By which runs are ranked.")
-@click.option(
-    "--strategy", "strategies", multiple=True, metavar="NAME", help="Which ones; may be repeated.  [default: all]"
-)
-@click.option("--collection", metavar="FOLDER", help="The documents' texts, for strategies that read them (cal).")
-@click.option("--recall", type=float, default=0.95, show_default=True, help="The recall whose effort is measured.")
-@click.option(
-    "--sampling", metavar="RATE,RATE…", help="Instead: how well infAP, xinfAP and statAP estimate AP at these rates."
-)
-@click.option(
-    "--draws", type=click.IntRange(min=1), default=20, show_default=True, help="Samples drawn for --sampling."
-)
-@click.option("--rel", type=float, default=1, show_default=True, help="The lowest relevant grade.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For all that is left to chance.")
+@option("-m --measures", "By which runs are ranked.", default=["AP"], metavar=None)
+@option("--strategy", "Which ones; may be repeated.  [default: all]", name="strategies", multiple=True, metavar="NAME")
+@option("--collection", "The documents' texts, for strategies that read them (cal).", metavar="FOLDER")
+@option("--recall", "The recall whose effort is measured.", default=0.95)
+@option("--sampling", "Instead: how well infAP, xinfAP and statAP estimate AP at these rates.", metavar="RATE,RATE…")
+@option("--draws", "Samples drawn for --sampling.", type=click.IntRange(min=1), default=20)
+@rel
+@seed
 @options.output("table", "json", "csv", "tsv")
-def simulate(qrels: str, shape: str, output: str | None, sampling: str | None, draws: int, **given: Any) -> None:
+def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed: Any) -> None:
     """Replay strategies on a judged collection: what each finds, and when the ranking of the runs settles.
 
     -o FILE ending in .svg, .png, .pdf, .html or .vl.json draws relevant documents found by effort.
@@ -288,97 +254,83 @@ def simulate(qrels: str, shape: str, output: str | None, sampling: str | None, d
     $ cranfield pool simulate qrels.txt bm25.run dense.run --depth 10
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace import draw_simulation, simulate_
+    from cranfield.workspace.pooling import estimates, simulate
 
-    given = chosen(given)
-    if sampling is not None:
-        _put_estimates(qrels, sampling, draws, shape, output, given)
+    inputs, shown, how = options.split(typed)
+    if sampling is None:
+        with progress("strategies replayed") as tell:
+            show(simulate(inputs, depths_of(depths), progress=tell, **how), **shown)
         return
-    with progress("strategies replayed") as tell:
-        found = simulate_(qrels, progress=tell, **given)
-    if output is not None and draw_simulation(found, output):
-        return
-    _put(found, shape, output)
-
-
-def _put_estimates(
-    qrels: str, sampling: str, draws: int, shape: str, output: str | None, given: dict[str, Any]
-) -> None:
-    from cranfield.cli.progress import progress
-    from cranfield.workspace import estimates_
-
     try:
         rates = [float(rate) for rate in sampling.split(",")]
     except ValueError:
         raise click.UsageError(f"--sampling: expected rates such as 0.05,0.1, found {sampling!r}") from None
-    if shape not in ("table", "json"):
+    if shown["shape"] not in ("table", "json"):
         raise click.UsageError("--sampling is printed as a table or as json")
-    unused = ("measures", "strategies", "collection", "recall")
-    kept = {name: value for name, value in given.items() if name not in unused}
     with progress("samples drawn") as tell:
-        found = estimates_(qrels, rates=rates, draws=draws, progress=tell, **kept)
-    _put(found, shape, output)
+        errors = estimates(inputs, depths_of(depths), rates, draws=draws, seed=how["seed"], progress=tell)
+    show(errors, **shown)
 
 
 @command.command("thin")
-@click.argument("qrels")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("-m", "--measures", multiple=True, default=["AP nDCG@10"], show_default=True, help="What to read.")
-@click.option("--holes", metavar="FILE", help="Write a pool of the unjudged documents in the runs' tops.")
-@click.option("--holes-depth", type=click.IntRange(min=1), default=10, show_default=True, help="How deep tops are.")
-@click.option("--lenient", is_flag=True, help="Skip malformed lines instead of stopping at the first.")
-@click.option("--run-format", metavar="FORMAT", help="The runs' format, if it is not to be detected.")
+@options.qrels_and_runs
+@option("-m --measures", "What to read.", default=["AP nDCG@10"], metavar=None)
+@option("--holes", "Write a pool of the unjudged documents in the runs' tops.", metavar="FILE")
+@option("--holes-depth", "How deep tops are.")
+@lenient
+@run_format
 @options.output("table", "json")
 @options.conventions
-def thin(shape: str, output: str | None, **given: Any) -> None:
+def _thin(**typed: Any) -> None:
     """Read runs on thin judgments in several ways: as they are, condensed, bpref, infAP, bounds; says which to trust.
 
     \b
     $ cranfield pool thin qrels.txt bm25.run dense.run
     """
-    from cranfield.workspace import thin_
+    from cranfield.workspace.pooling import thin
 
-    changes = options.taken(given)
-    found, written = thin_(changes=changes, **given)
-    _put(found, shape, output)
-    if given["holes"]:
-        note(f"{written} documents to judge in {given['holes']}")
+    inputs, shown, how = options.split(typed)
+    readings, written = thin(inputs, **how)
+    show(readings, **shown)
+    if how["holes"]:
+        note(f"{written} documents to judge in {how['holes']}")
 
 
 @command.command("stop")
 @click.argument("judgments")
-@click.option("--pool", required=True, metavar="FILE", help="The pool that is being judged.")
-@click.option("--target", type=float, default=0.95, show_default=True, help="The recall to reach.")
-@click.option("--rel", type=float, default=1, show_default=True, help="The lowest relevant grade.")
-@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--seconds", type=float, help="What a judgment takes, for hours.")
-@click.option("--price", type=float, help="What a judgment costs.")
+@option("--pool", "The pool that is being judged.", required=True, metavar="FILE")
+@option("--target", "The recall to reach.", default=0.95)
+@rel
+@option("--level", "Of the intervals.", metavar=None)
+@option("--seconds", "What a judgment takes, for hours.", type=float)
+@option("--price", "What a judgment costs.", type=float)
 @options.output("table", "json")
-def stop(shape: str, output: str | None, **given: Any) -> None:
+def _stop(shape: str, output: str | None, **how: Any) -> None:
     """Estimate how many relevant documents are still unfound, topic by topic, and say which topics can stop.
 
     \b
     $ cranfield pool stop labels.jsonl --pool pool.jsonl
     """
-    from cranfield.workspace import stopping_
+    from cranfield.workspace.pooling import stopping
 
-    _put(stopping_(**given), shape, output)
+    show(stopping(**how), shape, output)
 
 
 @command.command("qrels")
 @click.argument("pool")
 @click.argument("judgments")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where to write.")
-@click.option(
-    "--to", "format", metavar="FORMAT", help="trec, prels (for statAP), strata (for xinfAP) …  [default: by ending]"
+@option("-o --output", "Where to write.", required=True)
+@option(
+    "--to", "trec, prels (for statAP), strata (for xinfAP) …  [default: by ending]", name="format", metavar="FORMAT"
 )
-def qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
+def _qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
     """Make qrels of a pool and its labels; of a sample they say how likely each document was to be drawn.
 
     \b
     $ cranfield pool qrels pool.jsonl labels.jsonl -o judged.txt
     """
-    from cranfield.workspace import pool_qrels
+    from cranfield.workspace.pooling import collect
 
-    labels, missing = pool_qrels(pool, judgments, output, format)
-    note(f"{labels} judgments in {output}" + (f"; {missing} documents of the pool have no label" if missing else ""))
+    collected = collect(pool, judgments, output, format)
+    missing = f"; {collected.missing} documents of the pool have no label" if collected.missing else ""
+    note(f"{collected.labels} judgments in {output}{missing}")

@@ -7,6 +7,7 @@ when the second is over, and most commands never get there.
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +19,30 @@ PATIENCE = 1.0  # seconds
 
 
 @contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Callable[[int, int | None], None] | None]:
+def progress(
+    what: str, timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer
+) -> Iterator[Callable[[int, int | None], None] | None]:
     """A function to tell how many are done of how many; None where nobody is watching."""
     if not sys.stderr.isatty():
         yield None
         return
-    import threading
-
-    bar = _Bar(what, total)
-    timer = threading.Timer(PATIENCE, bar.start)
-    timer.daemon = True
-    timer.start()
+    bar = _Bar(what)
+    waiting = timer(PATIENCE, bar.start)
+    waiting.daemon = True
+    waiting.start()
     try:
         yield bar.tell
     finally:
-        timer.cancel()
-        timer.join()
+        waiting.cancel()
+        waiting.join()
         bar.stop()
 
 
 class _Bar:
-    def __init__(self, what: str, total: int | None) -> None:
+    def __init__(self, what: str) -> None:
         self.what = what
         self.done = 0
-        self.total = total
+        self.total: int | None = None
         self.drawn: Any = None
         self.task: Any = None
 

@@ -1,4 +1,13 @@
-"""`cranfield report`: runs × judgments → a page, a paper's tables, data or a chart, in one file."""
+"""Write a report: a page that opens offline, tables for a paper, data, or one chart.
+
+The ending of -o FILE says which: -o report.html is one page that needs no network, with summary, leaderboard,
+comparison, per-topic differences, curves, distributions, topics, conventions, versions and the hashes of all files;
+.md, .tex (booktabs), .json and .csv hold the same as text; with --chart a single chart goes to .svg, .png, .pdf or
+.vl.json.
+
+\b
+$ cranfield report qrels.txt bm25.run dense.run -m "nDCG@10 AP" --format md
+"""
 
 from __future__ import annotations
 
@@ -8,32 +17,29 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.compare import ASKED
-from cranfield.cli.compare import command as compare_command
-from cranfield.cli.output import note
+from cranfield.cli.compare import question
+from cranfield.cli.options import option
+from cranfield.cli.output import note, notes
 
+PLACE = 190
 ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
-OTHERS = ("bars", "every", "per_topic", "digits", "shape", "output")  # options that only a terminal's table has
 
 
-@click.command(
-    "report",
-    cls=options.Sectioned,
-    params=[parameter for parameter in compare_command.params if parameter.name not in OTHERS],
+@options.command(__doc__)
+@question
+@options.rules
+@option("--threads")
+@option("-o --output", "The file to write, whole or not at all; its ending says what it is.")
+@option(
+    "--format", "What to write; md to standard output if nothing says it.", name="shape", type=click.Choice(ENDINGS)
 )
-@click.option(
-    "-o", "--output", metavar="FILE", help="The file to write, whole or not at all; its ending says what it is."
-)
-@click.option(
-    "--format", "shape", type=click.Choice(ENDINGS), help="What to write; md to standard output if nothing says it."
-)
-@click.option("--title", metavar="TEXT", help="The title.  [default: the runs and the judgments]")
-@click.option(
+@option("--title", "The title.  [default: the runs and the judgments]", metavar="TEXT")
+@option(
     "--chart",
+    "One chart of the first measure alone, as svg, png, pdf or vl.json (the Vega-Lite specification).",
     metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
-    help="One chart of the first measure alone, as svg, png, pdf or vl.json (the Vega-Lite specification).",
 )
-@click.option("--pair", nargs=2, metavar="ONE OTHER", help="The two systems of a chart of two.")
+@option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
 @click.option(
     "--digits", type=click.IntRange(0, 12), default=4, show_default=True, metavar="N", help="Decimals to show."
 )
@@ -41,44 +47,28 @@ OTHERS = ("bars", "every", "per_topic", "digits", "shape", "output")  # options 
 def command(
     ctx: click.Context,
     /,
-    qrels: str | None,
-    runs: tuple[str, ...],
-    run_groups: tuple[str, ...],
     output: str | None,
     shape: str | None,
     chart: str | None,
     pair: tuple[str, str] | None,
-    **given: Any,
+    digits: int,
+    **typed: Any,
 ) -> None:
-    """Write a report: a page that opens offline, tables for a paper, data, or one chart.
-
-    The ending of -o FILE says which: -o report.html is one page that needs no network, with summary, leaderboard,
-    comparison, per-topic differences, curves, distributions, topics, conventions, versions and the hashes of all files;
-    .md, .tex (booktabs), .json and .csv hold the same as text; with --chart a single chart goes to .svg, .png, .pdf or
-    .vl.json.
-
-    \b
-    $ cranfield report qrels.txt bm25.run dense.run -m "nDCG@10 AP" --format md
-    """
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
     from cranfield.report.write import written
-    from cranfield.workspace import report_
+    from cranfield.workspace.comparing import report
 
-    options.runs_or_table(qrels, (*runs, *run_groups), given["table"])
+    inputs, _, how = options.split(typed)
+    options.refuse_both(inputs, how["run_groups"], conventions=False)
     ending = shape or _ending(output)
-    target = "-" if output is None else output
     _fitting(ending, chart)
-    changes = options.taken(given)
-    asked = {name: given.pop(name) for name in ASKED if name in given and name != "groups"}
-    asked |= {"groups": run_groups or None, "baselines": asked["baselines"] or None}
     with progress("runs scored") as tell:
-        made = report_(qrels, runs, asked=asked, changes=changes, command=typed(ctx), progress=tell, **given)
-    write_bytes(target, [written(made, ending, chart, pair or None)])
-    for sentence in made.comparison.notes():
+        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
+    write_bytes("-" if output is None else output, [written(page, ending, chart, pair or None)])
+    for sentence in page.comparison.notes():
         note(sentence)
-    for sentence in made.comparison.scores.notes(shell=True):
-        note(f"note: {sentence}")
+    notes(page.comparison.scores.notes(shell=True))
 
 
 def _ending(path: str | None) -> str:
@@ -103,10 +93,9 @@ def _fitting(ending: str, chart: str | None) -> None:
         raise click.UsageError(f"--chart NAME and a file that ends in {endings} go together")
 
 
-def typed(ctx: click.Context) -> str:
+def as_typed(ctx: click.Context) -> str:
     """The command as it was typed, without what was left at its default, ready for a shell."""
-    words = ["cranfield", "report"]
-    options_: list[str] = []
+    words, flags = ["cranfield", "report"], []
     for parameter in ctx.command.params:
         name = parameter.name or ""
         value: Any = ctx.params.get(name)
@@ -115,8 +104,8 @@ def typed(ctx: click.Context) -> str:
         if isinstance(parameter, click.Argument):
             words += [value] if isinstance(value, str) else list(value)
         elif isinstance(parameter, click.Option):
-            options_ += _option_as_typed(parameter, value)
-    return shlex.join([*words, *options_])
+            flags += _option_as_typed(parameter, value)
+    return shlex.join([*words, *flags])
 
 
 def _option_as_typed(option: click.Option, value: Any) -> list[str]:

@@ -1,10 +1,19 @@
-"""`cranfield trec_eval`: everything behind the name goes to the drop-in untouched."""
+"""Do what trec_eval does, with its own options, byte for byte.
+
+Version 10 is followed unless --as 9 stands in front. Options, measures, output and exit codes are trec_eval's; -h
+lists them.
+
+\b
+$ cranfield trec_eval -m map -m ndcg_cut.10 qrels.txt bm25.run
+"""
 
 from __future__ import annotations
 
 import click
 
 from cranfield.cli.options import without_algebra
+
+PLACE = 230
 
 
 class Untouched(click.Command):
@@ -18,18 +27,10 @@ class Untouched(click.Command):
         return []
 
 
-@click.command("trec_eval", cls=Untouched, context_settings={"help_option_names": ["--help"]}, options_metavar="")
+@click.command(cls=Untouched, help=__doc__, context_settings={"help_option_names": ["--help"]}, options_metavar="")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[TREC_EVAL'S OPTIONS] QRELS RUN")
 @click.pass_context
 def command(ctx: click.Context, arguments: list[str]) -> None:
-    """Do what trec_eval does, with its own options, byte for byte.
-
-    Version 10 is followed unless --as 9 stands in front. Options, measures, output and exit codes are trec_eval's; -h
-    lists them.
-
-    \b
-    $ cranfield trec_eval -m map -m ndcg_cut.10 qrels.txt bm25.run
-    """
     without_algebra()
     from cranfield.compat.trec_eval import main
 

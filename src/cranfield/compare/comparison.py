@@ -62,6 +62,9 @@ class Comparison(Evidence, Answer):
     def notes(self, shell: bool = False) -> list[str]:
         return [*self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
 
+    def basis(self) -> list[str]:
+        return self.notes()
+
     def pair_table(self, how: Layout) -> Table:
         """A row a pair, as many as are shown."""
         return pair_table(self, shown_pairs(self, how.every), how)
@@ -104,11 +107,9 @@ class Comparison(Evidence, Answer):
     def _spread(self) -> dict[str, Any]:
         """Of each group and measure: the mean of each run, their mean and standard deviation."""
         answer: dict[str, Any] = {}
-        for group in self.groups:
-            for measure in self.scores.measures:
-                means, mean, deviation = self.spread(group, measure)
-                row = {"runs": dict(zip(group.runs, means.tolist(), strict=True)), "mean": mean, "sd": deviation}
-                answer.setdefault(group.name, {})[measure] = row
+        for group, measure, means, mean, deviation in self.spreads():
+            row = {"runs": dict(zip(group.runs, means.tolist(), strict=True)), "mean": mean, "sd": deviation}
+            answer.setdefault(group.name, {})[measure] = row
         return answer
 
     def records(self, how: Layout) -> Iterator[list[Any]]:

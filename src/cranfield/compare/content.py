@@ -133,11 +133,9 @@ def _drawings(evidence: Evidence, pairs: list[Pair], how: Layout) -> Iterator[Pa
 def _seeds(evidence: Evidence, how: Layout) -> Iterator[Part]:
     """A row a group and measure: how its runs spread."""
     rows = []
-    for group in evidence.groups:
-        for measure in evidence.scores.measures:
-            means, mean, deviation = evidence.spread(group, measure)
-            numbers = map(how.number, (mean, deviation, float(means.min()), float(means.max())))
-            rows.append([group.name, measure, str(len(group.runs)), *numbers])
+    for group, measure, means, mean, deviation in evidence.spreads():
+        numbers = map(how.number, (mean, deviation, float(means.min()), float(means.max())))
+        rows.append([group.name, measure, str(len(group.runs)), *numbers])
     if rows:
         yield Table(["group", "measure", "runs", "mean", "sd over runs", "lowest", "highest"], rows, names=2)
 

@@ -107,13 +107,14 @@ class Efficiency(Answer):
         return said
 
     def table(self, how: Layout) -> Table:
-        """A row a run: name, score, what was measured, and a star for those on the front."""
+        """A row a run: name, score, what was measured, and a star, or words on a page, for those on the front."""
         names = self.columns()
+        unknown, on_front = (how.undefined, "on it") if how.medium == "html" else ("", "*")
         rows = []
         for row in self.rows:
-            cells = row.cells()
-            measured = [Cell("") if (value := cells[name]) is None else Cell(shown(value), value) for name in names]
-            front = Cell("*" if row.on_front else "", float(row.on_front))
+            numbers = [row.cells()[name] for name in names]
+            measured = [Cell(unknown) if number is None else Cell(shown(number), number) for number in numbers]
+            front = Cell(on_front if row.on_front else "", float(row.on_front))
             rows.append([Cell(row.run), how.cell(row.score), *measured, front])
         return Table(["run", self.measure, *names, "front"], rows)
 

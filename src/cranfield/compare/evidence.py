@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 NAN = float("nan")
+ONE_TOPIC, NO_TOPIC = "one topic only; a test needs two or more", "no topic has a value for both"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +159,8 @@ def _described(
     """Means, differences, intervals, effects, wins of pairs over the same topics."""
     n = a.shape[1]
     if not n:
-        empty = (NAN,) * 6
-        return [
-            Pair(measure, one, other, 0, *empty, 0, 0, 0, NAN, NAN, reason="no topic has a value for both")
-            for one, other in block
-        ]
+        undefined = NAN, NAN, NAN, NAN, NAN, NAN
+        return [Pair(measure, one, other, 0, *undefined, 0, 0, 0, reason=NO_TOPIC) for one, other in block]
     d = differences(a, b)
     means = a.mean(axis=1), b.mean(axis=1), d.mean(axis=1)
     interval = intervals()[settings.interval].many(
@@ -186,8 +184,6 @@ def _described(
             wins=wins[k],
             ties=n - wins[k] - losses[k],
             losses=losses[k],
-            p=NAN,
-            corrected=NAN,
             better=_better(float(means[2][k]), d[k], lower_is_better),
         )
         for k, (one, other) in enumerate(block)
@@ -231,7 +227,7 @@ def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str) -> Pair:
     """The pair with its tests; the p-value of the one that decides, or the reason why there is none."""
     pair = replace(pair, outcomes=outcomes, test=test)
     if pair.n == 1:
-        return replace(pair, reason="one topic only; a test needs two or more")
+        return replace(pair, reason=ONE_TOPIC)
     if pair.ties == pair.n:
         return replace(pair, reason="all differences are 0")
     if test not in outcomes:
@@ -246,10 +242,9 @@ def _over_seeds(systems: Systems, settings: Settings, pair: Pair) -> Pair:
 
     Its interval takes the place of the one over topics. A topic that one of the runs lacks is left out.
     """
-    pair = replace(pair, test=SEEDS, p=NAN, low=NAN, high=NAN)
+    pair = replace(pair, test=SEEDS, low=NAN, high=NAN)
     if pair.n < 2:
-        reason = "one topic only; a test needs two or more" if pair.n else "no topic has a value for both"
-        return replace(pair, reason=reason)
+        return replace(pair, reason=ONE_TOPIC if pair.n else NO_TOPIC)
     a, b = systems.common_tables(pair.one, pair.other, pair.measure)
     turn = settings.direction(systems.lower_is_better(pair.measure))
     tested = crossed_difference(a, b, settings.level, turn)

@@ -89,8 +89,8 @@ class Pair:
     wins: int  # topics on which other is better; where lower is better a lower value wins
     ties: int
     losses: int
-    p: float  # of the test that decides; NaN with a `reason`
-    corrected: float
+    p: float = math.nan  # of the test that decides; NaN with a `reason`
+    corrected: float = math.nan
     outcomes: Mapping[str, Any] = field(default_factory=dict)  # all tests that were made, by name
     reason: str = ""
     better: Literal["one", "other", "neither"] = "neither"  # by the mean, whatever the p-value

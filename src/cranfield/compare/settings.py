@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.stats.correction import CORRECTIONS, correction
 from cranfield.stats.test import Question
-from cranfield.stats.testing import TESTS, TESTS_OF_MANY, TestOfMany, find_test, intervals, test
+from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from cranfield.stats.test import Alternative, Test
+    from cranfield.stats.test import Alternative
 
 
+T = TypeVar("T")
 ALTERNATIVES = ("two-sided", "greater", "less", "better", "worse")
 DEFAULT_TEST = "randomisation"
 DEFAULT_RESAMPLES, MOST_RESAMPLES = 100_000, 1_000_000
@@ -37,6 +38,13 @@ def refuse_shares(**shares: float) -> None:
     for name, share in shares.items():
         if not 0 < share < 1:
             raise ConventionError(f"{name} must lie between 0 and 1, got {share:g}")
+
+
+def refuse_nothing(**sizes: float | None) -> None:
+    """Stop at a size that is given and not above 0, or without end."""
+    for name, size in sizes.items():
+        if size is not None and not 0 < size < np.inf:
+            raise ConventionError(f"{name} must be above 0, got {size:g}")
 
 
 def refuse_below(least: int, **numbers: int | None) -> None:
@@ -111,31 +119,20 @@ def read_settings(
     names = words(tests)
     if not names:
         raise ConventionError("no test given; try randomisation, or all")
-    pairwise: list[str] = []
-    at_once: list[str] = []
-    deciding: list[str] = []
-    for name in names:
-        if name == "all":
-            pairwise += TESTS
-            at_once += [each for each in TESTS_OF_MANY if systems > 2]
-            continue
-        chosen = _test(name)
-        if isinstance(chosen, TestOfMany):
-            at_once += chosen.with_it
-            deciding.append(chosen.of_pairs.name)
-        else:
-            pairwise.append(str(chosen))
-            deciding.append(str(chosen))
-    pairwise = list(dict.fromkeys(pairwise))
-    corrected_by = _correction(corrected_by)
+    every = [*TESTS.values(), *(TESTS_OF_MANY.values() if systems > 2 else ())]
+    chosen = [one for name in names for one in (every if name == "all" else [_named(find_test, name, "all, ")])]
+    pairwise = list(dict.fromkeys(str(one) for one in chosen if isinstance(one, Test)))
+    at_once = dict.fromkeys(name for one in chosen if isinstance(one, TestOfMany) for name in one.with_it)
+    deciding = find_test(next((name for name in names if name != "all"), DEFAULT_TEST))
+    corrected_by = _named(correction, corrected_by).name
     if resamples is None:
         alone = pairwise[0] if len(pairwise) == 1 else ""  # with other tests beside it that would take too long
         shared = alone in TESTS and TESTS[alone].shares_draws
         resamples = enough_resamples(p_values, numbers["alpha"], corrected_by) if shared else DEFAULT_RESAMPLES
     settings = Settings(
         pairwise=tuple(pairwise),
-        at_once=tuple(dict.fromkeys(at_once)),
-        test=deciding[0] if deciding else DEFAULT_TEST,
+        at_once=tuple(at_once),
+        test=deciding.of_pairs.name if isinstance(deciding, TestOfMany) else str(deciding),
         everything="all" in names,
         correction=corrected_by,
         resamples=resamples,
@@ -162,18 +159,12 @@ def round_up(number: float) -> int:
     return int(-(-number // size) * size)
 
 
-def _test(name: str) -> Test | TestOfMany:
+def _named(find: Callable[[str], T], name: str, besides: str = "") -> T:
+    """A test or a correction by its name; `besides` is what else may be typed in its place."""
     try:
-        return find_test(name)
+        return find(name)
     except DataError as error:
-        raise ConventionError(str(error).replace("there are ", "there are all, ")) from None
-
-
-def _correction(name: str) -> str:
-    try:
-        return correction(name).name
-    except DataError as error:
-        raise ConventionError(str(error)) from None
+        raise ConventionError(str(error).replace("there are ", f"there are {besides}")) from None
 
 
 def _refuse(settings: Settings) -> None:
@@ -188,9 +179,7 @@ def _refuse(settings: Settings) -> None:
             raise ConventionError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     refuse_below(1, resamples=settings.resamples)
     refuse_below(0, seed=settings.seed)
-    for name, size in (("rope", settings.rope), ("margin", settings.margin)):
-        if size is not None and not 0 < size < np.inf:
-            raise ConventionError(f"{name} must be above 0, got {size}")
+    refuse_nothing(rope=settings.rope, margin=settings.margin)
     if settings.decided_at_once and settings.alternative != "two-sided":
         raise ConventionError(
             f"{settings.test} looks at all systems at once and is two-sided; got {settings.alternative}"

@@ -19,6 +19,8 @@ from cranfield.formats.streams import run_name
 from cranfield.stats.method import SignificanceTest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
@@ -73,11 +75,14 @@ class Systems:
         """The number of a run by a measure, or the mean over the runs of a group."""
         return float(np.mean([self.scores.mean(measure, run) for run in self.runs_of(name)]))
 
-    def spread(self, group: Group, measure: str) -> tuple[Floats, float, float]:
-        """The mean of each of a group's runs, their mean, and their standard deviation (NaN for a single run)."""
-        column = self.scores.summary[:, list(self.scores.measures).index(measure)]
-        means = column[[self.scores.runs.index(run) for run in group.runs]]
-        return means, float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
+    def spreads(self) -> Iterator[tuple[Group, str, Floats, float, float]]:
+        """Of each group and measure: the mean of each run, their mean, their standard deviation (NaN for a single run)."""
+        for group in self.groups:
+            rows = [self.scores.runs.index(run) for run in group.runs]
+            for m, measure in enumerate(self.scores.measures):
+                means = self.scores.summary[rows, m]
+                deviation = float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
+                yield group, measure, means, float(np.mean(means)), deviation
 
     def table(self, name: str, measure: str) -> Floats:
         """Topics × runs: the values of a run, or of all runs of a group; NaN where there is none."""

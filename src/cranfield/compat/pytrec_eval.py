@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.collection import Qrels
-from cranfield.compat.trec_eval.catalogue import MEASURES, NICKNAMES, Asked, asked
+from cranfield.compat.trec_eval.catalogue import MEASURES, NICKNAMES, Request, request
 from cranfield.compat.trec_eval.options import StopError
 from cranfield.compat.trec_eval.values import View, values
 from cranfield.conventions import Conventions
@@ -127,8 +127,8 @@ class RelevanceEvaluator:
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
     ) -> None:
-        self._asked = _asked(measures)
-        self._names = [name for one in self._asked for name in _names(one)]
+        self._requests = _requests(measures)
+        self._names = [name for one in self._requests for name in _names(one)]
         self._rel = _level(relevance_level)
         judged = {topic: documents for topic, documents in query_relevance.items() if len(documents)}
         _refuse_other_types(judged)
@@ -147,34 +147,34 @@ class RelevanceEvaluator:
         except DataError as error:
             raise InputError(str(error)) from None
         view = View(join(found, self._judgments, self._conventions), self._rel, VERSION, 0)
-        columns = [column for one in self._asked for column in _columns(one, view)]
+        columns = [column for one in self._requests for column in _columns(one, view)]
         shared = [topic for topic in scores if topic in self._number]
         rows = np.array(columns).reshape(len(columns), len(self._number))[:, [self._number[t] for t in shared]]
         names = self._names
         return {topic: dict(zip(names, row, strict=True)) for topic, row in zip(shared, rows.T.tolist(), strict=True)}
 
 
-def _columns(one: Asked, view: View) -> list[Floats]:
+def _columns(one: Request, view: View) -> list[Floats]:
     if one.kind.name in ("runid", "relstring"):
         return [np.zeros(view.hits.size)]
     return values(one, view)
 
 
-def _names(one: Asked) -> tuple[str, ...]:
+def _names(one: Request) -> tuple[str, ...]:
     return (one.kind.name,) if one.kind.takes in _SINGLE else one.names
 
 
-def _asked(measures: Iterable[str]) -> list[Asked]:
+def _requests(measures: Iterable[str]) -> list[Request]:
     """Names, nicknames and names with parameters (`P_5`, `ndcg_cut.5,10`); parameters of one measure are put together."""
     parameters: dict[str, set[str]] = {}
     for text in measures:
         for name in supported_nicknames.get(text, {text}):
-            base, given = _split(name)
-            parameters.setdefault(base, set()).update(given)
+            base, numbers = _split(name)
+            parameters.setdefault(base, set()).update(numbers)
     wanted = []
     for name in _KNOWN.keys() & parameters.keys():
         try:
-            wanted.append(asked(_KNOWN[name], ",".join(sorted(parameters[name])) or None))
+            wanted.append(request(_KNOWN[name], ",".join(sorted(parameters[name])) or None))
         except StopError as error:
             raise MeasureError(error.reason.removeprefix("-m ")) from None
         if name == "utility" and len(wanted[-1].numbers) != 4:

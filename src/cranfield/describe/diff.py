@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Drawing, Layout
-from cranfield.formats.folder import read_collection
+from cranfield.formats.folder import read_collection, read_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cranfield.collection import Collection
+    from cranfield.formats.folder import Progress
 
 
 SHOWN = 5
@@ -101,9 +102,7 @@ def _by_number(grade: str) -> tuple[bool, float]:
     return (False, 0.0) if grade == UNJUDGED else (True, float(grade))
 
 
-def diff(
-    a: Collection | str, b: Collection | str, progress: Callable[[int, int | None], None] | None = None
-) -> CollectionDiff:
+def diff(a: Collection | str, b: Collection | str, progress: Progress = None) -> CollectionDiff:
     """Compare two collections by the ids of their documents, topics and judgments."""
     first, second = (read_collection(one) if isinstance(one, str) else one for one in (a, b))
     documents = [_documents(one, progress) for one in (first, second)]
@@ -142,14 +141,10 @@ def _compared(what: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Changes:
     )
 
 
-def _documents(collection: Collection, progress: Callable[[int, int | None], None] | None) -> dict[str, bytes]:
+def _documents(collection: Collection, progress: Progress) -> dict[str, bytes]:
     """A short digest of each document: two collections of a million fit into memory."""
-    digests = {}
-    for number, document in enumerate(collection.documents(), 1):
-        digests[document.id] = _key(document.title, document.text, document.fields)
-        if progress is not None and not number & 0x3FF:
-            progress(number, collection.meta.get("counts", {}).get("documents"))
-    return digests
+    documents = read_documents(collection, progress)
+    return {each.id: _key(each.title, each.text, each.fields) for each in documents}
 
 
 def _key(*parts: Any) -> bytes:

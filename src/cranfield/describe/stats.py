@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.answer import Answer, Drawing, Layout
-from cranfield.formats.folder import DOCUMENTS, file_in, read_collection
+from cranfield.formats.folder import DOCUMENTS, file_in, read_collection, read_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from cranfield.collection import Collection
+    from cranfield.formats.folder import Progress
 
 
 WORD = re.compile(r"[^\W_]+")
@@ -149,7 +150,7 @@ class CollectionStats(Answer):
         yield from ((f"judgments of grade {grade:g}", n) for grade, n in self.grades.items())
 
 
-def stats(collection: Collection | str, progress: Callable[[int, int | None], None] | None = None) -> CollectionStats:
+def stats(collection: Collection | str, progress: Progress = None) -> CollectionStats:
     """Count what is in a collection; its documents are read once."""
     opened = read_collection(collection) if isinstance(collection, str) else collection
     lengths, distinct = _lengths(opened, progress)
@@ -179,16 +180,13 @@ def stats(collection: Collection | str, progress: Callable[[int, int | None], No
     )
 
 
-def _lengths(collection: Collection, progress: Callable[[int, int | None], None] | None) -> tuple[Any, float]:
-    total = collection.meta.get("counts", {}).get("documents")
+def _lengths(collection: Collection, progress: Progress) -> tuple[Any, float]:
     lengths = array("q")
     different = 0
-    for number, document in enumerate(collection.documents(), 1):
+    for document in read_documents(collection, progress):
         words = WORD.findall(f"{document.title} {document.text}".lower())
         lengths.append(len(words))
         different += len(set(words))
-        if progress is not None and not number & 0x3FF:
-            progress(number, total)
     return np.array(lengths, np.int64), different / max(len(lengths), 1)
 
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from cranfield.collection import Qrels
 from cranfield.errors import DataError, FormatError
-from cranfield.formats.format import BOTH, NOUNS, PREFS_ONLY, QRELS_ONLY, RUN_ONLY, Head, rows_of
+from cranfield.formats.format import BOTH, NOUNS, Head, rows_of
+from cranfield.formats.named import Gathered
 from cranfield.formats.reading import as_qrels, as_runs, write_qrels, write_run
 from cranfield.formats.registry import FORMATS, format_for, format_named, strongest
-from cranfield.formats.streams import Opened, is_source, opened, plain_ending
-from cranfield.kernels import Strings, Table, decode
+from cranfield.formats.streams import is_source, opened, plain_ending
+from cranfield.kernels import Table, decode
 from cranfield.run import Run
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = ["Converted", "Merge", "convert", "merge_qrels"]
 
 Merge = Literal["latest", "max", "error"]
 MERGES = ("latest", "max", "error")
+HELD: dict[type, Kinds] = {Run: frozenset({"run"}), Qrels: frozenset({"qrels"})}
 PLAIN = {b"0", b"Q0", b"q0"}  # what stands in column 2 when it means nothing
 
 
@@ -78,7 +80,7 @@ class _Input:
 
     def __init__(self, source: Any, format: str | None, lenient: bool) -> None:
         self.file = opened(source) if is_source(source) else None
-        self.content = source if self.file is None else _Again(self.file)
+        self.content = self.file or source
         self.head = Head(b"" if self.file is None else self.file.buffer)
         self.where = type(source).__name__ if self.file is None else self.file.where
         self.format = format
@@ -87,33 +89,19 @@ class _Input:
     def kinds(self) -> Kinds:
         """What it may hold; nothing where that cannot be told."""
         if self.file is None:
-            return (
-                QRELS_ONLY if isinstance(self.content, Qrels) else RUN_ONLY if isinstance(self.content, Run) else BOTH
-            )
+            return HELD.get(type(self.content), BOTH)
         if self.format is None:
-            evidence = strongest(self.head, self.where)[1]
-            return evidence.kinds if evidence else frozenset()
+            match = strongest(self.head, self.where)
+            return match[1] if match else frozenset()
         evidence = FORMATS[self.format].sniff(self.head)
         return evidence.kinds if evidence else frozenset(FORMATS[self.format].kinds)
 
     def ranks_only(self) -> bool:
         """Whether it is a file of a format without scores."""
-        if self.file is None:
-            return False
-        chosen = FORMATS[self.format] if self.format else strongest(self.head, self.where)[0]
-        return chosen is not None and not chosen.scores
-
-
-class _Again:
-    """A file that has been opened before, to be read under its own name."""
-
-    def __init__(self, file: Opened) -> None:
-        self.file = file
-        self.name = file.where
-
-    def read(self) -> Any:
-        """The content."""
-        return self.file.buffer
+        if self.format and self.file:
+            return not FORMATS[self.format].scores
+        match = strongest(self.head, self.where)
+        return match is not None and not match[0].scores
 
 
 def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:
@@ -178,7 +166,7 @@ def _kind(sources: list[_Input], target: str | os.PathLike[str], to_format: str 
     possible: Kinds = BOTH
     for source in sources:
         kinds = source.kinds()
-        if kinds == PREFS_ONLY:
+        if kinds == {"prefs"}:
             raise FormatError(f"{source.where}: looks like preferences (prefs), which no other format can hold")
         if kinds and not kinds & possible:
             raise FormatError(
@@ -239,17 +227,7 @@ def merge_qrels(
 
 
 def _qrels_of(merged: dict[tuple[bytes, bytes, bytes], tuple[float, bytes, str]]) -> Qrels:
-    topics: dict[bytes, int] = {}
-    labels: dict[bytes, int] = {}
-    topic = [topics.setdefault(key[0], len(topics)) for key in merged]
-    label = [labels.setdefault(value[1], len(labels)) for value in merged.values()]
-    table = Table(
-        Strings.of(topics),
-        np.array(topic, np.int32),
-        Strings.of(key[1] for key in merged),
-        np.array([value[0] for value in merged.values()], np.float64),
-        Strings.of(labels),
-        np.array(label, np.int32),
-        np.zeros(0, np.int64),
-    )
-    return Qrels(table, "merged")
+    rows = Gathered("qrels", "merged")
+    for (topic, document, _), (grade, label, _) in merged.items():
+        rows.add(topic, document, grade, label)
+    return Qrels(rows.table(), "merged")

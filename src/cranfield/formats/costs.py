@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError
+from cranfield.formats.format import is_number
 from cranfield.formats.streams import data_lines, opened
 from cranfield.kernels import decode
 
@@ -28,7 +29,7 @@ def read_costs(source: Any) -> dict[str, float]:
         cells = line.split()
         if len(cells) != 2:
             raise BadLineError(content.where, number, f"expected 2 columns (document cost), found {len(cells)}")
-        document, cost = decode(cells[0]), _number(cells[1])
+        document, cost = decode(cells[0]), float(cells[1]) if is_number(cells[1]) else math.nan
         if not 0 <= cost < math.inf:
             raise BadLineError(content.where, number, f"expected a cost of 0 or more, found {decode(cells[1])!r}")
         if document in costs:
@@ -37,10 +38,3 @@ def read_costs(source: Any) -> dict[str, float]:
     if not costs:
         raise DataError(f"{content.where}: expected a document and its cost on each line, found none")
     return costs
-
-
-def _number(cell: bytes) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return math.nan

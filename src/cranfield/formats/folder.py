@@ -21,26 +21,24 @@ import shutil
 import tomllib
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.collection import Collection, Document, Grade, Qrels, Topic
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.format import whole
 from cranfield.formats.known.trec import TREC
-from cranfield.formats.streams import COMPRESSED, lines, opened, plain_ending, reason, write_bytes
+from cranfield.formats.streams import COMPRESSED, json_rows, opened, plain_ending, reason, write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+Progress: TypeAlias = "Callable[[int, int | None], None] | None"  # is told how many documents are done, and of how many
 
-DOCUMENTS, TOPICS, QRELS, SUBTOPICS, META = (
-    "documents.jsonl",
-    "topics.jsonl",
-    "qrels.txt",
-    "subtopics.txt",
-    "collection.toml",
-)
+DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
+SUBTOPICS, META = "subtopics.txt", "collection.toml"
 BUNDLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bundled")
-BLOCK = 1 << 20  # bytes read at a time for a hash
+BLOCK = 1 << 20  # bytes written at a time
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that TOML takes without quotes
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 QUOTED = json.encoder.encode_basestring
@@ -75,6 +73,15 @@ def read_collection(path: str | os.PathLike[str]) -> Collection:
         meta=meta,
         path=folder,
     )
+
+
+def read_documents(collection: Collection, progress: Progress) -> Iterator[Document]:
+    """The documents of a collection, one by one; `progress` is told of every thousandth."""
+    total = collection.meta.get("counts", {}).get("documents")
+    for number, document in enumerate(collection.documents(), 1):
+        yield document
+        if progress is not None and not number & 0x3FF:
+            progress(number, total)
 
 
 def bundled_names() -> list[str]:
@@ -133,43 +140,20 @@ def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], fl
     if isinstance(relevant_from, bool) or not isinstance(relevant_from, (int, float)):
         raise DataError(f"{where}: grades.relevant_from: expected a number, found {relevant_from!r:.60}")
     grades = {}
-    for key, said in table.items():
+    for key, entry in table.items():
         if key == "relevant_from":
             continue
         try:
-            number = float(key)
+            number = whole(float(key))
         except ValueError:
             raise DataError(f"{where}: grades: expected a number or relevant_from, found {key!r}") from None
-        if not isinstance(said, Mapping):
-            said = {"label": said}
-        grades[int(number) if number.is_integer() else number] = Grade(
-            str(said.get("label", "")), str(said.get("meaning", ""))
-        )
+        known = entry if isinstance(entry, Mapping) else {"label": entry}
+        grades[number] = Grade(str(known.get("label", "")), str(known.get("meaning", "")))
     return grades, relevant_from
 
 
-def _rows(path: str, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file, each with the number of its line; empty lines are passed over."""
-    for number, line in enumerate(lines(path), 1):
-        try:
-            row = json.loads(line.decode())
-        except ValueError as error:
-            if not line.strip():
-                continue
-            raise BadLineError(path, number, _complaint(line, error, what)) from None
-        if not isinstance(row, dict):
-            raise BadLineError(path, number, f"expected {what} as a JSON object, found {type(row).__name__}")
-        yield number, row
-
-
-def _complaint(line: bytes, error: ValueError, what: str) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"expected UTF-8, found byte {line[error.start]:#04x} at column {error.start + 1}"
-    return f"expected {what} as a JSON object, found {line.strip()[:60].decode(errors='replace')!r} ({error})"
-
-
 def _documents(path: str) -> Iterator[Document]:
-    for number, row in _rows(path, "a document"):
+    for number, row in json_rows(path, "a document as a JSON object"):
         identifier = _id(row, path, number)
         title, text = row.pop("title", ""), row.pop("text", "")
         if not isinstance(title, str) or not isinstance(text, str):
@@ -181,7 +165,7 @@ def _topics(path: str) -> Iterator[Topic]:
     if not os.path.exists(path):
         return
     seen: dict[str, int] = {}
-    for number, row in _rows(path, "a topic"):
+    for number, row in json_rows(path, "a topic as a JSON object"):
         identifier = _id(row, path, number)
         if identifier in seen:
             raise BadLineError(path, number, f"topic {identifier!r} occurs twice, first in line {seen[identifier]}")
@@ -210,9 +194,9 @@ def _judgments(folder: str, name: str) -> Qrels | None:
 
 
 def _graded_from(relevant_from: float, qrels: Qrels | None) -> Qrels:
-    found = Qrels({}) if qrels is None else qrels
-    found.relevant_from = None if relevant_from == 1 else relevant_from
-    return found
+    judged = Qrels({}) if qrels is None else qrels
+    judged.relevant_from = None if relevant_from == 1 else relevant_from
+    return judged
 
 
 # writing
@@ -228,24 +212,25 @@ def write_collection(
     grades: Mapping[float, Grade] | None = None,
     relevant_from: float = 1,
     meta: Mapping[str, Any] | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress = None,
 ) -> Collection:
     """Write a folder that must not exist yet, and give the collection in it. Counts and hashes are filled in."""
     target = os.path.abspath(os.fspath(path))
     with _new_folder(target, os.fspath(path)) as folder:
-        n_documents = _write_lines(os.path.join(folder, DOCUMENTS), map(_document_line, documents), progress)
-        n_topics = _write_lines(os.path.join(folder, TOPICS), map(_topic_line, topics))
-        _write_qrels(os.path.join(folder, QRELS), qrels)
+        n_documents = _write(os.path.join(folder, DOCUMENTS), map(_document_line, documents), progress)
+        n_topics = _write(os.path.join(folder, TOPICS), map(_topic_line, topics))
+        _write(os.path.join(folder, QRELS), _qrels_lines(qrels))
         if subtopics is not None:
-            _write_qrels(os.path.join(folder, SUBTOPICS), subtopics)
-        said = {"name": os.path.basename(target), **(meta or {})}
-        said["grades"] = {
-            "relevant_from": int(relevant_from) if float(relevant_from).is_integer() else relevant_from,
-            **{f"{grade:g}": _said(each) for grade, each in sorted((grades or {}).items(), reverse=True)},
+            _write(os.path.join(folder, SUBTOPICS), _qrels_lines(subtopics))
+        named = {f"{grade:g}": asdict(each) for grade, each in sorted((grades or {}).items(), reverse=True)}
+        known = {
+            "name": os.path.basename(target),
+            **(meta or {}),
+            "grades": {"relevant_from": whole(float(relevant_from)), **named},
+            "counts": _counts(n_documents, n_topics, qrels, relevant_from),
+            "hashes": _hashes(folder),
         }
-        said["counts"] = _counts(n_documents, n_topics, qrels, relevant_from)
-        said["hashes"] = _hashes(folder)
-        _write_text(os.path.join(folder, META), toml_text(said))
+        _write(os.path.join(folder, META), [toml_text(known).encode()])
     return read_collection(path)
 
 
@@ -255,35 +240,24 @@ def stamp(collection: Collection) -> None:
     if folder is None:
         raise DataError(f"{collection.name}: this collection lies in no folder")
     n_documents = sum(1 for _ in collection.documents())
-    said = dict(collection.meta)
-    said["counts"] = {
-        **said.get("counts", {}),
-        **_counts(n_documents, len(collection.topics), collection.qrels, collection.relevant_from),
-    }
-    said["hashes"] = _hashes(folder)
-    write_bytes(os.path.join(folder, META), [toml_text(said).encode()])
+    counts = _counts(n_documents, len(collection.topics), collection.qrels, collection.relevant_from)
+    counts = {**collection.meta.get("counts", {}), **counts}
+    known = {**collection.meta, "counts": counts, "hashes": _hashes(folder)}
+    write_bytes(os.path.join(folder, META), [toml_text(known).encode()])
 
 
 def hash_of(path: str | os.PathLike[str]) -> str:
     """The SHA-256 of a file's bytes, as collection.toml holds it."""
-    found = hashlib.sha256()
     try:
         with open(path, "rb") as file:
-            while block := file.read(BLOCK):
-                found.update(block)
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     except OSError as error:
         raise DataError(f"{os.fspath(path)}: {reason(error)}") from error
-    return f"sha256:{found.hexdigest()}"
 
 
 def _counts(documents: int, topics: int, qrels: Qrels | None, relevant_from: float) -> dict[str, int]:
-    relevant = 0 if qrels is None else int((qrels.grade >= relevant_from).sum())
-    return {
-        "documents": documents,
-        "topics": topics,
-        "judgments": 0 if qrels is None else len(qrels),
-        "relevant": relevant,
-    }
+    judgments, relevant = (0, 0) if qrels is None else (len(qrels), int((qrels.grade >= relevant_from).sum()))
+    return {"documents": documents, "topics": topics, "judgments": judgments, "relevant": relevant}
 
 
 def _hashes(folder: str) -> dict[str, str]:
@@ -292,10 +266,6 @@ def _hashes(folder: str) -> dict[str, str]:
     others = sorted(name for name in os.listdir(folder) if plain_ending(name) in (".jsonl", ".txt"))
     paths = {name: os.path.join(folder, name) for name in (*ours, *others)}
     return {name: hash_of(path) for name, path in paths.items() if os.path.isfile(path)}
-
-
-def _said(grade: Grade) -> dict[str, str]:
-    return {"label": grade.label, "meaning": grade.meaning}
 
 
 @contextmanager
@@ -339,54 +309,46 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _write_lines(path: str, rows: Iterable[str], progress: Callable[[int, int | None], None] | None = None) -> int:
+def _write(path: str, chunks: Iterable[bytes], progress: Progress = None) -> int:
+    """Write a file that is on disk when this returns, and say of how many pieces."""
     count = 0
     with open(path, "xb", buffering=BLOCK) as file:
-        for row in rows:
-            try:
-                file.write(row.encode())
-            except UnicodeEncodeError:  # a lone surrogate, which UTF-8 has no bytes for: it is escaped
-                file.write(json.dumps(json.loads(row)).encode() + b"\n")
-            count += 1
+        for count, chunk in enumerate(chunks, 1):
+            file.write(chunk)
             if progress is not None and not count & 0xFFF:
                 progress(count, None)
-        _settle(file)
+        file.flush()
+        os.fsync(file.fileno())
     if progress is not None:
         progress(count, count)
     return count
 
 
-def _settle(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _document_line(document: Document) -> str:
+def _document_line(document: Document) -> bytes:
     """A document as JSON. Put together by hand, since there may be millions of them."""
     fields = f", {ENCODE(dict(document.fields))[1:-1]}" if document.fields else ""
     identifier, title, text = QUOTED(document.id), QUOTED(document.title), QUOTED(document.text)
-    return f'{{"id": {identifier}, "title": {title}, "text": {text}{fields}}}\n'
+    return _line(f'{{"id": {identifier}, "title": {title}, "text": {text}{fields}}}')
 
 
-def _topic_line(topic: Topic) -> str:
+def _topic_line(topic: Topic) -> bytes:
     row = {"id": topic.id, "title": topic.title, "description": topic.description, "narrative": topic.narrative}
-    said = {key: value for key, value in row.items() if value or key in ("id", "title")}
-    return f"{ENCODE({**said, **topic.fields})}\n"
+    filled = {key: value for key, value in row.items() if value or key in ("id", "title")}
+    return _line(ENCODE({**filled, **topic.fields}))
 
 
-def _write_qrels(path: str, qrels: Qrels | None) -> None:
-    with open(path, "xb", buffering=BLOCK) as file:
-        if qrels is not None and len(qrels):
-            TREC.refuse(qrels.table, "qrels", qrels.name)
-            for chunk in TREC.write(qrels.table, "qrels", ""):
-                file.write(chunk)
-        _settle(file)
+def _line(text: str) -> bytes:
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 has no bytes for: it is escaped
+        return json.dumps(json.loads(text)).encode() + b"\n"
 
 
-def _write_text(path: str, text: str) -> None:
-    with open(path, "xb") as file:
-        file.write(text.encode())
-        _settle(file)
+def _qrels_lines(qrels: Qrels | None) -> Iterable[bytes]:
+    if qrels is None or not len(qrels):
+        return ()
+    TREC.refuse(qrels.table, "qrels", qrels.name)
+    return TREC.write(qrels.table, "qrels", "")
 
 
 # collection.toml: Python reads TOML but does not write it

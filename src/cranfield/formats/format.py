@@ -34,10 +34,7 @@ Kinds: TypeAlias = frozenset[Kind]
 Source: TypeAlias = "Text | Table | Mapping[str, Mapping[str, float]]"
 
 NOUNS: dict[Kind, str] = {"run": "a run", "qrels": "qrels", "prefs": "preferences"}
-BOTH: Kinds = frozenset({"run", "qrels"})
-RUN_ONLY: Kinds = frozenset({"run"})
-QRELS_ONLY: Kinds = frozenset({"qrels"})
-PREFS_ONLY: Kinds = frozenset({"prefs"})
+BOTH: Kinds = frozenset(("run", "qrels"))
 
 HEAD = 65536  # bytes that decide
 LOOKED_AT = 20  # lines that decide
@@ -55,6 +52,10 @@ class Strength(IntEnum):
     VALUES = 4  # every line has its columns, and several of them hold what only they may
     NAMES = 5  # the first line names the columns
     SIGNATURE = 6  # it begins with what no other format begins with
+
+    def of(self, *kinds: Kind) -> Evidence:
+        """Evidence of this strength for a file that may hold these."""
+        return Evidence(self, frozenset(kinds))
 
 
 class Evidence(NamedTuple):
@@ -92,7 +93,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     about: ClassVar[str]  # one line
-    kinds: ClassVar[tuple[Kind, ...]]
+    kinds: ClassVar[tuple[Kind, ...]] = ("run", "qrels")
     place: ClassVar[float] = 100  # where it stands in lists
     endings: ClassVar[tuple[str, ...]] = ()  # usual endings, for choosing how to write
     examples: ClassVar[Mapping[Kind, bytes]] = {}  # none where there is no text to show
@@ -159,7 +160,7 @@ def fits(row: list[bytes], layout: Layout) -> bool:
     return len(row) == layout.fewest and is_number(row[layout.value])
 
 
-def is_number(text: bytes) -> bool:
+def is_number(text: bytes | str) -> bool:
     """Whether it looks like a number; what counts in the end is decided by the kernels."""
     try:
         float(text)

@@ -1,30 +1,71 @@
 """Frames of any library → columns for the kernels: Arrow where the frame speaks it, plain arrays where not.
 
-Frames may hold seven million rows: ids never become Python objects here, except those of a topic's first
-row in each stretch. A topic is looked up only where it differs from the row above.
+No Arrow library is needed: whatever has the Arrow PyCapsule interface is read through ctypes and NumPy. What is kept is
+copied before the producer's memory is released, and everything that was handed over is released once, also when a
+column cannot be used. Frames may hold seven million rows: ids never become Python objects here, except those of a
+topic's first row in each stretch, and a topic is looked up only where it differs from the row above.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int, c_int64, c_void_p
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cranfield.errors import DataError, FormatError
-from cranfield.formats.arrow import Coded, Place, Stream
 from cranfield.formats.named import Columns, find, id_of
-from cranfield.formats.texts import changes, distinct, in_order, joined, of_whole_numbers, take
 from cranfield.kernels import Strings, Table
 
 if TYPE_CHECKING:
-    from cranfield.formats.arrow import Piece
-    from cranfield.formats.format import Kind
-    from cranfield.formats.texts import Array
-    from cranfield.kernels.table import Ints
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
 
+    from cranfield.formats.format import Kind
+    from cranfield.kernels.table import Ints, Offsets
+
+
+Array: TypeAlias = npt.NDArray[Any]
 
 SIGNS = ("__arrow_c_stream__", "__arrow_c_array__", "fetchnumpy", "collect_schema")  # of Arrow, DuckDB and Polars
+NUMBERS = {  # Arrow's letters for types of numbers, and NumPy's names
+    letter.encode(): name
+    for letter, name in zip("cCsSiIlLefg", "i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8".split(), strict=True)
+}
+CHUNK = 1 << 16  # texts laid out at a time
+WIDE = 1 << 24  # bytes of cells, at the most
+DIGITS = np.frombuffer(b"".join(b"%04d" % i for i in range(10_000)), np.uint8).reshape(-1, 4)
+
+
+class Coded(NamedTuple):
+    """A dictionary-encoded column: row i holds `values[codes[i]]`."""
+
+    codes: Array
+    values: Strings | Array
+
+
+Piece: TypeAlias = "Strings | Array | Coded"
+
+
+class Place(NamedTuple):
+    """Where a value stands, for messages."""
+
+    where: str
+    column: str
+    row: int = 0  # the number of the batch's first row
+
+    def refuse_nulls(self, null: Array | None) -> None:
+        """Stop at the first row that has no value."""
+        if null is not None and null.any():
+            row = self.row + int(np.argmax(null)) + 1
+            raise DataError(f"{self.where}: row {row}: no value in column {self.column!r} (null)")
+
+    def wrong(self, problem: str) -> FormatError:
+        """The error for a column that cannot be used."""
+        return FormatError(f"{self.where}: column {self.column!r} {problem}")
 
 
 def is_frame(value: Any) -> bool:
@@ -217,3 +258,402 @@ def _of_objects(values: list[Any], place: Place) -> Piece:
         return np.array([float(value) for value in values])  # decimal.Decimal, fractions.Fraction
     except (TypeError, ValueError) as error:
         raise FormatError(f"{place.where}: column {place.column!r}: expected text or numbers ({error})") from error
+
+
+# Arrow: the structures are those of its C data interface, https://arrow.apache.org/docs/format/CDataInterface.html
+
+
+class ArrowSchema(Structure):
+    """The type and the name of a column."""
+
+
+ArrowSchema._fields_ = [
+    ("format", c_char_p),
+    ("name", c_char_p),
+    ("metadata", c_void_p),
+    ("flags", c_int64),
+    ("n_children", c_int64),
+    ("children", POINTER(POINTER(ArrowSchema))),
+    ("dictionary", POINTER(ArrowSchema)),
+    ("release", CFUNCTYPE(None, POINTER(ArrowSchema))),
+    ("private_data", c_void_p),
+]
+
+
+class ArrowArray(Structure):
+    """The buffers of a column, or of all columns of a batch."""
+
+
+ArrowArray._fields_ = [
+    ("length", c_int64),
+    ("null_count", c_int64),
+    ("offset", c_int64),
+    ("n_buffers", c_int64),
+    ("n_children", c_int64),
+    ("buffers", POINTER(c_void_p)),
+    ("children", POINTER(POINTER(ArrowArray))),
+    ("dictionary", POINTER(ArrowArray)),
+    ("release", CFUNCTYPE(None, POINTER(ArrowArray))),
+    ("private_data", c_void_p),
+]
+
+
+class ArrowArrayStream(Structure):
+    """A producer of batches."""
+
+
+ArrowArrayStream._fields_ = [
+    ("get_schema", CFUNCTYPE(c_int, POINTER(ArrowArrayStream), POINTER(ArrowSchema))),
+    ("get_next", CFUNCTYPE(c_int, POINTER(ArrowArrayStream), POINTER(ArrowArray))),
+    ("get_last_error", CFUNCTYPE(c_char_p, POINTER(ArrowArrayStream))),
+    ("release", CFUNCTYPE(None, POINTER(ArrowArrayStream))),
+    ("private_data", c_void_p),
+]
+
+
+class Stream:
+    """The batches of a frame. Use it in a `with` statement; `pieces` yields the wanted columns of each batch."""
+
+    def __init__(self, frame: Any, where: str) -> None:
+        self.where = where
+        self._schema = ArrowSchema()
+        self._stream: ArrowArrayStream | None = None
+        self._array: ArrowArray | None = None
+        if hasattr(frame, "__arrow_c_stream__"):
+            self._capsule = frame.__arrow_c_stream__()
+            self._stream = _pointed(self._capsule, b"arrow_array_stream", ArrowArrayStream)
+            self._call(self._stream.get_schema, self._schema)
+        else:
+            self._capsule = schema, array = frame.__arrow_c_array__()
+            self._array = _pointed(array, b"arrow_array", ArrowArray)
+            self._schema = _pointed(schema, b"arrow_schema", ArrowSchema)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for structure in (self._array, self._schema, self._stream):
+            _release(structure)
+
+    def _call(self, function: Callable[..., int], answer: Structure) -> None:
+        assert self._stream is not None
+        failure = function(ctypes.byref(self._stream), ctypes.byref(answer))
+        if failure:
+            words = self._stream.get_last_error(ctypes.byref(self._stream))
+            said = words.decode("utf-8", "replace") if words else f"error {failure}"
+            raise DataError(f"{self.where}: the frame could not be read: {said}")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        if self._schema.format != b"+s":
+            shown = (self._schema.format or b"").decode()
+            raise FormatError(
+                f"{self.where}: expected a table with named columns, found one Arrow column of type {shown!r}"
+            )
+        children = (self._schema.children[i].contents for i in range(self._schema.n_children))
+        return [(child.name or b"").decode("utf-8", "replace") for child in children]
+
+    def pieces(self, columns: list[int]) -> Iterator[list[Piece]]:
+        """The wanted columns of each batch, copied; the batch is released before the next is asked for."""
+        row = 0
+        for batch in self._batches():
+            try:
+                yield [self._piece(batch, i, row) for i in columns]
+                row += batch.length
+            finally:
+                _release(batch)
+
+    def _batches(self) -> Iterator[ArrowArray]:
+        if self._stream is None:
+            assert self._array is not None
+            yield self._array
+            return
+        while True:
+            batch = ArrowArray()
+            self._call(self._stream.get_next, batch)
+            if not batch.release:
+                return
+            yield batch
+
+    def _piece(self, batch: ArrowArray, column: int, row: int) -> Piece:
+        schema, array = self._schema.children[column].contents, batch.children[column].contents
+        place = Place(self.where, (schema.name or b"").decode("utf-8", "replace"), row)
+        place.refuse_nulls(_nulls(batch, batch.offset, batch.length))
+        return _decoded(schema, array, batch.offset, batch.length, place)
+
+
+def _pointed(capsule: Any, name: bytes, kind: Any) -> Any:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = c_void_p, [ctypes.py_object, c_char_p]
+    return kind.from_address(get(capsule, name))
+
+
+def _release(structure: Any) -> None:
+    """Hand a structure back. The producer's callback clears `release`, so that a capsule does not do it again."""
+    if structure is not None and structure.release:
+        structure.release(ctypes.byref(structure))
+
+
+def _bytes(array: ArrowArray, buffer: int, size: int, start: int = 0) -> Array:
+    """A part of a buffer, not copied."""
+    address = array.buffers[buffer] if buffer < array.n_buffers else None
+    if not size or not address:
+        return np.zeros(0, np.uint8)
+    return np.frombuffer(memoryview((c_char * size).from_address(address + start)).cast("B"), np.uint8)
+
+
+def _values(array: ArrowArray, buffer: int, kind: Any, start: int, count: int) -> Array:
+    size = np.dtype(kind).itemsize
+    return _bytes(array, buffer, count * size, start * size).view(kind)
+
+
+def _bits(array: ArrowArray, buffer: int, start: int, count: int) -> Array:
+    first, last = start // 8, -(-(start + count) // 8)
+    bits = np.unpackbits(_bytes(array, buffer, last - first, first), bitorder="little")
+    return bits[start - first * 8 : start - first * 8 + count]
+
+
+def _nulls(array: ArrowArray, start: int, count: int) -> Array | None:
+    """Which rows have no value; None where all have one."""
+    if not count or array.null_count == 0 or not array.n_buffers or not array.buffers[0]:
+        return None
+    null: Array = _bits(array, 0, start, count) == 0
+    return null
+
+
+def _decoded(schema: ArrowSchema, array: ArrowArray, offset: int, count: int, place: Place) -> Piece:
+    start, form = array.offset + offset, schema.format
+    place.refuse_nulls(np.ones(count, bool) if form == b"n" else _nulls(array, start, count))
+    if not schema.dictionary:
+        return _plain(form, array, start, count, place)
+    codes = _values(array, 1, NUMBERS[form], start, count).astype(np.int64)
+    values, form = array.dictionary.contents, schema.dictionary.contents.format
+    null = _nulls(values, values.offset, values.length)
+    place.refuse_nulls(None if null is None else null[codes])
+    return Coded(codes, _plain(form, values, values.offset, values.length, place))
+
+
+def _plain(form: bytes, array: ArrowArray, start: int, count: int, place: Place) -> Strings | Array:
+    if form in NUMBERS:
+        return _values(array, 1, NUMBERS[form], start, count).copy()
+    if form == b"b":
+        return _bits(array, 1, start, count).astype(bool)
+    if form in (b"u", b"z", b"U", b"Z"):
+        return _texts(array, np.int32 if form in (b"u", b"z") else np.int64, start, count)
+    if form in (b"vu", b"vz"):
+        return _views(array, start, count)
+    if form.startswith(b"w:"):
+        width = int(form[2:])
+        return Strings(_bytes(array, 1, width * count, width * start).tobytes(), np.arange(count + 1) * width)
+    if form.startswith(b"d:"):
+        return _decimals(form, array, start, count)
+    if form == b"n":
+        return np.zeros(0)
+    raise FormatError(
+        f"{place.where}: column {place.column!r}: expected text or numbers, found Arrow type {form.decode()!r}; cast it"
+    )
+
+
+def _texts(array: ArrowArray, kind: Any, start: int, count: int) -> Strings:
+    if not count:
+        return Strings(b"", np.zeros(1, np.int64))
+    offsets = _values(array, 1, kind, start, count + 1).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return Strings(_bytes(array, 2, last - first, first).tobytes(), offsets - first)
+
+
+def _views(array: ArrowArray, start: int, count: int) -> Strings:
+    """Texts of up to 12 bytes stand in the view itself, longer ones in one of the buffers that follow."""
+    raw = _bytes(array, 1, 16 * count, 16 * start)
+    views = raw.view(np.int32).reshape(-1, 4)
+    lengths, which, begins = views[:, 0].astype(np.int64), views[:, 2], views[:, 3].astype(np.int64)
+    sizes = _values(array, int(array.n_buffers) - 1, np.int64, 0, int(array.n_buffers) - 3).tolist()
+    outer = [_bytes(array, 2 + i, size) for i, size in enumerate(sizes)]
+
+    def lay(start: int, stop: int, width: int) -> Array:
+        rows = np.arange(start, stop)
+        laid = cells(raw, rows * 16 + 4, width)
+        outside = np.flatnonzero(lengths[start:stop] > 12)
+        for i in np.unique(which[start + outside]).tolist():
+            held = outside[which[start + outside] == i]
+            laid[held] = cells(outer[i], begins[start + held], width)
+        return laid
+
+    def one(row: int) -> bytes:
+        source, begin = (raw, row * 16 + 4) if lengths[row] <= 12 else (outer[which[row]], begins[row])
+        return source[begin : begin + lengths[row]].tobytes()
+
+    return packed(lengths, lay, one)
+
+
+def _decimals(form: bytes, array: ArrowArray, start: int, count: int) -> Array:
+    """Decimal numbers to the nearest double."""
+    _, scale, *bits = (int(part) for part in form[2:].split(b","))
+    width = (bits[0] if bits else 128) // 8
+    raw = _bytes(array, 1, width * count, width * start).tobytes()
+    ten = 10 ** abs(scale)
+    whole = (int.from_bytes(raw[i : i + width], "little", signed=True) for i in range(0, len(raw), width))
+    return np.array([value / ten if scale >= 0 else float(value * ten) for value in whole], np.float64)
+
+
+# columns of texts as blocks of bytes: no text becomes a Python object, save where a chunk holds one too long to lay out;
+# the trick throughout is a matrix of cells, one row a text and as wide as the longest of a chunk, and a mask that cuts it
+
+
+def packed(lengths: Array, lay: Callable[[int, int, int], Array], one: Callable[[int], bytes]) -> Strings:
+    """Texts of these lengths: `lay(start, stop, width)` gives the cells of some, `one(i)` a single text."""
+    offsets = _offsets(lengths)
+    block = np.empty(int(offsets[-1]), np.uint8)
+    for start in range(0, len(lengths), CHUNK):
+        stop = min(start + CHUNK, len(lengths))
+        part = lengths[start:stop]
+        width = int(part.max())
+        target = block[offsets[start] : offsets[stop]]
+        if width * len(part) > WIDE:
+            target[:] = np.frombuffer(b"".join(one(i) for i in range(start, stop)), np.uint8)
+        elif width * len(part) == len(target):  # all equally long
+            target[:] = lay(start, stop, width).reshape(-1)
+        else:
+            target[:] = lay(start, stop, width)[np.arange(width) < part[:, None]]
+    return _strings(block, offsets)
+
+
+def cells(source: Array, starts: Offsets, width: int) -> Array:
+    """The `width` bytes at each start; what lies beyond the end of the source is 0."""
+    if not width or not len(starts):
+        return np.zeros((len(starts), width), np.uint8)
+    safe = len(source) - width
+    if safe >= 0 and int(starts.max()) <= safe:
+        found: Array = np.lib.stride_tricks.sliding_window_view(source, width)[starts]
+        return found
+    base = max(safe, 0)
+    tail = np.lib.stride_tricks.sliding_window_view(np.r_[source[base:], np.zeros(width, np.uint8)], width)
+    answer = np.empty((len(starts), width), np.uint8)
+    late = starts > safe
+    answer[late] = tail[np.minimum(starts[late] - base, len(tail) - 1)]
+    if not late.all():
+        answer[~late] = np.lib.stride_tricks.sliding_window_view(source, width)[starts[~late]]
+    return answer
+
+
+def take(strings: Strings, rows: Array) -> Strings:
+    """The texts at `rows`, in that order."""
+    block, starts = np.frombuffer(strings.block, np.uint8), strings.offsets[rows]
+    return packed(
+        np.diff(strings.offsets)[rows],
+        lambda start, stop, width: cells(block, starts[start:stop], width),
+        lambda i: strings[int(rows[i])],
+    )
+
+
+def joined(parts: list[Strings]) -> Strings:
+    """One column after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = [np.diff(part.offsets) for part in parts]
+    blocks = [part.block[part.offsets[0] : part.offsets[-1]] for part in parts]
+    return Strings(b"".join(blocks), _offsets(np.concatenate([np.zeros(0, np.int64), *lengths])))
+
+
+def of_whole_numbers(numbers: Array) -> Strings:
+    """Whole numbers as decimal text.
+
+    >>> list(of_whole_numbers(np.array([0, -7, 12345])))
+    [b'0', b'-7', b'12345']
+    """
+    blocks, counts = [], [np.zeros(0, np.int64)]
+    for start in range(0, len(numbers), CHUNK):
+        part = numbers[start : start + CHUNK]
+        negative = part < 0
+        size = part.astype(np.uint64)
+        size[negative] = ~size[negative] + np.uint64(1)  # also right for the least int64
+        laid = _digits(size)
+        width = laid.shape[1]
+        count = width - np.argmax(laid != 48, axis=1)
+        count[size == 0] = 1
+        signed = np.concatenate([np.zeros((len(part), 1), np.uint8), laid], axis=1)
+        signed[np.flatnonzero(negative), (width - count)[negative]] = 45
+        count = count + negative
+        blocks.append(signed[np.arange(width + 1) > (width - count)[:, None]].tobytes())
+        counts.append(count)
+    return Strings(b"".join(blocks), _offsets(np.concatenate(counts)))
+
+
+def _digits(size: Array) -> Array:
+    """The decimal digits with leading zeros, four at a time."""
+    groups = []
+    while True:
+        if size.dtype == np.uint64 and int(size.max(initial=0)) < 1 << 32:
+            size = size.astype(np.uint32)  # divides faster
+        size, rest = np.divmod(size, size.dtype.type(10_000))
+        groups.append(DIGITS[rest])
+        if not size.any():
+            return np.concatenate(groups[::-1], axis=1)
+
+
+def changes(strings: Strings) -> Array:
+    """The rows whose text differs from the one above; the first does."""
+    block, lengths = np.frombuffer(strings.block, np.uint8), np.diff(strings.offsets)
+    differs = np.ones(len(strings), bool)
+    differs[1:] = lengths[1:] != lengths[:-1]
+    for start in range(1, len(strings), CHUNK):
+        stop = min(start + CHUNK, len(strings))
+        ends = strings.offsets[start : stop + 1]
+        here = block[ends[0] : ends[-1]]
+        before = np.arange(ends[0], ends[-1]) - np.repeat(lengths[start:stop], lengths[start:stop])
+        unequal = np.zeros(len(here) + 1, np.int64)
+        np.cumsum(here != block[np.maximum(before, 0)], out=unequal[1:])
+        differs[start:stop] |= np.diff(unequal[ends - ends[0]]) > 0
+    return np.flatnonzero(differs)
+
+
+def distinct(strings: Strings) -> tuple[Array, Array]:
+    """The row in which each distinct text first appears, in that order, and each row's number among them."""
+    lengths = np.diff(strings.offsets)
+    width = int(lengths.max(initial=0))
+    if len(strings) < 10_000 or width > 64 or b"\0" in bytes(strings.block):
+        seen: dict[bytes, int] = {}
+        numbers = np.fromiter((seen.setdefault(text, len(seen)) for text in strings), np.int64, len(strings))
+        return _first(numbers, len(seen)), numbers
+    block, codes = np.frombuffer(strings.block, np.uint8), np.zeros(len(strings), np.uint64)
+    for column in range(0, width, 8):  # eight bytes as one number, and the number of the distinct ones so far
+        part = np.zeros((len(strings), 8), np.uint8)
+        for start in range(0, len(strings), CHUNK):
+            rows = slice(start, start + CHUNK)
+            laid = cells(block, strings.offsets[:-1][rows] + column, 8)
+            laid[np.arange(column, column + 8) >= lengths[rows, None]] = 0
+            part[rows] = laid
+        eight = np.unique(part.view(np.uint64)[:, 0], return_inverse=True)[1]
+        if column:
+            eight = np.unique(codes << np.uint64(32) | eight.astype(np.uint64), return_inverse=True)[1]
+        codes = eight.astype(np.uint64)
+    return in_order(codes.astype(np.int64), int(codes.max(initial=0)) + 1)
+
+
+def in_order(codes: Array, size: int) -> tuple[Array, Array]:
+    """Codes below `size`: where each that occurs first appears, in that order, and each row's number among them."""
+    first = _first(codes, size)
+    used = np.flatnonzero(first < len(codes))
+    used = used[np.argsort(first[used])]
+    numbers = np.zeros(size, np.int64)
+    numbers[used] = np.arange(len(used))
+    return first[used], numbers[codes]
+
+
+def _first(codes: Array, size: int) -> Array:
+    first = np.full(size, len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first appearance
+    return first
+
+
+def _offsets(lengths: Array) -> Offsets:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _strings(block: Array, offsets: Offsets) -> Strings:
+    return Strings(block if len(block) else b"", offsets)

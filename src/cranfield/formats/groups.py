@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError
+from cranfield.formats.format import is_number
 from cranfield.formats.streams import data_lines, opened
 from cranfield.kernels import decode
 
@@ -43,10 +44,7 @@ def _cells(line: bytes, where: str, number: int) -> tuple[str, str, float]:
     document, group, *rest = map(decode, cells)
     if not rest:
         return document, group, 1.0
-    try:
-        share = float(rest[0])
-    except ValueError:
-        share = math.nan
-    if not (0 <= share < math.inf):
+    share = float(rest[0]) if is_number(cells[2]) else math.nan
+    if not 0 <= share < math.inf:
         raise BadLineError(where, number, f"expected a share of 0 or more in column 3, found {rest[0]!r}")
     return document, group, share

@@ -31,9 +31,9 @@ class Judgment:
 
     def line(self) -> str:
         """The label as one line of JSON; what is empty is left out, whole grades are whole numbers."""
-        given = {name: value for name, value in asdict(self).items() if value != ""}
-        given["grade"] = int(self.grade) if self.grade == int(self.grade) else self.grade
-        return json.dumps(given, ensure_ascii=False)
+        filled = {name: value for name, value in asdict(self).items() if value != ""}
+        filled["grade"] = int(self.grade) if self.grade == int(self.grade) else self.grade
+        return json.dumps(filled, ensure_ascii=False)
 
 
 def read_judgments(path: str | os.PathLike[str]) -> list[Judgment]:

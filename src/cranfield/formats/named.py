@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.format import BOTH, NOUNS, QRELS_ONLY, RUN_ONLY, Kind, Kinds
+from cranfield.formats.format import BOTH, NOUNS, Kind, Kinds
 from cranfield.kernels import Fault, Strings, Table, Wanted, encode, named
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ class Columns(NamedTuple):
         return [name for name in self[:4] if name is not None]
 
 
+NAMELESS = Columns("", "", "", None, True)
+
+
 def _plain(name: object) -> str:
     return str(name).strip().lower().replace("-", "_").replace(" ", "_")
 
@@ -80,8 +83,8 @@ def kinds_of(names: Iterable[object]) -> Kinds:
     if _pick(TOPIC, plain) is None or _pick(DOCUMENT, plain) is None or not (graded or scored):
         return frozenset()
     if graded:
-        return BOTH if scored else QRELS_ONLY
-    return BOTH if "score" in plain and not {*RANK, *TAG} & plain.keys() else RUN_ONLY
+        return BOTH if scored else frozenset({"qrels"})
+    return BOTH if "score" in plain and not {*RANK, *TAG} & plain.keys() else frozenset({"run"})
 
 
 def find(names: Iterable[object], kind: Kind, where: str) -> Columns:
@@ -138,7 +141,7 @@ def quick_table(
 class Gathered:
     """Rows gathered one by one; topics and labels are numbered as they first appear."""
 
-    def __init__(self, columns: Columns, kind: Kind, where: str, lenient: bool = False) -> None:
+    def __init__(self, kind: Kind, where: str, lenient: bool = False, columns: Columns = NAMELESS) -> None:
         self.columns = columns
         self.kind = kind
         self.where = where
@@ -242,13 +245,11 @@ def table_of_rows(rows: Iterable[tuple[int, Any]], kind: Kind, where: str, lenie
     while chunk := list(islice(numbered, CHUNK)):
         if gathered is None:
             line, row = chunk[0]
-            gathered = Gathered(find(row, kind, f"{where}:{line}"), kind, where, lenient)
+            gathered = Gathered(kind, where, lenient, find(row, kind, f"{where}:{line}"))
         if not _added_at_once(gathered, chunk):
             for line, row in chunk:
                 _add(gathered, line, row)
-    if gathered is None:
-        gathered = Gathered(Columns("", "", "", None, True), kind, where)
-    return gathered.table()
+    return (gathered or Gathered(kind, where)).table()
 
 
 def _added_at_once(gathered: Gathered, chunk: list[tuple[int, Mapping[str, Any]]]) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 BATCH = 4096  # lines written together
@@ -27,6 +27,18 @@ class Item(NamedTuple):
     probability: float = 1.0  # with which it came into the pool
     stratum: str = ""  # from which it was drawn
     assessor: str = ""
+
+
+FIELDS: dict[str, Callable[[Any], Any]] = {
+    "topic": str,
+    "document": str,
+    "rank": int,
+    "runs": lambda names: tuple(map(str, names)),
+    "priority": int,
+    "probability": float,
+    "stratum": str,
+    "assessor": str,
+}
 
 
 def pool_lines(items: Iterable[Item]) -> Iterator[bytes]:
@@ -67,17 +79,9 @@ def read_pool(path: str | os.PathLike[str]) -> list[Item]:
             continue
         try:
             row = json.loads(line.decode("utf-8", "surrogateescape"))
-            item = Item(
-                str(row["topic"]),
-                str(row["document"]),
-                int(row.get("rank", 0)),
-                tuple(map(str, row.get("runs", ()))),
-                int(row.get("priority", 0)),
-                float(row.get("probability", 1.0)),
-                str(row.get("stratum", "")),
-                str(row.get("assessor", "")),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
+            fields = {name: read(row[name]) for name, read in FIELDS.items() if name in row}
+            item = Item(**{"rank": 0, **fields})
+        except (ValueError, TypeError):
             wanted = "expected a JSON object with topic, document, rank, runs, priority, probability"
             raise BadLineError(where, number, f"{wanted}, found {line[:60]!r}") from None
         if not 0 < item.probability <= 1:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.formats.known.trec import LEVELS, QRELS
 from cranfield.formats.streams import open_buffer
 from cranfield.kernels import FaultError, Index, Layout, Strings, Table, decode, parse
 from cranfield.run import Text, bad_line
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer, Floats, Ints
 
 
-LINES = Layout(
-    "topic group subgroup document level", topic=0, document=3, value=4, label=1, most=5, finite=True, blanks=False
-)
-QRELS_LINES = Layout(
-    "topic group document level", topic=0, document=2, value=3, label=1, most=4, finite=True, blanks=False
-)
+LINES = replace(LEVELS, blanks=False)
+QRELS_LINES = replace(QRELS, columns="topic group document level", blanks=False)
 
 
 class Preferences:

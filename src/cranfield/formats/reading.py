@@ -83,8 +83,8 @@ def detect(source: Any) -> tuple[str | None, tuple[Kind, ...]]:
     from cranfield.formats.registry import strongest
 
     file = opened(source)
-    chosen, evidence = strongest(Head(file.buffer), file.where)
-    return (chosen.name, tuple(sorted(evidence.kinds))) if chosen and evidence else (None, ())
+    match = strongest(Head(file.buffer), file.where)
+    return (match[0].name, tuple(sorted(match[1]))) if match else (None, ())
 
 
 def _format_of(file: Opened, kind: Kind, name: str | None) -> Format:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import FormatError
 from cranfield.formats import known
-from cranfield.formats.format import DEFINED, NOUNS, Evidence, Format, Head, Kind
-from cranfield.formats.known.trec import QRELS, RUN, TREC
+from cranfield.formats.format import DEFINED, NOUNS, Format, Head, Kind, Kinds
+from cranfield.formats.known.trec import TREC
 from cranfield.formats.streams import plain_ending
 from cranfield.kernels import decode
 
@@ -53,18 +53,16 @@ def format_for(path: str | os.PathLike[str], kind: Kind, name: str | None = None
     return next((each for each in FORMATS.values() if ending in each.endings and kind in each.kinds), TREC)
 
 
-def strongest(head: Head, where: str, kind: Kind | None = None) -> tuple[Format | None, Evidence | None]:
-    """The format that most speaks for, and what does; between equals, the one that can hold what is asked for."""
+def strongest(head: Head, where: str, kind: Kind | None = None) -> tuple[Format, Kinds] | None:
+    """The format that most speaks for, and what the file may hold; between equals, the one that holds what is asked for."""
     heard = [(each, evidence) for each in FORMATS.values() if (evidence := each.sniff(head)) is not None]
-    if not heard:
-        return None, None
-    most = max(evidence.strength for _, evidence in heard)
-    equal = [(each, evidence) for each, evidence in heard if evidence.strength == most]
-    fitting = [(each, evidence) for each, evidence in equal if kind in evidence.kinds]
-    if len(equal) > 1 and len(fitting) != 1:
+    most = max((evidence.strength for _, evidence in heard), default=None)
+    equal = [(each, evidence.kinds) for each, evidence in heard if evidence.strength == most]
+    fitting = [(each, kinds) for each, kinds in equal if kind in kinds] if len(equal) > 1 else equal
+    if len(fitting) != 1 and equal:
         names = " or ".join(each.name for each, _ in equal)
         raise FormatError(f"{where}: may be {names}, and nothing tells which; format=… says it")
-    return fitting[0] if len(fitting) == 1 else equal[0]
+    return fitting[0] if fitting else None
 
 
 def recognise(buffer: Buffer, kind: Kind, where: str) -> Format:
@@ -73,20 +71,16 @@ def recognise(buffer: Buffer, kind: Kind, where: str) -> Format:
     if not head.lines:  # empty, or comments only
         return TREC
     columns = len(head.rows[0])
-    chosen, evidence = strongest(head, where, kind)
-    if chosen is not None and evidence is not None:
-        if kind in evidence.kinds:
+    match = strongest(head, where, kind)
+    if match is not None:
+        chosen, kinds = match
+        if kind in kinds:
             return chosen
-        shown = f", {columns} columns" if chosen.layouts else ""
-        raise FormatError(
-            f"{where}: looks like {NOUNS[min(evidence.kinds)]} ({chosen.name}{shown}), expected {NOUNS[kind]}; "
-            "format=… overrules this"
-        )
+        shown = f"{chosen.name}, {columns} columns" if chosen.layouts else chosen.name
+        problem = f"looks like {NOUNS[min(kinds)]} ({shown}), expected {NOUNS[kind]}"
+        raise FormatError(f"{where}: {problem}; format=… overrules this")
     if b"\0" not in head.raw and 3 <= columns <= 8:
         return TREC  # which says in which line and column it is wrong
-    wanted = QRELS if kind == "qrels" else RUN
-    found = decode(head.raw.lstrip().split(b"\n", 1)[0][:60])
-    raise FormatError(
-        f"{where}: not recognised as {NOUNS[kind]}; expected {wanted.fewest} columns ({wanted.columns}), a header line "
-        f"or JSON, found {found!r}"
-    )
+    wanted, line = TREC.layouts[kind], decode(head.raw.lstrip().split(b"\n", 1)[0][:60])
+    expected = f"{wanted.fewest} columns ({wanted.columns}), a header line or JSON"
+    raise FormatError(f"{where}: not recognised as {NOUNS[kind]}; expected {expected}, found {line!r}")

@@ -43,20 +43,22 @@ class RunStats:
 
     def latency(self, which: str) -> float | None:
         """A latency in milliseconds (mean, median, p95, p99, min, max), if it was measured."""
-        found = (self.queries.get("latency_ms") or {}).get(which)
-        return None if found is None else float(found)
+        return _number(self.queries.get("latency_ms") or {}, which)
 
     @property
     def throughput(self) -> float | None:
         """Queries answered a second."""
-        found = self.queries.get("throughput_per_second")
-        return None if found is None else float(found)
+        return _number(self.queries, "throughput_per_second")
 
     @property
     def cost_per_thousand(self) -> float | None:
         """What a thousand queries cost, if a price was given."""
-        found = self.cost.get("per_thousand_queries")
-        return None if found is None else float(found)
+        return _number(self.cost, "per_thousand_queries")
+
+
+def _number(values: dict[str, Any], name: str) -> float | None:
+    value = values.get(name)
+    return None if value is None else float(value)
 
 
 def stats_path(run: str | os.PathLike[str]) -> str:
@@ -75,17 +77,16 @@ def read_run_stats(run: str | os.PathLike[str]) -> RunStats | None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: expected the statistics of a run as JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        said = found.get("version") if isinstance(found, dict) else type(found).__name__
-        raise DataError(f"{path}: expected version {VERSION} of the layout, found {said!r}; make the run again")
-    known = {name: found[name] for name in RunStats.__dataclass_fields__ if name in found}
+    version = content.get("version") if isinstance(content, dict) else type(content).__name__
+    if version != VERSION:
+        raise DataError(f"{path}: expected version {VERSION} of the layout, found {version!r}; make the run again")
     try:
-        return RunStats(**known)
+        return RunStats(**{name: content[name] for name in RunStats.__dataclass_fields__ if name in content})
     except TypeError as error:
-        raise DataError(f"{path}: expected run and system, found {', '.join(found)}") from error
+        raise DataError(f"{path}: expected run and system, found {', '.join(content)}") from error
 
 
 def write_run_stats(stats: RunStats, run: str | os.PathLike[str]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.format import is_number
 from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
 
 
 def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> ScoreTable:
-    named = header[0].casefold() in TOPIC or any(_is_word(row[0]) for _, row in rows)
+    named = header[0].casefold() in TOPIC or any(not is_number(row[0]) and not _is_absent(row[0]) for _, row in rows)
     runs = header[1:] if named else header
     if not runs:
         raise DataError(f"{path}: expected a column a run beside the topics, found {header[0]!r} alone")
@@ -94,21 +95,15 @@ def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> Sc
     return ScoreTable(runs, topics, tables)
 
 
-def _is_word(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return cell.strip().casefold() not in ABSENT
-    return False
-
-
 def _number(path: str, line: int, cell: str) -> float:
-    if cell.strip().casefold() in ABSENT:
+    if _is_absent(cell):
         return float("nan")
-    try:
-        value = float(cell)
-    except ValueError:
-        raise BadLineError(path, line, f"expected a number or an empty cell, found {cell!r}") from None
-    if not np.isfinite(value):
+    if not is_number(cell):
+        raise BadLineError(path, line, f"expected a number or an empty cell, found {cell!r}")
+    if not np.isfinite(float(cell)):
         raise BadLineError(path, line, f"expected a finite number, found {cell!r}")
-    return value
+    return float(cell)
+
+
+def _is_absent(cell: str) -> bool:
+    return cell.strip().casefold() in ABSENT

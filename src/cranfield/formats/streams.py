@@ -15,7 +15,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.errors import CranfieldError, DataError, FormatError, MissingExtraError
+from cranfield.errors import BadLineError, CranfieldError, DataError, FormatError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -77,8 +77,8 @@ def plain_ending(path: str | os.PathLike[str]) -> str:
 
 
 def is_source(value: Any) -> bool:
-    """Whether it is a file or its content: a path, `-`, something with `read`, or bytes."""
-    return isinstance(value, (str, os.PathLike, bytes, bytearray, memoryview)) or (
+    """Whether it is a file or its content: a path, `-`, something with `read`, bytes, or a file opened before."""
+    return isinstance(value, (str, os.PathLike, bytes, bytearray, memoryview, Opened)) or (
         hasattr(value, "read") and not hasattr(value, "columns") and not hasattr(value, "__arrow_c_stream__")
     )
 
@@ -123,6 +123,44 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
             yield from file
 
 
+def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str = "") -> str:
+    """A line as text; one that is not in the encoding is refused, with advice where the encoding was not chosen."""
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        problem = f"expected {encoding}, found byte {raw[error.start]:#04x} at column {error.start + 1}"
+        hint = f"; {advice}" if advice and encoding == "utf-8" else ""
+        raise BadLineError(path, number, problem + hint) from None
+    except LookupError:
+        raise FormatError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
+
+
+def json_rows(
+    path: str, what: str = "a JSON object", encoding: str = "utf-8", advice: str = ""
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file, each with the number of its line; empty lines are passed over."""
+    import json
+
+    decoder = json.JSONDecoder()
+    decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
+    for number, line in enumerate(lines(path), 1):
+        text = decoded(line, encoding, path, number, advice)
+        try:
+            row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
+            if end < len(text) - 1 and not text[end:].isspace():
+                decode(text)  # which says what is wrong
+        except ValueError as error:
+            if not line.strip():
+                continue
+            shown = line.strip()[:60].decode(errors="replace")
+            raise BadLineError(path, number, f"expected {what}, found {shown!r} ({error})") from None
+        except RecursionError:
+            raise BadLineError(path, number, f"expected {what}, found one nested too deeply") from None
+        if type(row) is not dict:
+            raise BadLineError(path, number, f"expected {what}, found {type(row).__name__}")
+        yield number, row
+
+
 def _refuse_wide(head: bytes, where: str) -> None:
     """Stop at UTF-16, with a mark or without one, where every other byte of a text is 0."""
     even, odd = head[: len(head) & ~1 : 2], head[1::2]
@@ -132,6 +170,8 @@ def _refuse_wide(head: bytes, where: str) -> None:
 
 
 def _raw(source: Any) -> Opened:
+    if isinstance(source, Opened):  # to be read once more, under its own name
+        return source
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Opened(source, "<bytes>", "run")
     if isinstance(source, str) and source == "-":

@@ -73,8 +73,8 @@ class SlideFuse(Method):
         shape = len(lists.names), int(lists.rank.max(initial=0)) + 1
         cell = lists.run.astype(np.int64) * shape[1] + lists.rank
         deep = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-        found = np.bincount(cell, relevant, shape[0] * shape[1]).reshape(shape)
-        self.shares: Floats = found / np.maximum(deep, 1)
+        hits = np.bincount(cell, relevant, shape[0] * shape[1]).reshape(shape)
+        self.shares: Floats = hits / np.maximum(deep, 1)
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
         """The window ends where the list does."""

@@ -139,7 +139,7 @@ def turnover(
             )
         gone = sorted(known - there)
         lost = len(relevant.intersection(gone))
-        return Turnover(k, *judged, len(known), _decoded(gone), lost, True, False, len(strange))
+        return Turnover(k, *judged, len(known), tuple(map(decode, gone)), lost, True, False, len(strange))
     first = before.judged().top(k)
     known = {names[row] for row in first.row.tolist()}
     answered = after.retrieved[after.retrieved > 0]
@@ -147,7 +147,7 @@ def turnover(
         return Turnover(k, *judged, len(known), (), 0, False, shallow=True)
     absent = known - {names[row] for row in after.row.tolist()}  # for their own topics; look through the others'
     gone = sorted(absent - _returned(candidate, collapse, absent.__contains__)) if absent else []
-    return Turnover(k, *judged, len(known), _decoded(gone), len(relevant.intersection(gone)), False)
+    return Turnover(k, *judged, len(known), tuple(map(decode, gone)), len(relevant.intersection(gone)), False)
 
 
 def left_in(qrels: Qrels, run: Run, gone: Iterable[str], collapse: bytes = b"") -> tuple[Qrels, Run]:
@@ -160,16 +160,9 @@ def left_in(qrels: Qrels, run: Run, gone: Iterable[str], collapse: bytes = b"") 
 
 def _without(table: Table, out: set[bytes], collapse: bytes = b"") -> Table:
     rows: npt.NDArray[Any] = np.flatnonzero([_cut(document, collapse) not in out for document in table.documents])
-    return Table(
-        table.topics,
-        table.topic[rows],
-        table.documents.take(rows),
-        table.value[rows],
-        table.labels,
-        table.label[rows] if len(table.label) else table.label,
-        np.zeros(0, np.int64),
-        table.skipped,
-    )
+    label = table.label[rows] if len(table.label) else table.label
+    kept = replace(table, topic=table.topic[rows], documents=table.documents.take(rows), value=table.value[rows])
+    return replace(kept, label=label, start=np.zeros(0, np.int64))
 
 
 def _returned(run: Run, collapse: bytes, wanted: Callable[[bytes], bool]) -> set[bytes]:
@@ -179,10 +172,6 @@ def _returned(run: Run, collapse: bytes, wanted: Callable[[bytes], bool]) -> set
 
 def _cut(document: bytes, collapse: bytes) -> bytes:
     return document.split(collapse, 1)[0] if collapse else document
-
-
-def _decoded(ids: list[bytes]) -> tuple[str, ...]:
-    return tuple(decode(each) for each in ids)
 
 
 # causes

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.columns import listed
+from cranfield.compare.scored import comparable
+from cranfield.compare.settings import refuse_below
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
 from cranfield.formats import as_runs
@@ -21,7 +23,6 @@ from cranfield.gate.decision import Settings, decided
 from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
 from cranfield.measures import measure as _measure
-from cranfield.measures.measure import takes_topics_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -67,7 +68,10 @@ def gate(
     >>> gate(qrels, good, bad, "RR").verdicts[0].sentence()
     'RR failed: it fell by 0.5000, more than the 0.01 allowed; all 8 differences are equal, and by signs alone p = 0.0039'
     """
-    _refuse(alpha, test, worst, k, resamples, forgive_turnover, documents)
+    _refuse(alpha, test, forgive_turnover, documents)
+    refuse_below(0, worst=worst)
+    refuse_below(1, k=k)
+    refuse_below(100, resamples=resamples)
     tell = progress or (lambda done, total: None)
     evaluator = Evaluator(qrels, measures, **options)
     _refuse_measures(evaluator.measures)
@@ -151,23 +155,18 @@ def gate_tests() -> list[str]:
     return [one.name for one in intervals().values() if one.paired and not one.too_sure]
 
 
-def _refuse(
-    alpha: float, test: str, worst: int, k: int, resamples: int, forgive: bool, documents: Iterable[str] | None
-) -> None:
+def _refuse(alpha: float, test: str, forgive: bool, documents: Iterable[str] | None) -> None:
     if not 0 < alpha < 0.5:
         raise ConventionError(f"alpha must lie between 0 and 0.5, got {alpha:g}")
     if test not in gate_tests():
         raise ConventionError(f"test must be one of {', '.join(gate_tests())}, got {test!r}")
-    for name, value, least in (("worst", worst, 0), ("k", k, 1), ("resamples", resamples, 100)):
-        if value < least:
-            raise ConventionError(f"{name} must be {least} or more, got {value}")
     if forgive and documents is None:
         raise ConventionError("turnover is forgiven only where documents lists the corpus's ids; found no list")
 
 
 def _refuse_measures(measures: Mapping[str, Measure]) -> None:
     for name, each in measures.items():
-        if each.aggregate != "mean" or not takes_topics_alone(each) or each.values.get("average") == "micro":
+        if each.aggregate != "mean" or not comparable(each):
             raise ConventionError(f"a gate compares means over topics, and {name} is not one; take another measure")
 
 

@@ -204,10 +204,13 @@ class Gate(Answer):
         if how.medium == "text":
             yield f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
         yield self.table(how)
+        lines: list[str] = []
         for verdict in self.verdicts:
-            yield Lines([verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)])
-            yield from verdict.fallen_tables(how)
-        yield self.how()
+            lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
+            if tables := list(verdict.fallen_tables(how)):
+                yield from [Lines(lines), *tables]
+                lines = []
+        yield from [Lines(lines), self.how()]
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")

@@ -25,9 +25,10 @@ from cranfield.importers.source import Files, Options, without_zeros
 from cranfield.kernels import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cranfield.collection import Collection, Document
+    from cranfield.formats.folder import Progress
     from cranfield.importers.source import Source
 
 GRADES = {
@@ -86,7 +87,7 @@ def import_collection(
     files: Files | None = None,
     subtopics: str | None = None,
     meta: Mapping[str, Any] | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress = None,
 ) -> Imported:
     """Read a collection in any known layout and write it as a folder, which must not exist yet.
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cranfield.collection import Qrels
-from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
+from cranfield.errors import DataError, DuplicateError, FormatError
 from cranfield.formats.reading import read_qrels
-from cranfield.formats.streams import COMPRESSED, lines
+from cranfield.formats.streams import COMPRESSED, decoded, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from cranfield.collection import Document, Grade, Topic
 
@@ -225,22 +225,19 @@ def named_like(folder: str, *patterns: str) -> list[str]:
 
 def text_lines(path: str, encoding: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, less what ends them."""
+    advice = "old files are often latin-1: --encoding latin-1"
     for number, raw in enumerate(lines(path), 1):
-        yield (
-            number,
-            decoded(raw, encoding, path, number, "old files are often latin-1: --encoding latin-1").rstrip("\r\n"),
-        )
+        yield number, decoded(raw, encoding, path, number, advice).rstrip("\r\n")
 
 
-def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str) -> str:
-    """A line as text; one that is not in the encoding is refused, with advice where the encoding was not chosen."""
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        hint = f"; {advice}" if encoding == "utf-8" else ""
-        raise BadLineError(path, number, f"expected {encoding}, found byte {raw[error.start]:#04x}{hint}") from None
-    except LookupError:
-        raise FormatError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
+def one_split(splits: Collection[str], wanted: str | None, path: str, usual: str = "", lacking: str = "") -> str:
+    """The split that is wanted: if none is, the usual one, or the only one there is."""
+    only = next(iter(splits)) if len(splits) == 1 else None
+    chosen = wanted or (usual if usual in splits else only)
+    if chosen is None or chosen not in splits:
+        problem = f"no split {chosen!r}{lacking}" if chosen else "several splits"
+        raise FormatError(f"{path}: {problem}; there are {', '.join(splits) or 'none'} (--split NAME takes one)")
+    return chosen
 
 
 def squeezed(text: str) -> str:

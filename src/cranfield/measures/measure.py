@@ -385,6 +385,7 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
     return answer
 
 
+Meaning: TypeAlias = "tuple[type[Measure], dict[str, Any]]"  # what a name means: a class, and its parameters
 GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([\d.]+))?\s*", re.DOTALL)
 
 
@@ -401,36 +402,35 @@ def measure(text: str, rel: float | None = None) -> Measure:
         if match[3] is not None:
             raise MeasureError(f"{text}: a cut-off stands behind the measure: {match[1]}({match[2]}@{match[3]})")
         return aggregated(measure(match[2], rel), match[1])
-    cls, given = _read(text)
-    aggregate = given.pop("aggregate", None)
-    if rel is not None and "rel" in cls.parameters:
-        given.setdefault("rel", rel)
+    cls, arguments = _read(text)
+    aggregate = arguments.pop("aggregate", None)
     if rel is not None:
+        if "rel" in cls.parameters:
+            arguments.setdefault("rel", rel)
         for key, parameter in cls.parameters.items():
-            if isinstance(parameter, Inner) and not (parameter.required and key not in given):
-                given[key] = measure(str(given.get(key, parameter.default)), rel)
-    return cls(**given) if aggregate is None else aggregated(cls(**given), aggregate)
+            if isinstance(parameter, Inner) and not (parameter.required and key not in arguments):
+                arguments[key] = measure(str(arguments.get(key, parameter.default)), rel)
+    answer = cls(**arguments)
+    return answer if aggregate is None else aggregated(answer, aggregate)
 
 
-def _read(text: str) -> tuple[type[Measure], dict[str, Any]]:
-    found = _known(text)
-    if found is None and load_installed():
-        found = _known(text)
-    if found is None:
+def _read(text: str) -> Meaning:
+    meaning = _known(text) or (_known(text) if load_installed() else None)
+    if meaning is None:
         raise UnknownMeasureError(_unknown(text, [*REGISTRY, *_aliases()[0]]))
-    return found
+    return meaning
 
 
-def _known(text: str) -> tuple[type[Measure], dict[str, Any]] | None:
+def _known(text: str) -> Meaning | None:
     match = GRAMMAR.fullmatch(text)
     if match and match[1] in REGISTRY and match[2] is None:  # nDCG@10: no need to compile the other tools' names
         return REGISTRY[match[1]], _arguments(REGISTRY[match[1]], text, None, match[3])
     load_all()
     names, templates = _aliases()
     for pattern, owner, means in templates:
-        found = pattern.fullmatch(text.strip())
-        if found:
-            return owner, _filled(means, found.groupdict())
+        fits = pattern.fullmatch(text.strip())
+        if fits:
+            return owner, _filled(means, fits.groupdict())
     if match:
         name, inside, at = match.groups()
         fixed: dict[str, Any] = {}
@@ -483,7 +483,7 @@ def load_installed() -> bool:
 
 
 def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     synonyms = {"cutoff": "k", **cls.synonyms}
     for pair in split(inside or "", ","):
         key, equals, value = (part.strip().strip("'\"") for part in pair.partition("="))
@@ -492,21 +492,18 @@ def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None
         key = synonyms.get(key, key)
         if f"{key}={value}" in synonyms:
             key, _, value = synonyms[f"{key}={value}"].partition("=")
-        given[key] = value
+        arguments[key] = value
     if at is not None:
         if cls.at is None:
             raise MeasureError(f"{text}: {cls.name} takes no cut-off")
-        given[cls.at] = at
-    return given
-
-
-Alias = tuple["type[Measure]", dict[str, Any]]
+        arguments[cls.at] = at
+    return arguments
 
 
 @functools.cache
-def _aliases() -> tuple[dict[str, Alias], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
+def _aliases() -> tuple[dict[str, Meaning], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
     """Peers' names, plain ones and those with a place for a number; compiled once, and again after a measure was added."""
-    names: dict[str, Alias] = {}
+    names: dict[str, Meaning] = {}
     templates = []
     for cls in REGISTRY.values():
         for spelling in (s for spellings in cls.peers.values() for s in spellings):

@@ -116,11 +116,11 @@ def prefer(place: Ints, level: Floats, subgroup: Ints, size: int) -> Group:
 
 def _note_levels(levels: Floats, place: Ints, level: Floats) -> None:
     """Keep the levels of documents; relevant in one subgroup and not in another is a mistake."""
-    for where, given in zip(place.tolist(), level.tolist(), strict=True):
+    for where, now in zip(place.tolist(), level.tolist(), strict=True):
         before = levels[where]
-        if (before > 0 and given == 0) or (before == 0 and given > 0):
+        if (before > 0 and now == 0) or (before == 0 and now > 0):
             raise DataError("a judgment group calls one document both relevant and not relevant")
-        levels[where] = given
+        levels[where] = now
 
 
 def _closure(prefers: Matrix) -> Matrix:

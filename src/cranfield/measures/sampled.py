@@ -11,14 +11,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.hits import ratio
+from cranfield.kernels import decode
 from cranfield.measures.measure import Binary
 from cranfield.parameters import Choice, Depth
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits, Judgments
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Ints
 
 RELEVANT, SEEN = 1e-5, 3e-5  # sample_eval's smoothing of relevant / sampled
+
+
+def sampled(judgments: Judgments) -> tuple[Floats, Ints]:
+    """For each row of the index, the probability with which its document was sampled, and its stratum's number.
+
+    Strata are numbered in the order of their names. A document of which nothing is known was judged for certain.
+    """
+
+    def work() -> tuple[Floats, Ints]:
+        known, names, topics = judgments.extras.probabilities or {}, judgments.qrels.documents, judgments.qrels.topics
+        each = [
+            known.get((topics[topic], decode(names[row])), (1.0, ""))
+            for row, topic in enumerate(judgments.qrels.topic.tolist())
+        ]
+        numbers = {name: i for i, name in enumerate(sorted({name for _, name in each}))}
+        return np.array([p for p, _ in each], np.float64), np.array([numbers[name] for _, name in each], np.int32)
+
+    return judgments.once("sampled", work)
 
 
 class _Sampled(Binary):
@@ -58,7 +77,7 @@ class statAP(_Sampled):
     peers = {"statAP_MQ_eval": ("statMAP",)}
 
     def score(self, hits: Hits) -> Floats:
-        stands_for = 1 / hits.judgments.sampled[0]
+        stands_for = 1 / sampled(hits.judgments)[0]
         found = hits.top(self.k).relevant(self.rel)
         weight = stands_for[found.row]
         precision = (1 + found.running_sum(weight) - weight) / found.rank
@@ -94,7 +113,7 @@ class xinfAP(_Sampled):
     def score(self, hits: Hits) -> Floats:
         seen = hits.top(self.k)
         found = seen.relevant(self.rel)
-        stratum = hits.judgments.sampled[1]
+        stratum = sampled(hits.judgments)[1]
         above = np.ones(len(found))
         for s in np.unique(stratum[seen.row]):
             pooled = seen.where(stratum[seen.row] == s)
@@ -108,7 +127,7 @@ class xinfAP(_Sampled):
 
     def _stands_for(self, judgments: Judgments) -> Floats:
         """For each row of the index, how many documents of its stratum each one drawn stands for."""
-        stratum = judgments.sampled[1]
+        stratum = sampled(judgments)[1]
         many = int(stratum.max(initial=0)) + 1
         place = judgments.topic.astype(np.int64) * many + stratum[judgments.row]
         pooled = np.bincount(place, minlength=judgments.size * many)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import fnmatch
 import gc
 import zlib
+from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +38,13 @@ if TYPE_CHECKING:
 ORDERS = ("shuffled", "priority", "document")
 
 
+@dataclass(repr=False, eq=False)
 class Pool:
     """Documents to judge. `items` come in the order in which assessors are to see them, topic by topic."""
 
-    def __init__(self, items: list[Item], session: Session, seed: int) -> None:
-        self.items = items
-        self.session = session
-        self.seed = seed
+    items: list[Item]
+    session: Session
+    seed: int
 
     @property
     def rankings(self) -> Rankings:
@@ -63,6 +65,15 @@ class Pool:
     def __getitem__(self, topic: str) -> list[str]:
         """The documents to judge for a topic, in order."""
         return [item.document for item in self.items if item.topic == topic]
+
+    def notes(self) -> list[str]:
+        """How it came about, a sentence each."""
+        session, tops = self.session, self.rankings
+        drawn = sum(item.priority > 0 for item in self.items) if session.strategy.samples else len(self)
+        of = f" drawn of {len(self)}" if drawn < len(self) else ""
+        size = f"{drawn} documents{of} for {len(self.topics)} of {len(tops.topics)} topics from {len(tops.runs)} runs"
+        labels = f"labels so far: {session.judged}, {session.relevant} of them relevant"
+        return [f"{size} by {session.strategy}; seed {self.seed}", *([labels] if session.judged else [])]
 
     def lines(self) -> Iterator[bytes]:
         """The pool as JSON lines."""
@@ -108,18 +119,18 @@ def session(
         raise ConventionError(f"budget must be 1 or more, got {budget}")
     if chosen.reads and texts is None:
         raise ConventionError(f"{chosen.name} reads documents: say where they are (texts, --collection FOLDER)")
-    found = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
+    tops = runs if isinstance(runs, Rankings) else rankings(as_runs(runs), depth, depths, tie_rule, progress)
     if topics is not None:
-        found = Rankings(found.runs, found.depths, {topic: found[topic] for topic in topics})
+        tops = replace(tops, candidates={topic: tops[topic] for topic in topics})
     return Session(
-        found,
+        tops,
         chosen,
         seed=seed,
         rel=rel,
         judged=None if keep_judged else qrels,
         labels=labels,
         budget=budget,
-        tiers=tiers_of(found.runs, priorities or {}, teams or {}),
+        tiers=tiers_of(tops.runs, priorities or {}, teams or {}),
         texts=texts,
     )
 
@@ -145,12 +156,9 @@ def pool(
     ['a', 'c']
     """
     chosen = STRATEGIES.named(strategy)
-    _check(chosen, cap, next, options.get("budget"), order)
-    if chosen.samples and ((options.get("qrels") and not options.get("keep_judged")) or options.get("priorities")):
-        raise ConventionError(
-            f"{chosen.name} draws from the whole pool: leaving out judged documents (qrels without keep_judged) or putting "
-            "runs first (priorities) would spoil the sample"
-        )
+    if order is not None and order not in ORDERS:
+        raise ConventionError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    _refuse(chosen, {"cap": cap, "next": next, "budget": options.get("budget")}, options)
     going = session(runs, strategy=chosen, seed=seed, **options)
     most = min(n for n in (cap, next, len(going.rankings) + 1) if n is not None)
     order = order or ("priority" if chosen.adaptive else "shuffled")
@@ -172,20 +180,26 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _check(chosen: Strategy, cap: int | None, batch: int | None, budget: int | None, order: str | None) -> None:
-    for name, value in (("cap", cap), ("next", batch), ("budget", budget)):
+def _refuse(chosen: Strategy, limits: Mapping[str, int | None], options: Mapping[str, Any]) -> None:
+    """Refuse limits that are none, and whatever would spoil what a strategy promises."""
+    for name, value in limits.items():
         if value is not None and value < 1:
             raise ConventionError(f"{name} must be 1 or more, got {value}")
-    if order is not None and order not in ORDERS:
-        raise ConventionError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    if chosen.samples and any(limit is not None for limit in (cap, batch, budget)):
-        raise ConventionError(
-            f"{chosen.name} says itself how many it draws; cap, next and budget would spoil the sample"
-        )
-    if chosen.adaptive and batch is None:
+    if chosen.adaptive and limits["next"] is None:
         raise ConventionError(
             f"{chosen.name} adapts to labels: say how many documents of a topic to hand out now (next, --next N), have "
             "them judged, and come back with the labels"
+        )
+    if not chosen.samples:
+        return
+    if any(value is not None for value in limits.values()):
+        raise ConventionError(
+            f"{chosen.name} says itself how many it draws; cap, next and budget would spoil the sample"
+        )
+    if (options.get("qrels") and not options.get("keep_judged")) or options.get("priorities"):
+        raise ConventionError(
+            f"{chosen.name} draws from the whole pool: leaving out judged documents (qrels without keep_judged) or putting "
+            "runs first (priorities) would spoil the sample"
         )
 
 
@@ -197,25 +211,17 @@ def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[
     """
     if not priorities:
         return None
+
+    def fits(pattern: str, run: str) -> bool:
+        own = (team for wanted, team in teams.items() if fnmatch.fnmatchcase(run, wanted))
+        return any(fnmatch.fnmatchcase(name, pattern) for name in (run, *own))
+
+    fitting = {run: [pattern for pattern in priorities if fits(pattern, run)] for run in runs}
+    for pattern in priorities:
+        if not any(pattern in patterns for patterns in fitting.values()):
+            raise DataError(f"priority for {pattern!r}: no run or team is called that; runs are {', '.join(runs)}")
     last = max(priorities.values()) + 1
-    answer = []
-    used: set[str] = set()
-    for run in runs:
-        fitting = [
-            pattern
-            for pattern in priorities
-            if any(fnmatch.fnmatchcase(name, pattern) for name in (run, *_teams_of(run, teams)))
-        ]
-        used.update(fitting)
-        answer.append(min((priorities[pattern] for pattern in fitting), default=last))
-    idle = [pattern for pattern in priorities if pattern not in used]
-    if idle:
-        raise DataError(f"priority for {idle[0]!r}: no run or team is called that; runs are {', '.join(runs)}")
-    return answer
-
-
-def _teams_of(run: str, teams: Mapping[str, str]) -> list[str]:
-    return [team for pattern, team in teams.items() if fnmatch.fnmatchcase(run, pattern)]
+    return [min((priorities[pattern] for pattern in fitting[run]), default=last) for run in runs]
 
 
 def _taken(session: Session, most: int) -> dict[str, list[Item]]:
@@ -248,13 +254,12 @@ def _with_chances(session: Session, topic: str, items: list[Item]) -> list[Item]
         number = candidates.number[item.document]
         return item._replace(probability=float(chances[number]), stratum=names[number])
 
-    answer = [known(item) for item in items]
+    rest: list[Item] = []
     if session.strategy.samples:  # what could have been drawn and was not, so that estimates know the whole pool
         drawn = {item.document for item in items}
-        rest = [i for i in np.flatnonzero(chances > 0).tolist() if candidates.documents[i] not in drawn]
-        ranks, runs = candidates.best_ranks, candidates.contributors
-        answer += [known(Item(topic, candidates.documents[i], ranks[i], runs[i], 0)) for i in rest]
-    return answer
+        others = [i for i in np.flatnonzero(chances > 0).tolist() if candidates.documents[i] not in drawn]
+        rest = candidates.items(others, repeat(0))
+    return [known(item) for item in (*items, *rest)]
 
 
 def _ordered(items: list[Item], order: str, topic: str, seed: int) -> list[Item]:
@@ -272,16 +277,12 @@ def _assigned(items: list[Item], assessors: Sequence[str]) -> list[Item]:
         return items
     if len(set(assessors)) < len(assessors):
         raise ConventionError(f"assessors must have different names, got {', '.join(assessors)}")
-    sizes: dict[str, int] = {}
-    for item in items:
-        sizes[item.topic] = sizes.get(item.topic, 0) + 1
     load = dict.fromkeys(assessors, 0)
-    given: dict[str, str] = {}
-    for topic in sorted(sizes, key=lambda topic: -sizes[topic]):
-        name = min(load, key=load.__getitem__)
-        given[topic] = name
-        load[name] += sizes[topic]
-    return [item._replace(assessor=given[item.topic]) for item in items]
+    assessor: dict[str, str] = {}
+    for topic, size in Counter(item.topic for item in items).most_common():
+        assessor[topic] = min(load, key=load.__getitem__)
+        load[assessor[topic]] += size
+    return [item._replace(assessor=assessor[item.topic]) for item in items]
 
 
 # labels come back: qrels

@@ -30,10 +30,10 @@ class Partial:
         self.evaluator = Evaluator(qrels, measures, **options)
         self.qrels = self.evaluator.qrels
         self.runs: list[str] = []
-        self.found: list[Found] = []
+        self.joined: list[Found] = []
         for run in runs:
             self.runs.append(run.name)
-            self.found.append(run.hits(self.qrels.index, self.evaluator.conventions.order, self.evaluator.threads))
+            self.joined.append(run.hits(self.qrels.index, self.evaluator.conventions.order, self.evaluator.threads))
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -49,7 +49,7 @@ class Partial:
         """Runs × measures × topics, under the judgments that `kept` marks (one a row of the qrels), or all."""
         judgments = self.evaluator.judgments if kept is None else _part(self.evaluator.judgments, kept)
         answer = np.empty((len(self.runs), len(self.measures), judgments.size))
-        for r, found in enumerate(self.found):
+        for r, found in enumerate(self.joined):
             hits = join(found, judgments, self.evaluator.conventions)
             for m, measure in enumerate(self.measures.values()):
                 answer[r, m] = self.evaluator.values_of(measure, hits)

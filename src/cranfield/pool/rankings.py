@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import DataError, DuplicateError
+from cranfield.formats.pools import Item
 from cranfield.kernels import Order
 from cranfield.tops import tops
 
@@ -71,12 +72,6 @@ class Candidates:
         return best
 
     @cached_property
-    def best_ranks(self) -> list[int]:
-        """The same as plain numbers."""
-        ranks: list[int] = self.best_rank.tolist()
-        return ranks
-
-    @cached_property
     def votes(self) -> Ints:
         """How many runs returned each document."""
         return np.bincount(self.document, minlength=len(self.documents)).astype(np.int32)
@@ -94,6 +89,17 @@ class Candidates:
         ends = np.cumsum(self.votes).tolist()
         return [tuple(names[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
+    @cached_property
+    def _facts(self) -> tuple[list[str], list[int], list[tuple[str, ...]]]:
+        return self.documents, self.best_rank.tolist(), self.contributors
+
+    def items(self, numbers: Iterable[int], places: Iterable[int]) -> list[Item]:
+        """Documents as items of a pool, each with its place in the order of judging."""
+        documents, ranks, runs = self._facts
+        return [
+            Item(self.topic, documents[i], ranks[i], runs[i], place) for i, place in zip(numbers, places, strict=False)
+        ]
+
     def keep(self, mask: npt.NDArray[np.bool_]) -> Candidates:
         """The documents that `mask` marks, alone; ranks stay."""
         number, rows = np.cumsum(mask, dtype=np.int32) - 1, mask[self.document]
@@ -105,13 +111,13 @@ class Candidates:
         return replace(self, documents=[*self.documents, *documents])
 
 
+@dataclass(frozen=True, eq=False)
 class Rankings:
     """The candidates of every topic, in the order in which topics first turn up in the runs."""
 
-    def __init__(self, runs: list[str], depths: list[int], candidates: dict[str, Candidates]) -> None:
-        self.runs = runs
-        self.depths = depths
-        self.candidates = candidates
+    runs: list[str]
+    depths: list[int]
+    candidates: dict[str, Candidates]
 
     @property
     def topics(self) -> list[str]:

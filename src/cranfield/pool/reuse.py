@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cranfield.pool.thin import Readings
 
 
+COLUMNS = ("left out", "drop", "drop %", "rank", "left out", "unique", "unique relevant")
 SMALL, LARGE = 0.01, 0.05  # relative drops: below the first a collection is fit for reuse, above the second it is not
 
 
@@ -125,19 +126,7 @@ class Reuse(Answer):
         """A table a measure, and its verdict."""
         alone = all(row.team == row.run for row in self.rows)  # then teams say nothing
         for measure in self.measures:
-            head = [
-                "run",
-                "team",
-                measure,
-                "left out",
-                "drop",
-                "drop %",
-                "rank",
-                "left out",
-                "unique",
-                "unique relevant",
-            ]
-            table = [head, *(row.cells(how) for row in self.of(measure))]
+            table = [["run", "team", measure, *COLUMNS], *(row.cells(how) for row in self.of(measure))]
             table = [row[:1] + row[2:] for row in table] if alone else table
             yield Table(table[0], table[1:])
             mean, error = self.bias[measure]
@@ -201,10 +190,10 @@ def teams_of(runs: Iterable[str], patterns: Mapping[str, str]) -> dict[str, str]
     >>> teams_of(["uw1", "uw2", "kth"], {"uw*": "Waterloo"})
     {'uw1': 'Waterloo', 'uw2': 'Waterloo', 'kth': 'kth'}
     """
-    answer = {}
-    for run in runs:
-        answer[run] = next((team for pattern, team in patterns.items() if fnmatch.fnmatchcase(run, pattern)), run)
-    return answer
+    return {
+        run: next((team for pattern, team in patterns.items() if fnmatch.fnmatchcase(run, pattern)), run)
+        for run in runs
+    }
 
 
 def reuse(

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment, latest
-from cranfield.formats.pools import Item
 from cranfield.kernels import encode
 from cranfield.pool.strategy import STRATEGIES, Picker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from cranfield.formats.pools import Item
     from cranfield.pool.rankings import Candidates, Rankings
     from cranfield.pool.strategy import Strategy
 
@@ -92,11 +93,11 @@ class Session:
             picker.tell(number, known >= self.rel)
             replayed.add(number)
         for document, grade in labels.items():  # what came in another order, or from elsewhere
-            found = candidates.number.get(document)
-            if found is not None and found not in replayed:
-                picker.know(found, grade >= self.rel)
-                if found in desk.waiting:
-                    desk.waiting.remove(found)
+            number = candidates.number.get(document)
+            if number is not None and number not in replayed:
+                picker.know(number, grade >= self.rel)
+                if number in desk.waiting:
+                    desk.waiting.remove(number)
 
     @property
     def judged(self) -> int:
@@ -134,15 +135,13 @@ class Session:
             while len(items) < n and (item := self.next()) is not None:
                 items.append(item)
             return items
-        candidates, desk = self.rankings[topic], self._desks[topic]
-        n = self._allowed(n)
+        candidates, desk, n = self.rankings[topic], self._desks[topic], self._allowed(n)
         numbers, desk.waiting = desk.waiting[:n], desk.waiting[n:]
         numbers += desk.picker.pick_many(n - len(numbers))
-        documents, ranks, runs = candidates.documents, candidates.best_ranks, candidates.contributors
-        nth = range(desk.handed + 1, desk.handed + 1 + len(numbers))
+        items = candidates.items(numbers, count(desk.handed + 1))
         desk.handed += len(numbers)
         desk.out.update(numbers)
-        return [Item(topic, documents[i], ranks[i], runs[i], place) for place, i in zip(nth, numbers, strict=True)]
+        return items
 
     def judge(self, topic: str, document: str, grade: float) -> None:
         """Bring back a label. It need not be of a document that was handed out, but of a candidate."""
@@ -190,9 +189,9 @@ class Tiered(Picker):
         for numbers, picker in self.parts:
             for number in np.flatnonzero(self.picked[numbers] & ~picker.picked).tolist():
                 picker.mark(number)
-            found = picker.pick()
-            if found is not None:
-                return int(numbers[found])
+            document = picker.pick()
+            if document is not None:
+                return int(numbers[document])
         raise AssertionError("a document is left")
 
     def tell(self, document: int, relevant: bool) -> None:

@@ -8,6 +8,7 @@ where they differ the judgments are too few to say.
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from cranfield.answer import Lines, Rows, Table, plain
 from cranfield.bounds import bounds_of
 from cranfield.evaluate import Evaluator
 from cranfield.formats import as_qrels, as_runs
-from cranfield.formats.pools import Item
 from cranfield.kernels import Order
 from cranfield.pool.rankings import rankings
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Layout, Part
     from cranfield.collection import Qrels
+    from cranfield.formats.pools import Item
     from cranfield.run import Run
 
 
@@ -114,8 +115,8 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
     (0.5, 1.0, 0.6666666666666666)
     """
     judgments, opened = as_qrels(qrels), as_runs(runs)
-    plain = Evaluator(judgments, measures, **options)
-    found = bounds_of(plain, opened, "unjudged", seed=seed)
+    whole = Evaluator(judgments, measures, **options)
+    bounds = bounds_of(whole, opened, "unjudged", seed=seed)
     condensed = Evaluator(judgments, measures, **{**options, "unjudged": "drop"}).evaluate(opened)
     others = Evaluator(judgments, READINGS, **options).evaluate(opened)
     shares = Evaluator(judgments, SHARES, **{**options, "missing": "skip"}).evaluate(opened)  # of what was returned
@@ -124,12 +125,12 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
     for r, run in enumerate(others.runs):
         readings = {
             name: Reading(
-                float(found.scores.summary[r, m]),
+                float(bounds.scores.summary[r, m]),
                 float(condensed.summary[r, m]),
-                float(np.nanmean(found.low[r, m])),
-                float(np.nanmean(found.high[r, m])),
+                float(np.nanmean(bounds.low[r, m])),
+                float(np.nanmean(bounds.high[r, m])),
             )
-            for m, name in enumerate(found.scores.measures)
+            for m, name in enumerate(bounds.scores.measures)
         }
         bpref, inferred, rbp, residual = others.summary[r].tolist()
         judged, deep = shares.summary[r].tolist()
@@ -156,17 +157,12 @@ def holes(
 ) -> list[Item]:
     """What to judge to settle how good runs are: the unjudged documents of their tops, by the weight RBP gives them."""
     tops = rankings(runs, depth, order=order)
-    known = qrels.to_dict()
-    items = []
-    for topic, judged in known.items():
-        if topic not in tops.candidates:
-            continue
-        candidates = tops[topic]
-        weight = candidates.weighted(0.2 * 0.8 ** (candidates.rank - 1.0))
-        nth = 0
-        for number in np.argsort(-weight, kind="stable").tolist():
-            document = candidates.documents[number]
-            if judged.get(document, -1.0) < 0:
-                nth += 1
-                items.append(Item(topic, document, candidates.best_ranks[number], candidates.contributors[number], nth))
+    items: list[Item] = []
+    for topic, judged in qrels.to_dict().items():
+        if topic in tops.candidates:
+            candidates = tops[topic]
+            weight = candidates.weighted(0.2 * 0.8 ** (candidates.rank - 1.0))
+            weightiest = np.argsort(-weight, kind="stable").tolist()
+            unjudged = [i for i in weightiest if judged.get(candidates.documents[i], -1.0) < 0]
+            items += candidates.items(unjudged, count(1))
     return items

@@ -173,27 +173,24 @@ def _last(value: float) -> float:
 
 # from a comparison
 
-READING = ("lenient", "qrels_format", "run_format")
-
 
 def report_of(
     comparison: Comparison,
     options: Mapping[str, Any] | None = None,
-    topics: list[str] | None = None,
     others: Iterable[str | None] = (),
     *,
     title: str | None = None,
     command: str = "",
     digits: int = 4,
 ) -> Report:
-    """A report of a comparison. Of files, `options` say how they were read; `others` are further files that were."""
+    """A report of a comparison. Of files, `options` are those of `evaluate`, and `others` are further files that were read."""
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     compared = {pair.measure for pair in comparison.pairs}
     measures = [name for name in comparison.scores.measures if name in compared]
     beside: Curves | None = None
     if "qrels" in comparison.inputs:
         try:
-            beside = _curves(comparison, topics, options or {})
+            beside = curves(comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
@@ -205,22 +202,6 @@ def report_of(
         command=command,
         versions=versions(),
         digits=digits,
-    )
-
-
-def _curves(comparison: Comparison, topics: list[str] | None, options: Mapping[str, Any]) -> Curves:
-    """Precision at eleven recall levels of the runs compared."""
-    reading = {name: options[name] for name in READING if options.get(name) is not None}
-    rel = options.get("rel")
-    return curves(
-        comparison.inputs["qrels"],
-        comparison.inputs["runs"],
-        "pr11",
-        rel=1 if rel is None else rel,
-        topics=topics,
-        conventions=options.get("preset"),
-        **reading,
-        **(options.get("changes") or {}),
     )
 
 

@@ -5,10 +5,10 @@ Systems carry letters (a, b, c …), and a raised letter says "significantly bet
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cranfield.answer import Cell, Table
-from cranfield.compare.efficiency import shown
+from cranfield.answer import Cell, Layout, Table
 from cranfield.compare.pair import p_value
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY
@@ -156,15 +156,8 @@ def verdict(report: Report, pair: Pair) -> str:
 
 def cost_table(efficiency: Efficiency, digits: int = 4) -> Table:
     """A row a run: its score, what was measured, and whether it is on the front."""
-    names = efficiency.columns()
-    rows = []
-    for row in efficiency.rows:
-        cells = row.cells()
-        measured = [Cell("–") if (value := cells[name]) is None else Cell(shown(value), value) for name in names]
-        front = Cell("on it" if row.on_front else "", float(row.on_front))
-        rows.append([Cell(row.run), Cell(number(row.score, digits), row.score), *measured, front])
-    caption = f"{efficiency.measure} and what the runs cost"
-    return Table(["run", efficiency.measure, *names, "front"], rows, caption=caption)
+    table = efficiency.table(Layout(digits=digits, undefined="–", medium="html"))
+    return replace(table, caption=f"{efficiency.measure} and what the runs cost")
 
 
 def inputs_table(report: Report) -> Table:

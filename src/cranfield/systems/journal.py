@@ -26,7 +26,7 @@ ENDING = ".journal"
 class Journal:
     """Answers on disk, by topic; `answers` and `waits` are what an earlier process left."""
 
-    def __init__(self, path: str, asked: dict[str, Any], resume: bool) -> None:
+    def __init__(self, path: str, task: dict[str, Any], resume: bool) -> None:
         self.path = path
         self.answers: dict[str, Ranking] = {}
         self.waits: dict[str, float] = {}
@@ -37,24 +37,24 @@ class Journal:
             raise DataError(
                 f"{path}: the journal of a run that was cut short or lacks topics; --resume goes on from it, or delete it"
             )
-        whole = self._read(asked) if exists else 0
+        whole = self._read(task) if exists else 0
         self.file = open(path, "ab")  # noqa: SIM115  closed by keep or discard
         if exists:
             self.file.truncate(whole)
         else:
-            self._append(asked)
+            self._append(task)
 
-    def _read(self, asked: dict[str, Any]) -> int:
+    def _read(self, task: dict[str, Any]) -> int:
         """Take over what is there; the size of its whole lines."""
         with open(self.path, "rb") as file:
             content = file.read()
         whole = content.rfind(b"\n") + 1
         lines = content[:whole].splitlines()
-        head = self._parsed(lines[0], 1) if lines else asked
-        if head != asked:
-            other = next((key for key in asked if head.get(key) != asked[key]), "version")
+        head = self._parsed(lines[0], 1) if lines else task
+        if head != task:
+            other = next((key for key in task if head.get(key) != task[key]), "version")
             raise DataError(
-                f"{self.path}: belongs to another run: its {other} is {head.get(other)!r}, not {asked.get(other)!r}; "
+                f"{self.path}: belongs to another run: its {other} is {head.get(other)!r}, not {task.get(other)!r}; "
                 "delete it to start anew"
             )
         for number, line in enumerate(lines[1:], 2):

@@ -2,250 +2,157 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import cranfield
+from cranfield.answer import Both
 from cranfield.errors import ConventionError, DataError
-from cranfield.workspace.files import draw_chart, labelled, once, opened_once, read_topics
-from cranfield.workspace.scoring import _known, correlate_, eval_
+from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, labelled, once, read_topics
+from cranfield.workspace.scoring import apart, correlate, scored, scored_twice, table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
+    from cranfield.answer import Answer
     from cranfield.compare import Comparison
     from cranfield.compare.leaderboard import Leaderboard
-    from cranfield.correlate import Correlations
     from cranfield.design import Plans
+    from cranfield.evaluate import Progress
     from cranfield.gate import Gate
     from cranfield.report.report import Report
-    from cranfield.scores import Scores
     from cranfield.stability import Stability
 
 
-USUAL = ("nDCG@10", "AP", "RR@10")
-
-
-def scored(
-    qrels: str | None, runs: Sequence[str], measures: Iterable[str], table: str | None = None, **options: Any
-) -> Scores:
-    """The scores of run files, or those in a file of scores: a row a topic, a column a run."""
-    if table is None:
-        if qrels is None:
-            raise DataError("expected judgments and runs, or a table of scores")
-        return eval_(qrels, runs, list(measures) or USUAL, **options)
-    from cranfield.formats.score_table import read_score_table
-    from cranfield.scores import Scores
-
-    found = read_score_table(table)
-    topics = options.get("topics")
-    chosen = None if topics is None else read_topics(topics)
-    names = [name for text in measures for name in text.split()]
-    if "" in found.tables:  # the file does not say what it holds
-        if len(names) > 1:
-            raise ConventionError(f"{table} holds one measure, found {len(names)} names for it: {' '.join(names)}")
-        name = names[0] if names else _table_name(table)
-        return Scores.from_table({name: found.tables[""]}, found.runs, found.topics).select(topics=chosen)
-    return Scores.from_table(found.tables, found.runs, found.topics).select(measures=names or None, topics=chosen)
-
-
-def compare_(
-    qrels: str | None,
-    runs: Sequence[str],
-    measures: Iterable[str] = (),
-    table: str | None = None,
-    *,
-    asked: Mapping[str, Any] | None = None,
-    topics: str | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    **options: Any,
+def compare(
+    inputs: Inputs, *, run_groups: Sequence[str] = (), progress: Progress | None = None, **question: Any
 ) -> Comparison:
-    """Compare run files, or the runs of a table of scores. `asked` is what `compare` takes beside the data."""
-    from cranfield.compare.files import baseline_file, compared, files_of
+    """Compare run files, or the runs of a table of scores. `question` is what `cranfield.compare` takes beside them.
 
-    asked = dict(asked or {})
-    chosen = None if topics is None else read_topics(topics)
-    if table is not None:
-        scores = scored(None, (), measures, table)
-        return compared(scores if chosen is None else scores.select(topics=chosen), {"table": table}, asked)
-    files = opened_once(files_of(runs, asked.get("groups")), qrels, topics)
-    options = _known(options) | {"topics": chosen, "conventions": preset, **(changes or {})}
-    options["baseline"] = baseline_file(files, asked.get("baselines"), list(measures))
-    return compared(qrels, {"qrels": qrels, "runs": files}, asked, files, list(measures) or USUAL, **options)
+    `run_groups` are patterns of runs, or of files that are not among the runs, which belong to one system.
+    """
+    question["groups"] = run_groups or None
+    if inputs.table is not None:
+        return replace(cranfield.compare(scored(inputs), **question), inputs={"table": inputs.table})
+    from cranfield.compare.efficiency import beside
+
+    inputs = replace(inputs, runs=_with_groups(inputs.runs, run_groups))
+    files = inputs.files()
+    baseline = _baseline_file(files, question.get("baselines"), inputs.measures)
+    options = replace(inputs, baseline=baseline).options()
+    measures = inputs.measures or DEFAULT_MEASURES
+    comparison = cranfield.compare(inputs.judgments, files, measures, progress=progress, **options, **question)
+    runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
+    read = {"qrels": inputs.judgments, "runs": runs}
+    return replace(comparison, inputs=read, efficiency=beside(comparison.scores, runs))
 
 
-def _table_name(path: str) -> str:
-    """What a file's name says about the scores in it: robust2004_ap.csv.gz is robust2004_ap."""
+def _with_groups(runs: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """The run files, and those of a group's pattern that are not among them: the pattern then is one of files."""
+    from fnmatch import fnmatchcase
+
+    from cranfield.compare.systems import parsed
+    from cranfield.formats import expand, run_name
+
+    files = expand(runs)
+    for text in groups:
+        pattern = text.partition("=")[2] or text
+        [wanted] = parsed([text]).values()
+        if not any(fnmatchcase(run_name(file), str(wanted)) for file in files):
+            files += expand([pattern])
+    return files
+
+
+def _baseline_file(
+    files: list[str] | dict[str, str], baselines: Sequence[str] | None, measures: Sequence[str]
+) -> str | None:
+    """The file of the first baseline, where a measure of risk wants to know it."""
     from cranfield.formats import run_name
 
-    return run_name(path).removesuffix(".csv").removesuffix(".tsv")
+    if not baselines or not measures:
+        return None
+    if not any("baseline" in measure.needs for measure in cranfield.measures(list(measures)).values()):
+        return None
+    named = files if isinstance(files, dict) else {run_name(file): file for file in files}
+    return named.get(baselines[0], named.get(run_name(baselines[0]), baselines[0]))
 
 
-def leaderboard_(
-    qrels: str | None,
-    runs: Sequence[str],
-    measures: Iterable[str] = (),
-    table: str | None = None,
-    *,
-    topics: str | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    rel: float | None = None,
-    lenient: bool = False,
-    qrels_format: str | None = None,
-    run_format: str | None = None,
-    **options: Any,
-) -> Leaderboard:
+def leaderboard(inputs: Inputs, **question: Any) -> Leaderboard:
     """Run files (or the runs of a table of scores), best first, with how sure their ranks are."""
-    from cranfield.compare.leaderboard import leaderboard
-
-    if table is not None:
-        return leaderboard(scored(None, (), measures, table, topics=topics), **options)
-    chosen = None if topics is None else read_topics(topics)
-    options |= {"rel": rel, "lenient": lenient, "qrels_format": qrels_format, "run_format": run_format}
-    options |= {"topics": chosen, "conventions": preset, **(changes or {})}
-    return leaderboard(qrels, opened_once(runs, qrels, topics), list(measures) or USUAL, **options)
+    if inputs.table is not None:
+        return cranfield.leaderboard(scored(inputs), **question)
+    measures = inputs.measures or DEFAULT_MEASURES
+    return cranfield.leaderboard(inputs.judgments, inputs.files(), measures, **inputs.options(), **question)
 
 
-def stability_(
-    qrels: str | None,
-    runs: Sequence[str],
-    measures: Iterable[str] = (),
-    table: str | None = None,
+def stability(
+    inputs: Inputs,
     *,
-    parts: Iterable[str] = (),
-    kinds: Iterable[str] = (),
+    parts: Sequence[str] = (),
+    kinds: Sequence[str] = (),
     other_qrels: str | None = None,
     other_table: str | None = None,
-    **given: Any,
-) -> tuple[Stability | None, Correlations | None]:
+    **question: Any,
+) -> Answer:
     """How stable the ranking of run files (or of the runs of a table) is; and how alike their lists are, if asked."""
-    from cranfield.stability import stability
-
-    asked = [part for text in parts for part in text.replace(",", " ").split()]
-    named = [kind for text in kinds for kind in text.replace(",", " ").split()]
-    reading = ("topics", "rel", "preset", "changes", "lenient", "qrels_format", "run_format")
-    how = {key: given.pop(key) for key in reading if key in given}
-    lists = None
-    if "lists" in asked:
-        if table is not None:
-            raise ConventionError("lists: a table of scores holds no documents; give the runs themselves")
-        how_lists = {key: how[key] for key in ("preset", "changes", "lenient", "run_format") if key in how}
-        lists = correlate_(runs, named if asked == ["lists"] else (), p=given.get("p", 0.9), **how_lists)
-        asked.remove("lists")
-        if not asked:
-            return None, lists
-    scores, others, names = _two_scores((qrels, other_qrels), (table, other_table), runs, list(measures), how)
-    given |= {"kinds": named} if named else {}
-    return stability(scores, others, parts=asked or None, names=names, **given), lists
+    other = None
+    if inputs.table is None and other_qrels is not None:
+        other = replace(inputs, qrels=other_qrels)
+    elif inputs.table is not None and other_table is not None:
+        other = replace(inputs, table=other_table)
+    if "lists" not in parts:
+        return _stability(inputs, other, parts, kinds, question)
+    if inputs.table is not None:
+        raise ConventionError("lists: a table of scores holds no documents; give the runs themselves")
+    rest = [part for part in parts if part != "lists"]
+    lists = correlate(replace(inputs, qrels=None), () if rest else kinds, p=question.get("p", 0.9))
+    first = _stability(inputs, other, rest, kinds, question) if rest else None
+    return Both(first, lists, "lists", "lists: do the runs return the same documents?")
 
 
-def _two_scores(
-    qrels: tuple[str | None, str | None],
-    tables: tuple[str | None, str | None],
-    runs: Sequence[str],
-    measures: list[str],
-    how: dict[str, Any],
-) -> tuple[Scores, Scores | None, tuple[str, str]]:
-    """The scores, those under other judgments where these were given, and what to call the two."""
-    pair = qrels if tables[0] is None else tables
-    if pair[1] is not None and "-" in (*pair, *runs):
-        raise DataError("standard input can be read once only, and two sets of judgments need the runs twice")
-    if all(tables) and not measures:
-        measures = ["score"]  # two files of one measure, whatever they are called
-    places = list(zip(qrels, tables, strict=True))[: 1 + (pair[1] is not None)]
-    scores = [scored(judged, runs, measures, table, **how) for judged, table in places]
-    names = (_table_name(pair[0] or ""), _table_name(pair[1] or ""))
-    names = names if names[0] != names[1] else (pair[0] or "", pair[1] or "")
-    return scores[0], scores[1] if len(scores) > 1 else None, names
+def _stability(
+    inputs: Inputs, other: Inputs | None, parts: Sequence[str], kinds: Sequence[str], question: dict[str, Any]
+) -> Stability:
+    """The parts but for lists; under other judgments, or in another table, where there are such."""
+    question = {**question, "parts": parts or None, **({"kinds": kinds} if kinds else {})}
+    if other is None:
+        return cranfield.stability(scored(inputs), **question)
+    paths = (inputs.qrels, other.qrels) if inputs.table is None else (inputs.table, other.table)
+    if inputs.table is not None and not inputs.measures:  # two files of one measure, whatever they are called
+        inputs, other = replace(inputs, measures=["score"]), replace(other, measures=["score"])
+    names = apart(paths, table_name)
+    return cranfield.stability(*scored_twice(inputs, other), names=names, **question)
 
 
-def design_(
-    qrels: str | None,
-    runs: Sequence[str],
-    measures: Iterable[str] = (),
-    table: str | None = None,
-    *,
-    sd: float | None = None,
-    sizes: str | None = None,
-    **given: Any,
-) -> Plans:
+def design(inputs: Inputs, *, sd: float | None = None, sizes: str | None = None, **question: Any) -> Plans:
     """How many topics it takes, by the variance between run files (or the runs of a table), or by a given one."""
-    from cranfield.design import design
-
-    reading = ("rel", "preset", "changes", "lenient", "qrels_format", "run_format")
-    how = {key: given.pop(key) for key in reading if key in given}
     try:
         numbers = None if sizes is None else [int(size) for size in sizes.replace(",", " ").split()]
     except ValueError:
         raise ConventionError(f"sizes: expected numbers of topics, as in 25,50,100, found {sizes!r}") from None
     if sd is not None:
-        return design(sd=sd, sizes=numbers, **given)
-    measures = list(measures) or ["nDCG@10"] if table is None else measures
-    return design(scored(qrels, runs, measures, table, **how), sizes=numbers, **given)
+        return cranfield.design(sd=sd, sizes=numbers, **question)
+    if inputs.table is None:
+        inputs = replace(inputs, measures=inputs.measures or ["nDCG@10"])
+    return cranfield.design(scored(inputs), sizes=numbers, **question)
 
 
-def report_(
-    qrels: str | None,
-    runs: Sequence[str],
-    measures: Iterable[str] = (),
-    table: str | None = None,
-    *,
-    title: str | None = None,
-    command: str = "",
-    digits: int = 4,
-    **options: Any,
-) -> Report:
-    """Compare run files and put beside it what a report shows; `options` are those of `compare_`."""
+def report(inputs: Inputs, *, title: str | None = None, command: str = "", digits: int = 4, **question: Any) -> Report:
+    """Compare run files and put beside it what a report shows; `question` is that of `compare`."""
     from cranfield.report.report import report_of
 
-    more = [options.get(name) for name in ("topics", "preferences", "groups", "aspect", "costs")]
-    if "-" in [qrels, *runs, table, *more]:
+    if "-" in (inputs.qrels, *inputs.runs, inputs.table, *inputs.others):
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
-    found = compare_(qrels, runs, measures, table, **options)
-    topics = None if options.get("topics") is None else read_topics(options["topics"])
-    return report_of(found, options, topics, more, title=title, command=command, digits=digits)
+    comparison = compare(inputs, **question)
+    return report_of(comparison, inputs.options(), inputs.others, title=title, command=command, digits=digits)
 
 
-def draw_ranks(board: Leaderboard, path: str) -> bool:
-    """Write a chart of the rank intervals if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.figures import chart
-
-    return draw_chart(lambda: chart(board), path)
-
-
-def draw_stability(found: Stability, path: str) -> bool:
-    """Write a chart of one part if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.figures import chart
-
-    return draw_chart(lambda: chart(found), path)
-
-
-def draw_power(plans: Plans, path: str) -> bool:
-    """Write a chart of the power curves if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.figures import chart
-
-    return draw_chart(lambda: chart(plans), path)
-
-
-def gate_(
-    qrels: str,
-    baseline: str,
-    candidate: str,
-    measures: Iterable[str],
-    *,
-    topics: str | None = None,
-    documents: str | None = None,
-    max_drop: Sequence[str] = (),
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Gate:
-    """Whether a candidate run file may replace the baseline. `documents` is a file of the corpus's ids."""
-    from cranfield.gate import gate
-
-    once(qrels, baseline, candidate, topics, documents)
-    named = labelled([baseline, candidate])
-    one, other = named if isinstance(named, list) else ({name: file} for name, file in named.items())
-    options["topics"] = None if topics is None else read_topics(topics)
-    options["documents"] = None if documents is None else read_topics(documents)
-    return gate(qrels, one, other, list(measures), max_drop=max_drop, conventions=preset, **options, **(changes or {}))
+def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:
+    """Whether the second run file may replace the first. `documents` is a file of the corpus's ids."""
+    once(inputs.qrels, *inputs.runs, inputs.topics, documents)
+    named = labelled(list(inputs.runs))
+    baseline, candidate = named if isinstance(named, list) else ({name: file} for name, file in named.items())
+    corpus = None if documents is None else read_topics(documents)
+    measures = list(inputs.measures)
+    options = {**inputs.options(), **question, "documents": corpus}
+    return cranfield.gate(inputs.judgments, baseline, candidate, measures, **options)

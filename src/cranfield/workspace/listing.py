@@ -1,50 +1,163 @@
-"""Verbs that say what there is: measures, presets, formats, fusions, systems, strategies, tests, corrections."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, tests, corrections, measures."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from cranfield.answer import Answer, Entries, Layout, Lines, Part, Table
 from cranfield.errors import ConventionError, DataError, MeasureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cranfield.measures import Measure
     from cranfield.stats.method import Method
 
 
-def list_systems() -> list[dict[str, Any]]:
-    """The systems under test that a SPEC may name, with their options."""
-    from cranfield.systems import catalogue
+@dataclass(frozen=True)
+class Listing(Answer):
+    """What there is, as plain values and laid out for people; `rows` are for spreadsheets."""
 
-    return catalogue()
+    values: Any
+    layout: Sequence[Part]
+    rows: Sequence[Sequence[Any]] = ()
 
+    def content(self, how: Layout) -> Iterable[Part]:
+        return self.layout
 
-def list_fusions() -> dict[str, list[dict[str, str]]]:
-    """Every fusion method and normalisation: how it is typed, and what it does."""
-    from cranfield.fuse.method import catalogue
+    def plain(self, how: Layout) -> Any:
+        return self.values
 
-    return catalogue()
-
-
-def list_formats() -> list[dict[str, Any]]:
-    """The formats: name, what they hold, endings, and what they are."""
-    from cranfield.formats import FORMATS
-
-    return [
-        {"name": name, "holds": list(each.kinds), "endings": list(each.endings), "about": each.about}
-        for name, each in FORMATS.items()
-    ]
+    def records(self, how: Layout) -> Iterable[Sequence[Any]]:
+        return self.rows or super().records(how)
 
 
-def presets() -> dict[str, dict[str, Any]]:
+def presets() -> Listing:
     """Each preset's conventions."""
     from cranfield.conventions import PRESETS
 
-    return {name: conventions.to_dict() for name, conventions in PRESETS.items()}
+    answers = {name: conventions.to_dict() for name, conventions in PRESETS.items()}
+    words = {True: "yes", False: "no", "": "-"}
+    head = ["preset", *next(iter(answers.values()))]
+    rows = [[name, *(words.get(value, str(value)) for value in rules.values())] for name, rules in answers.items()]
+    return Listing(answers, [Table(head, rows, left=len(head))])
 
 
-def list_measures(family: str | None = None) -> list[dict[str, Any]]:
+def formats() -> Listing:
+    """The formats: name, what they hold, endings, and what they are."""
+    from cranfield.formats import FORMATS
+
+    pages: list[dict[str, Any]] = [
+        {"name": name, "holds": list(each.kinds), "endings": list(each.endings), "about": each.about}
+        for name, each in FORMATS.items()
+    ]
+    rows = [["format", "holds", "what it is (endings)"]]
+    for page in pages:
+        endings = f" ({' '.join(page['endings'])})" if page["endings"] else ""
+        rows.append([page["name"], ", ".join(page["holds"]), f"{page['about']}{endings}"])
+    return Listing(pages, [_described(rows)])
+
+
+def _described(rows: Sequence[Sequence[str]]) -> Entries:
+    """Rows whose last column is a description, which may be long."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = ["  ".join(cell.ljust(width) for cell, width in zip(row[:-1], wide, strict=False)) for row in rows]
+    return Entries([(word, row[-1]) for word, row in zip(words, rows, strict=True)], indent=0)
+
+
+def fusions() -> Listing:
+    """Every fusion method and normalisation: how it is typed, and what it does."""
+    from cranfield.fuse.method import catalogue
+
+    kinds = catalogue()
+    parts = [Entries([(row["usage"], row["about"]) for row in rows], title) for title, rows in kinds.items()]
+    return Listing(kinds, parts)
+
+
+def systems() -> Listing:
+    """The systems under test that a SPEC may name, with their options."""
+    from cranfield.systems import catalogue
+
+    rows = catalogue()
+    entries: list[tuple[str, str]] = []
+    for row in rows:
+        options = (f"  {name}={one['default']}  {one['meaning']}" for name, one in row["options"].items())
+        entries += [(row["system"], row["about"]), *(("", option) for option in options)]
+    return Listing(rows, [Entries(entries, indent=0)])
+
+
+def strategies() -> Listing:
+    """What is said about each pooling strategy."""
+    from cranfield.pool.strategy import catalogue
+
+    rows, lines = catalogue(), []
+    for row in rows:
+        marks = [mark for mark, so in (("adapts to labels", row["adaptive"]), ("reads texts", row["reads"])) if so]
+        lines += [f"{row['name']} ({', '.join(marks)})" if marks else row["name"], f"  {row['about']}"]
+        lines += [f"    {name}={default}: {meaning}" for name, (default, meaning) in row["options"].items()]
+    return Listing(rows, [Lines(lines)])
+
+
+def tests() -> Listing:
+    """All that is said about each significance test, those of all systems at once last."""
+    from cranfield.stats.testing import TESTS, TESTS_OF_MANY
+
+    return _methods([*TESTS.values(), *TESTS_OF_MANY.values()], "name", "samples", "compares", "p_from")
+
+
+def test(name: str) -> Listing:
+    """All that is said about one significance test, by any of its names."""
+    from cranfield.stats.testing import find_test
+
+    return _method(find_test, name)
+
+
+def corrections() -> Listing:
+    """All that is said about each correction for many tests."""
+    from cranfield.stats.correction import CORRECTIONS
+
+    return _methods(CORRECTIONS.values(), "name", "controls")
+
+
+def correction(name: str) -> Listing:
+    """All that is said about one correction, by any of its names."""
+    from cranfield.stats.correction import correction
+
+    return _method(correction, name)
+
+
+def _methods(methods: Iterable[Method], *columns: str) -> Listing:
+    """A row a method: these columns, and what it is about."""
+    pages = [method.page() for method in methods]
+    head = [column.replace("_", " ") for column in (*columns, "about")]
+    return Listing(pages, [_described([head, *([page[column] for column in (*columns, "about")] for page in pages)])])
+
+
+def _method(find: Callable[[str], Method], name: str) -> Listing:
+    """What a method is about, then whatever else is known of it."""
+    try:
+        page = find(name).page()
+    except DataError as error:
+        raise ConventionError(str(error)) from None
+    facts = {key: value for key, value in page.items() if key not in ("name", "title", "about", "parameters")}
+    entries = [(key.replace("_", " "), _fact(value)) for key, value in facts.items()]
+    for each in page["parameters"]:
+        meaning = f"{each['name']}: {each['meaning']}; {each['range']} (default {each['default']:g})"
+        entries.append(("parameter", meaning))
+    head = Entries([], f"{page['name']}  ({page['title']})")
+    return Listing(page, [head, page["about"], Entries(entries, indent=0, margin=max(map(len, facts)) + 2)])
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (value if isinstance(value, str) else ", ".join(value)) or "-"
+
+
+def measures(family: str | None = None) -> Listing:
     """Everything said about each measure, by family."""
     from cranfield.measures import REGISTRY
     from cranfield.measures.measure import load_installed
@@ -56,22 +169,53 @@ def list_measures(family: str | None = None) -> list[dict[str, Any]]:
         if not chosen:
             raise MeasureError(f"no family {family!r}; there are {', '.join(families)}")
         families = chosen
-    return [_page(cls) for name in families for cls in REGISTRY.values() if cls.family == name]
+    pages = [_page(cls) for name in families for cls in REGISTRY.values() if cls.family == name]
+    margin = max(len(page["usage"]) for page in pages) + 4
+    parts: list[Part] = [
+        Entries([(page["usage"], page["definition"]) for page in members], name, margin)
+        for name, members in groupby(pages, itemgetter("family"))
+    ]
+    return Listing(pages, [*parts, "cranfield measures NAME explains one."])
 
 
-def explain_measure(name: str) -> dict[str, Any]:
+def measure(name: str) -> Listing:
     """Everything said about one measure, by any of its names."""
+    page = _page(_named(name))
+    own = [(parameter["name"], _range(parameter)) for parameter in page["parameters"]]
+    peers = [("", f"{peer}: {', '.join(names)}") for peer, names in page["peers"].items()]
+    example = [("", line) for line in page["example"].splitlines()]
+    parts = [
+        Entries([], f"{page['usage']}  ({page['family']}; {page['summary']})"),
+        page["definition"],
+        *page["details"],
+        Entries([("", page["formula"])], "formula", margin=2),
+        Entries(own, "parameters") if own else "",
+        Entries(peers, "also known as", margin=2) if peers else "",
+        Entries([("", page["reference"])], "reference", margin=2),
+        Entries(example, "worked example", margin=2),
+    ]
+    return Listing(page, parts)
+
+
+def _named(name: str) -> type[Measure]:
     from cranfield.measures import REGISTRY, measure
 
-    if name in REGISTRY:
-        return _page(REGISTRY[name])
+    known: dict[str, type[Measure]] = REGISTRY
+    if name in known:
+        return known[name]
     try:
-        return _page(type(measure(name)))
+        return type(measure(name))
     except MeasureError:
-        folded = [cls for known, cls in REGISTRY.items() if known.casefold() == name.casefold()]
+        folded = [cls for other, cls in known.items() if other.casefold() == name.casefold()]
         if len(folded) != 1:
             raise
-        return _page(folded[0])
+        return folded[0]
+
+
+def _range(parameter: dict[str, Any]) -> str:
+    """What a parameter means, its values and its default."""
+    default = f"default {parameter['default']}" if parameter["default"] is not None else "optional"
+    return f"{parameter['meaning']}: {parameter['range']} ({'must be given' if parameter['required'] else default})"
 
 
 def _page(cls: type[Measure]) -> dict[str, Any]:
@@ -129,45 +273,3 @@ def _docstring(cls: type[Measure]) -> tuple[list[str], str]:
         else:
             prose.append(" ".join(paragraph.split()))
     return prose, "\n\n".join(example)
-
-
-def list_strategies() -> list[dict[str, Any]]:
-    """What is said about each pooling strategy."""
-    from cranfield.pool.strategy import catalogue
-
-    return catalogue()
-
-
-def list_tests() -> list[dict[str, Any]]:
-    """All that is said about each significance test, those of all systems at once last."""
-    from cranfield.stats.testing import TESTS, TESTS_OF_MANY
-
-    return [one.page() for one in (*TESTS.values(), *TESTS_OF_MANY.values())]
-
-
-def explain_test(name: str) -> dict[str, Any]:
-    """All that is said about one significance test, by any of its names."""
-    from cranfield.stats.testing import find_test
-
-    return _explained(find_test, name)
-
-
-def list_corrections() -> list[dict[str, Any]]:
-    """All that is said about each correction for many tests."""
-    from cranfield.stats.correction import CORRECTIONS
-
-    return [one.page() for one in CORRECTIONS.values()]
-
-
-def explain_correction(name: str) -> dict[str, Any]:
-    """All that is said about one correction, by any of its names."""
-    from cranfield.stats.correction import correction
-
-    return _explained(correction, name)
-
-
-def _explained(find: Callable[[str], Method], name: str) -> dict[str, Any]:
-    try:
-        return find(name).page()
-    except DataError as error:
-        raise ConventionError(str(error)) from None

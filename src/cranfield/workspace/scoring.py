@@ -1,310 +1,173 @@
-"""Verbs that score and explain: eval, curve, explain, correlate, reproduce."""
+"""Verbs that score and explain: evaluate, curve, explain, correlate, reproduce."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import cranfield
 from cranfield.errors import ConventionError, DataError
-from cranfield.workspace.files import draw_chart, labelled, once, opened_once, read_topics
+from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from cranfield.answer import Answer
     from cranfield.correlate import Correlations
     from cranfield.curves import Curves
+    from cranfield.evaluate import Progress
     from cranfield.explain import Views
     from cranfield.explanation import Explanation
     from cranfield.reproduce import Reproduction
     from cranfield.scores import Scores
-    from cranfield.slices import Slices
 
 
-def eval_(
-    qrels: str,
-    runs: Sequence[str],
-    measures: Iterable[str],
+def evaluate(
+    inputs: Inputs,
     *,
-    rel: float | None = None,
-    topics: str | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    lenient: bool = False,
-    qrels_format: str | None = None,
-    run_format: str | None = None,
-    threads: int | None = None,
-    collection_size: int | None = None,
     aggregate: str | None = None,
     bounds: str | None = None,
     seed: int = 0,
-    baseline: str | None = None,
-    preferences: str | None = None,
-    groups: str | None = None,
-    aspect: str | None = None,
-    costs: str | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Scores:
-    """Score run files (or patterns of them, or `-`) against a qrels file. `topics` is a file of topic ids.
+    sort: str | None = None,
+    by: str | None = None,
+    topics_file: str | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """Score run files against a qrels file.
 
-    With `bounds` (ties or unjudged) the scores carry theirs: `scores.bounds`.
+    With `bounds` (ties or unjudged) the answer is how low and high the scores could be; with `by`, a column of
+    `topics_file`, the scores split by it.
     """
-    from cranfield.collection import Extras
-    from cranfield.evaluate import Evaluator
-    from cranfield.formats import expand
-
-    files = expand(runs)
-    if [qrels, *files, baseline, preferences, groups, aspect, costs].count("-") > 1:
-        raise DataError("standard input can be read once only, found - twice")
-    evaluator = Evaluator(
-        qrels,
-        measures,
-        rel=rel,
-        topics=None if topics is None else read_topics(topics),
-        conventions=preset,
-        threads=threads,
-        lenient=lenient,
-        qrels_format=qrels_format,
-        run_format=run_format,
-        extras=Extras(
-            size=collection_size,
-            preferences=_preferences(preferences),
-            groups=_groups(groups),
-            aspect=_aspect(aspect),
-            costs=_costs(costs),
-        ),
-        baseline=baseline,
-        aggregate=aggregate,
-        **(changes or {}),
-    )
+    files = inputs.files()
+    measures = inputs.measures or DEFAULT_MEASURES
+    evaluator = cranfield.Evaluator(inputs.judgments, measures, aggregate=aggregate, **inputs.options())
     if bounds is None:
-        return evaluator.evaluate(labelled(files), progress)
-    from cranfield.bounds import bounds_of
+        scores = evaluator.evaluate(files, progress)
+    else:
+        from cranfield.bounds import bounds_of
 
-    found = bounds_of(evaluator, labelled(files), bounds, seed=seed)
-    found.scores.bounds = found
-    return found.scores
+        limits = bounds_of(evaluator, files, bounds, seed=seed)
+        scores = limits.scores
+        scores.bounds = limits
+    if sort is not None:
+        scores = scores.sort(sort)
+    if by is not None and topics_file is not None:
+        from cranfield.slices import categories
 
-
-def curve_(
-    qrels: str,
-    runs: Sequence[str],
-    kind: str = "pr",
-    *,
-    rel: float = 1,
-    depth: int = 1000,
-    level: str = "exact",
-    topic: str | None = None,
-    collection_size: int | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Curves:
-    """The curves of run files against a qrels file, of one topic or the mean over all."""
-    from cranfield.collection import Extras
-    from cranfield.curves import curves
-    from cranfield.formats import expand
-
-    files = expand(runs)
-    if [qrels, *files].count("-") > 1:
-        raise DataError("standard input can be read once only, found - twice")
-    return curves(
-        qrels,
-        labelled(files),
-        kind,
-        rel=rel,
-        depth=depth,
-        level=level,
-        topics=None if topic is None else [topic],
-        extras=Extras(size=collection_size),
-        conventions=preset,
-        **options,
-        **(changes or {}),
-    )
+        return cranfield.slices(scores, categories(topics_file, by), by)
+    return scores if scores.bounds is None else scores.bounds
 
 
-def draw(curves: Curves, path: str) -> bool:
-    """Write a chart if the file's ending is that of one, and say whether it was."""
-    from cranfield.report.figures import chart
+def scored(inputs: Inputs) -> Scores:
+    """The scores of run files, or those in a file of scores: a row a topic, a column a run."""
+    if inputs.table is None:
+        files = inputs.files()
+        return cranfield.Evaluator(inputs.judgments, inputs.measures or DEFAULT_MEASURES, **inputs.options()).evaluate(
+            files
+        )
+    from cranfield.formats.score_table import read_score_table
 
-    return draw_chart(lambda: chart(curves), path)
-
-
-def slice_(scores: Scores, topics_file: str, column: str) -> Slices:
-    """Scores split by a column of a topics file."""
-    from cranfield.slices import categories, slices
-
-    return slices(scores, categories(topics_file, column), column)
-
-
-def explain_(
-    measure: str,
-    qrels: str,
-    run: str,
-    topic: str | None = None,
-    *,
-    rel: float | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    full: bool = False,
-    **options: Any,
-) -> Explanation:
-    """How a run file came by its score on one topic. `options` are those of `Evaluator` that say how files are read."""
-    from cranfield.explain import explain
-
-    once(qrels, run, options.get("baseline"))
-    return explain(
-        qrels, run, measure, topic, rel=rel, conventions=preset, full=full, **_known(options), **(changes or {})
-    )
+    read = read_score_table(inputs.table)
+    names = [name for text in inputs.measures for name in text.split()]
+    tables, wanted = read.tables, names or None
+    if "" in tables:  # the file does not say what it holds
+        if len(names) > 1:
+            raise ConventionError(
+                f"{inputs.table} holds one measure, found {len(names)} names for it: {' '.join(names)}"
+            )
+        tables, wanted = {names[0] if names else table_name(inputs.table): tables[""]}, None
+    scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
+    return scores.select(measures=wanted, topics=inputs.chosen_topics())
 
 
-def explain_as_(
-    measure: str, qrels: str, run: str, topic: str | None = None, preset: str = "all", **options: Any
-) -> Views:
-    """A run file's score under each program's conventions, or under one's."""
-    from cranfield.explain import explain_as
-
-    once(qrels, run, options.get("baseline"))
-    return explain_as(qrels, run, measure, topic, preset, **_known(options))
+def scored_twice(inputs: Inputs, other: Inputs) -> tuple[Scores, Scores]:
+    """The scores of the same runs under two sets of judgments, or in two tables."""
+    if "-" in (inputs.qrels, inputs.table, other.qrels, other.table, *inputs.runs):
+        raise DataError("standard input can be read once only, and two sets of judgments need the runs twice")
+    return scored(inputs), scored(other)
 
 
-def _known(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with what is known of the collection put together."""
-    from cranfield.collection import Extras
-
-    extras = Extras(
-        size=options.pop("collection_size", None),
-        preferences=_preferences(options.pop("preferences", None)),
-        groups=_groups(options.pop("groups", None)),
-        aspect=_aspect(options.pop("aspect", None)),
-        costs=_costs(options.pop("costs", None)),
-    )
-    return {**options, "extras": extras}
+def apart(paths: tuple[str | None, str | None], name: Callable[[str], str]) -> tuple[str, str]:
+    """What to call two files: by their names, or where these are the same by their paths."""
+    one, other = (str(path) for path in paths)
+    return (name(one), name(other)) if name(one) != name(other) else (one, other)
 
 
-def _preferences(path: str | None) -> Any:
-    if path is None:
-        return None
-    from cranfield.formats.preferences import as_preferences
-
-    return as_preferences(path)
-
-
-def _groups(path: str | None) -> Any:
-    if path is None:
-        return None
-    from cranfield.formats.groups import read_groups
-
-    return read_groups(path)
-
-
-def _costs(path: str | None) -> Any:
-    if path is None:
-        return None
-    from cranfield.formats.costs import read_costs
-
-    return read_costs(path)
-
-
-def _aspect(path: str | None) -> Any:
-    if path is None:
-        return None
-    from cranfield.formats import read_qrels
-
-    return read_qrels(path).to_dict()
-
-
-def correlate_(
-    runs: Sequence[str],
-    kinds: Iterable[str] = (),
-    *,
-    p: float = 0.9,
-    depth: int | None = None,
-    tied: Any = "a",
-    documents: Any = "union",
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    lenient: bool = False,
-    run_format: str | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Correlations:
-    """Compare the result lists of run files (or patterns of them), each with each."""
-    from cranfield.conventions import conventions
-    from cranfield.correlate import correlate
-    from cranfield.formats import as_runs
-
-    return correlate(
-        as_runs(opened_once(runs), run_format, lenient),
-        kinds=list(kinds) or None,
-        p=p,
-        depth=depth,
-        tied=tied,
-        documents=documents,
-        conventions=conventions(preset, **(changes or {})),
-        progress=progress,
-    )
-
-
-def correlate_systems(
-    qrels: str,
-    runs: Sequence[str],
-    measures: Iterable[str],
-    kinds: Iterable[str] = (),
-    other_qrels: str | None = None,
-    **given: Any,
-) -> Correlations:
-    """Compare the rankings of run files by each two measures, or by the same measure under two qrels files."""
-    from cranfield.correlate import correlate
+def table_name(path: str) -> str:
+    """What a file's name says about the scores in it: robust2004_ap.csv.gz is robust2004_ap."""
     from cranfield.formats import run_name
 
-    measures = list(measures)
-    if other_qrels is not None and "-" in (qrels, other_qrels, *runs):
-        raise DataError("standard input can be read once only, and two sets of judgments need the runs twice")
-    scores = eval_(qrels, runs, measures, **given)
-    others, names = None, ("", "")
-    if other_qrels is not None:
-        others = eval_(other_qrels, runs, measures, **given)
-        names = (run_name(qrels), run_name(other_qrels))
-        names = names if names[0] != names[1] else (qrels, other_qrels)
-    found = correlate(scores, others, list(kinds) or None, names=names)
-    said = [note for each in (scores, others) if each is not None for note in each.notes(shell=True)]
-    found.remarks[:0] = list(dict.fromkeys(said))
-    return found
+    return run_name(path).removesuffix(".csv").removesuffix(".tsv")
 
 
-def reproduce_(
-    qrels: str,
-    runs: Sequence[str],
-    measures: Iterable[str],
+def curve(inputs: Inputs, kind: str = "pr", *, topic: str | None = None, **options: Any) -> Curves:
+    """The curves of run files against a qrels file, of one topic or the mean over all."""
+    files = inputs.files()
+    options |= inputs.options() | ({} if topic is None else {"topics": [topic]})
+    return cranfield.curves(inputs.judgments, files, kind, **options)
+
+
+def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> Explanation | Views:
+    """How a run file came by its score on one topic; or its score as another program has it, or all of them (`all`).
+
+    A preset without a topic is the latter.
+    """
+    inputs.files()
+    [run], [measure] = inputs.runs, inputs.measures
+    preset = inputs.preset
+    if preset == "all" or (preset is not None and topic is None and preset != "cranfield"):
+        if inputs.changes:
+            changed = next(iter(inputs.changes)).replace("_", "-")
+            raise ConventionError(f"--as {preset} settles the conventions; leave out --{changed}")
+        options = replace(inputs, preset=None).options()
+        return cranfield.explain_as(inputs.judgments, run, measure, topic, preset, **options)
+    return cranfield.explain(inputs.judgments, run, measure, topic, full=full, **inputs.options())
+
+
+def correlate(
+    inputs: Inputs,
+    kinds: Sequence[str] = (),
     *,
     other_qrels: str | None = None,
-    p: float = 0.9,
-    depth: int | None = None,
-    rel: float | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-    lenient: bool = False,
-    qrels_format: str | None = None,
-    run_format: str | None = None,
-) -> Reproduction:
-    """Compare original with reproduced run files: one of each, or baseline and advanced run of each."""
-    from cranfield.formats import as_runs, read_qrels
-    from cranfield.reproduce import reproduce
+    progress: Progress | None = None,
+    **lists: Any,
+) -> Correlations:
+    """Compare the result lists of run files, each with each.
 
-    if len(runs) not in (2, 4):
+    With judgments it compares their rankings instead: by each two measures, or by the same under other judgments.
+    `lists` says how lists are compared.
+    """
+    if inputs.qrels is None:
+        runs, rules = inputs.open_runs(), inputs.conventions()
+        return cranfield.correlate(runs, kinds=list(kinds) or None, conventions=rules, progress=progress, **lists)
+    from cranfield.formats import run_name
+
+    others, names = None, ("", "")
+    if other_qrels is None:
+        scores = scored(inputs)
+    else:
+        scores, others = scored_twice(inputs, replace(inputs, qrels=other_qrels))
+        names = apart((inputs.qrels, other_qrels), run_name)
+    correlations = cranfield.correlate(scores, others, list(kinds) or None, names=names)
+    remarks = [note for each in (scores, others) if each is not None for note in each.notes(shell=True)]
+    return replace(correlations, remarks=[*dict.fromkeys(remarks), *correlations.remarks])
+
+
+def reproduce(inputs: Inputs, *, other_qrels: str | None = None, **options: Any) -> Reproduction:
+    """Compare original with reproduced run files: one of each, or baseline and advanced run of each."""
+    if len(inputs.runs) not in (2, 4):
         raise ConventionError(
             "expected ORIGINAL REPRODUCED, or ORIGINAL_BASE ORIGINAL_ADVANCED REPRODUCED_BASE REPRODUCED_ADVANCED; "
-            f"found {len(runs)} runs"
+            f"found {len(inputs.runs)} runs"
         )
-    opened = as_runs(opened_once(runs, qrels, other_qrels), run_format, lenient)
-    half = len(opened) // 2
-    return reproduce(
-        read_qrels(qrels, qrels_format, lenient),
-        opened[:half],
-        opened[half:],
-        list(measures),
-        other_qrels=None if other_qrels is None else read_qrels(other_qrels, qrels_format, lenient),
-        p=p,
-        depth=depth,
-        rel=rel,
-        conventions=preset,
-        **(changes or {}),
+    runs = inputs.open_runs(other_qrels)
+    half = len(runs) // 2
+    return cranfield.reproduce(
+        inputs.judgments,
+        runs[:half],
+        runs[half:],
+        list(inputs.measures),
+        other_qrels=other_qrels,
+        **inputs.options(),
+        **options,
     )

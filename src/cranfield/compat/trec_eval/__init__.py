@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from cranfield.compat.trec_eval.catalogue import asked, chosen
+from cranfield.compat.trec_eval.catalogue import chosen, request
 from cranfield.compat.trec_eval.options import ABORTED, USAGE, StopError, parse
 
 __all__ = ["main"]
@@ -77,7 +77,7 @@ def _run(argv: list[str], lines: list[str], stdin: Any) -> None:
     from cranfield.compat.trec_eval.evaluation import Evaluation, summary, topic_lines
     from cranfield.compat.trec_eval.inputs import read, read_zscores
 
-    wanted = [asked(kind, parameters) for kind, parameters in kinds]
+    wanted = [request(kind, parameters) for kind, parameters in kinds]
     inputs = read(options, stdin)
     zscores = None if options.zscores is None else read_zscores(options.zscores)
     evaluation = Evaluation(options, wanted, inputs, zscores)

@@ -36,7 +36,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A measure that was asked for, with its parameters and the names under which its values are printed."""
 
     kind: Kind
@@ -125,7 +125,7 @@ def chosen(texts: list[str], version: int) -> list[tuple[Kind, str | None]]:
     """
     known = {kind.name: kind for kind in MEASURES if kind.since <= version}
     wanted: set[str] = set()
-    given: dict[str, str] = {}
+    typed: dict[str, str] = {}
     for text in texts or ["official"]:
         name, dot, parameters = text.partition(".")
         if name not in known and name not in NICKNAMES:
@@ -133,9 +133,9 @@ def chosen(texts: list[str], version: int) -> list[tuple[Kind, str | None]]:
         if dot and not parameters:
             raise StopError(1, f"-m {text}: expected parameters after the dot")
         if dot:
-            given.setdefault(name, parameters)
+            typed.setdefault(name, parameters)
         wanted.update(NICKNAMES.get(name, (name,)))
-    return [(kind, given.get(kind.name)) for kind in known.values() if kind.name in wanted]
+    return [(kind, typed.get(kind.name)) for kind in known.values() if kind.name in wanted]
 
 
 def _hint(name: str, known: dict[str, Kind]) -> str:
@@ -148,24 +148,22 @@ def _hint(name: str, known: dict[str, Kind]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def asked(kind: Kind, text: str | None) -> Asked:
+def request(kind: Kind, text: str | None) -> Request:
     """A measure with its parameters read, or with its defaults; StopError with exit code 2 if they make no sense.
 
-    >>> asked(MEASURES[11], "23.4,7").names
+    >>> request(MEASURES[11], "23.4,7").names
     ('P_7', 'P_23')
     """
     if kind.takes == "nothing":
-        return Asked(kind, (), (), (kind.name,))
+        return Request(kind, (), (), (kind.name,))
+    parts, name = text.split(",") if text else [], f"{kind.name}_{text}" if text else kind.name
     if kind.takes == "pairs":
-        return Asked(kind, (), _pairs(kind.name, text), (f"{kind.name}_{text}" if text else kind.name,))
+        return Request(kind, (), _pairs(kind.name, parts), (name,))
     if kind.takes == "numbers":
-        numbers = tuple(_number(kind.name, part) for part in text.split(",")) if text else kind.defaults
-        return Asked(kind, numbers, (), (f"{kind.name}_{text}" if text else kind.name,))
-    if kind.takes == "ranks":
-        cuts = _sorted(kind.name, [_rank(kind.name, part) for part in text.split(",")]) if text else kind.defaults
-        return Asked(kind, cuts, (), tuple(f"{kind.name}_{int(cut)}" for cut in cuts))
-    shares = _sorted(kind.name, [_number(kind.name, part) for part in text.split(",")]) if text else kind.defaults
-    return Asked(kind, shares, (), tuple(f"{kind.name}_{share:.2f}" for share in shares))
+        return Request(kind, tuple(_number(kind.name, part) for part in parts) or kind.defaults, (), (name,))
+    read, shape = (_rank, "%d") if kind.takes == "ranks" else (_number, "%.2f")
+    cuts = _sorted(kind.name, [read(kind.name, part) for part in parts]) or kind.defaults
+    return Request(kind, cuts, (), tuple(f"{kind.name}_{shape % cut}" for cut in cuts))
 
 
 def _sorted(name: str, cuts: list[float]) -> tuple[float, ...]:
@@ -189,9 +187,9 @@ def _number(name: str, text: str) -> float:
         raise StopError(2, f"-m {name}: expected a number, found {text!r}") from None
 
 
-def _pairs(name: str, text: str | None) -> tuple[tuple[str, float], ...]:
+def _pairs(name: str, parts: list[str]) -> tuple[tuple[str, float], ...]:
     pairs = []
-    for part in text.split(",") if text else ():
+    for part in parts:
         key, equals, value = part.partition("=")
         if not equals or "=" in value:
             raise StopError(2, f"-m {name}: expected name=number, found {part!r}")

@@ -26,7 +26,7 @@ from cranfield.kernels import encode
 
 if TYPE_CHECKING:
     from cranfield.collection import Qrels
-    from cranfield.compat.trec_eval.catalogue import Asked, Kind
+    from cranfield.compat.trec_eval.catalogue import Kind, Request
     from cranfield.compat.trec_eval.inputs import Inputs, ZScores
     from cranfield.compat.trec_eval.options import Options
     from cranfield.kernels.table import Floats
@@ -40,7 +40,7 @@ UNKNOWN_Z = -1000000.0
 class Column:
     """The values of one printed name: one for each judged topic."""
 
-    asked: Asked
+    request: Request
     name: str
     values: Any  # floats, or texts for relstring
 
@@ -48,7 +48,7 @@ class Column:
 class Evaluation:
     """All values, the topics that are evaluated, and the reason why they end early if they do."""
 
-    def __init__(self, options: Options, wanted: list[Asked], inputs: Inputs, zscores: ZScores | None) -> None:
+    def __init__(self, options: Options, wanted: list[Request], inputs: Inputs, zscores: ZScores | None) -> None:
         self.options = options
         self.wanted = wanted
         self.inputs = inputs
@@ -155,7 +155,7 @@ class Evaluation:
         hits = hits.condensed() if options.judged_only else hits
         return View(hits, options.rel, options.version, options.documents, topics)
 
-    def _values(self, one: Asked, view: Any) -> list[Any]:
+    def _values(self, one: Request, view: Any) -> list[Any]:
         try:
             if one.kind.needs == "prefs":
                 return [self.preferences[one.kind.name]]
@@ -211,7 +211,7 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
     """One block of lines for each topic."""
     z, topics = evaluation.zscores is not None, evaluation.topics
     names = [evaluation.inputs.judged.topics[topic] for topic in topics]
-    columns = [(column.name, column.asked.kind, column.values) for column in evaluation.columns]
+    columns = [(column.name, column.request.kind, column.values) for column in evaluation.columns]
     shown = [column for column in columns if column[1].name not in HEAD and column[1].total != "geometric"]
     block = "".join(f"{_name(name, kind, z).replace('%', '%%')}\t%s\t{_shape(kind, z)}\n" for name, kind, _ in shown)
     chosen = [
@@ -244,7 +244,7 @@ def summary(evaluation: Evaluation) -> list[str]:
     topics = judged if evaluation.options.complete else evaluated
     lines = []
     for column in evaluation.columns:
-        kind = column.asked.kind
+        kind = column.request.kind
         if kind.name == "runid":
             lines.append(f"{'runid':<22}\tall\t{evaluation.inputs.tag}\n")
         elif kind.name == "num_q":
@@ -257,7 +257,7 @@ def summary(evaluation: Evaluation) -> list[str]:
 
 def _total(evaluation: Evaluation, column: Column, topics: int, unseen: int) -> float:
     """The mean, the sum of a count, or the geometric mean, of one measure."""
-    kind = column.asked.kind
+    kind = column.request.kind
     if kind.name == "num_rel" and evaluation.options.complete:  # counted anew, whatever -l says
         return float((np.trunc(evaluation.qrels.grade) > 0).sum())
     values = column.values[evaluation.topics]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cranfield.collection import Qrels
-    from cranfield.compat.trec_eval.catalogue import Asked
+    from cranfield.compat.trec_eval.catalogue import Request
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
 
@@ -65,33 +65,33 @@ class View:
         return Gain.of("linear", self.hits.grade), *Gain.ideal("linear", self.hits)
 
 
-def values(asked: Asked, view: View) -> list[Floats]:
+def values(request: Request, view: View) -> list[Floats]:
     """One array over topics for each printed name of the measure."""
-    computed = _values(asked, view)
+    computed = _values(request, view)
     if view.group_topic is None:
         return computed
     groups = np.bincount(view.group_topic)  # the mean over each topic's groups, added up in the order of their ids
     return [ratio(np.bincount(view.group_topic, weights=column), groups) for column in computed]
 
 
-def _values(asked: Asked, view: View) -> list[Floats]:
-    if asked.kind.name == "iprec_at_recall":
+def _values(request: Request, view: View) -> list[Floats]:
+    if request.kind.name == "iprec_at_recall":
         relevant = view.hits.n_relevant(view.rel)
-        return [_precision_from(view, recall_rank(share, relevant, view.level)) for share in asked.numbers]
-    if asked.kind.name in SPECIAL:
-        return [SPECIAL[asked.kind.name](asked, view)]
-    cls = REGISTRY[asked.kind.ours]
-    given: dict[str, Any] = {"rel": view.rel} if "rel" in cls.parameters else {}
-    if asked.kind.takes == "nothing":
-        return [cls(**given)(view.hits)]
-    return [cls(**given, **{str(cls.at): number})(view.hits) for number in asked.numbers]
+        return [_precision_from(view, recall_rank(share, relevant, view.level)) for share in request.numbers]
+    if request.kind.name in SPECIAL:
+        return [SPECIAL[request.kind.name](request, view)]
+    cls = REGISTRY[request.kind.ours]
+    rel: dict[str, Any] = {"rel": view.rel} if "rel" in cls.parameters else {}
+    if request.kind.takes == "nothing":
+        return [cls(**rel)(view.hits)]
+    return [cls(**rel, **{str(cls.at): number})(view.hits) for number in request.numbers]
 
 
 # deviations
 
 
-def _floored(asked: Asked, view: View) -> Floats:
-    return np.log(np.maximum(REGISTRY[asked.kind.ours](rel=view.rel)(view.hits), LOWEST))
+def _floored(request: Request, view: View) -> Floats:
+    return np.log(np.maximum(REGISTRY[request.kind.ours](rel=view.rel)(view.hits), LOWEST))
 
 
 def _precision_from(view: View, cut: Floats) -> Floats:
@@ -101,103 +101,103 @@ def _precision_from(view: View, cut: Floats) -> Floats:
     return np.where((cut <= 0) & (view.hits.retrieved == 0), NO_NUMBER, best[np.arange(len(cut)), column])
 
 
-def _eleven_points(asked: Asked, view: View) -> Floats:
+def _eleven_points(request: Request, view: View) -> Floats:
     """The levels are walked from the last to the first; one out of order takes the highest precision of all."""
     relevant, found = view.hits.n_relevant(view.rel), view.hits.relevant(view.rel).count()
     total, reached = np.zeros(view.hits.size), np.full(view.hits.size, np.inf)
-    for share in reversed(asked.numbers):
+    for share in reversed(request.numbers):
         cut = recall_rank(share, relevant, view.level)
         beyond = (cut > found) & np.isinf(reached)
         effective = np.where(cut <= reached, cut, 0.0)
         total += np.where(beyond, 0.0, _precision_from(view, effective))
         reached = np.where(beyond, reached, effective)
-    return total / len(asked.numbers)
+    return total / len(request.numbers)
 
 
-def _utility(asked: Asked, view: View) -> Floats:
-    weights = dict(zip(("found", "noise", "missed", "rest"), asked.numbers, strict=True))
+def _utility(request: Request, view: View) -> Floats:
+    weights = dict(zip(("found", "noise", "missed", "rest"), request.numbers, strict=True))
     return REGISTRY["Utility"](rel=view.rel, documents=view.documents, **weights)(view.hits)
 
 
-def _relative_set_precision(asked: Asked, view: View) -> Floats:
+def _relative_set_precision(request: Request, view: View) -> Floats:
     return REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits)
 
 
-def _set_f(asked: Asked, view: View) -> Floats:
+def _set_f(request: Request, view: View) -> Floats:
     """Its x is the square of beta."""
-    x = asked.numbers[0]
+    x = request.numbers[0]
     precision, recall = REGISTRY["SetP"](rel=view.rel)(view.hits), REGISTRY["SetR"](rel=view.rel)(view.hits)
     return ratio((x + 1.0) * precision * recall, x * precision + recall)
 
 
-def _dcg(asked: Asked, view: View) -> Floats:
-    gain, _, _ = view.gained(asked.pairs)
+def _dcg(request: Request, view: View) -> Floats:
+    gain, _, _ = view.gained(request.pairs)
     return view.hits.sum(gain / np.log2(view.hits.rank + 1.0))
 
 
-def _ideal_dcg(asked: Asked, view: View) -> Floats:
-    _, best, worth = view.gained(asked.pairs)
+def _ideal_dcg(request: Request, view: View) -> Floats:
+    _, best, worth = view.gained(request.pairs)
     return best.sum(worth / np.log2(best.rank + 1.0))
 
 
-def _ndcg(asked: Asked, view: View) -> Floats:
-    return ratio(_dcg(asked, view), _ideal_dcg(asked, view))
+def _ndcg(request: Request, view: View) -> Floats:
+    return ratio(_dcg(request, view), _ideal_dcg(request, view))
 
 
-def _ndcg_rel(asked: Asked, view: View) -> Floats:
+def _ndcg_rel(request: Request, view: View) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = ndcg_rel(view.hits, *view.gained(asked.pairs))
+        value = ndcg_rel(view.hits, *view.gained(request.pairs))
     return np.where(value > 0, value, 0.0)
 
 
-def _r_ndcg(asked: Asked, view: View) -> Floats:
+def _r_ndcg(request: Request, view: View) -> Floats:
     """A list just one longer than the ideal has no end of its own; without a relevant document it is 0."""
-    gain, best, worth = view.gained(asked.pairs)
+    gain, best, worth = view.gained(request.pairs)
     value = r_ndcg(view.hits, gain, best, worth, slack=1)
     value = np.where(best.count() == 0, NO_NUMBER, value)
     return np.where(view.hits.n_relevant(view.rel) == 0, 0.0, value)
 
 
-def _normalised_gain(asked: Asked, view: View) -> Floats:
+def _normalised_gain(request: Request, view: View) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return normalised_gain(view.hits, *view.gained(asked.pairs))
+        return normalised_gain(view.hits, *view.gained(request.pairs))
 
 
-def _persistence(asked: Asked) -> float:
-    return next((number for key, number in reversed(asked.pairs) if key == "p"), PERSISTENCE)
+def _persistence(request: Request) -> float:
+    return next((number for key, number in reversed(request.pairs) if key == "p"), PERSISTENCE)
 
 
-def _rbp(asked: Asked, view: View) -> Floats:
+def _rbp(request: Request, view: View) -> Floats:
     """Gains outside 0…1 are brought into it, topic by topic. The original never sets its minimum and maximum."""
-    hits, p = view.hits, _persistence(asked)
-    gain = gains_of(asked.pairs, hits.grade)
-    low, high = _gain_range(asked, hits.judgments)
+    hits, p = view.hits, _persistence(request)
+    gain = gains_of(request.pairs, hits.grade)
+    low, high = _gain_range(request, hits.judgments)
     wide = ((low < 0) | (high > 1))[hits.topic]
     gain = np.where(wide & (hits.grade >= 0), ratio(gain - low[hits.topic], (high - low)[hits.topic]), gain)
     return (1.0 - p) * hits.sum(gain * p ** (hits.rank - 1.0))
 
 
-def _gain_range(asked: Asked, judgments: Judgments) -> tuple[Floats, Floats]:
+def _gain_range(request: Request, judgments: Judgments) -> tuple[Floats, Floats]:
     """The lowest and the highest gain of each topic's grades, 0 and the highest grade if none were given."""
     low, high = np.zeros(judgments.size), np.zeros(judgments.size)
     np.maximum.at(high, judgments.topic, judgments.grade)
-    if any(key != "p" for key, _ in asked.pairs):
+    if any(key != "p" for key, _ in request.pairs):
         for topic, highest in enumerate(high.tolist()):
-            gains = [gain for _, gain in levels_of(asked.pairs, np.array([highest]))]
+            gains = [gain for _, gain in levels_of(request.pairs, np.array([highest]))]
             low[topic], high[topic] = min(gains), max(gains)
     return low, high
 
 
-def _rbp_residual(asked: Asked, view: View) -> Floats:
+def _rbp_residual(request: Request, view: View) -> Floats:
     """0 where all that was returned is judged, although ranks below the end of the list remain."""
-    hits, p = view.hits, _persistence(asked)
+    hits, p = view.hits, _persistence(request)
     seen = hits.judged()
     unjudged = hits.retrieved - seen.count()
     value = 1.0 - (1.0 - p) * seen.sum(p ** (seen.rank - 1.0))
     return np.where(unjudged > 0, value, 0.0)
 
 
-SPECIAL: dict[str, Callable[[Asked, View], Floats]] = {
+SPECIAL: dict[str, Callable[[Request, View], Floats]] = {
     "gm_map": _floored,
     "gm_bpref": _floored,
     "utility": _utility,
@@ -239,11 +239,11 @@ def sorted_gains(gains: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def levels_of(pairs: Pairs, grades: Floats) -> list[tuple[int, float]]:
     """The grades of a topic and their gains, sorted as trec_eval sorts them: those given first, then the others."""
-    given = [(int(key), gain) for key, gain in pairs if key != "p"]
-    named = {grade for grade, _ in given}
+    stated = [(int(key), gain) for key, gain in pairs if key != "p"]
+    named = {grade for grade, _ in stated}
     highest = int(grades.max(initial=-1))
     others = range(highest + 1) if highest < MOST_LEVELS else sorted({int(g) for g in grades if g >= 0})
-    return sorted_gains([*given, *((grade, float(grade)) for grade in others if grade not in named)])
+    return sorted_gains([*stated, *((grade, float(grade)) for grade in others if grade not in named)])
 
 
 def gains_of(pairs: Pairs, grade: Floats) -> Floats:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import BadLineError
-from cranfield.formats.format import QRELS_ONLY, Evidence, Format, Head, Kind, Strength, rows_of
+from cranfield.formats.format import Evidence, Format, Head, Kind, Strength, rows_of
 from cranfield.formats.named import CHUNK, HEADERS, Gathered, find, kinds_of, quick_table
 from cranfield.kernels import Table, decode, encode
 
@@ -31,7 +31,7 @@ class Delimited(Format):
     def sniff(self, head: Head) -> Evidence | None:
         """What the names in the first line say."""
         kinds = kinds_of(self.header_of(head))
-        return Evidence(Strength.NAMES, kinds) if kinds else None
+        return Strength.NAMES.of(*kinds) if kinds else None
 
     def header_of(self, head: Head) -> list[str]:
         """The names in the first line; none where the separator does not occur in it."""
@@ -59,7 +59,7 @@ class Delimited(Format):
         reader = csv.reader(text, delimiter=self.gap, strict=True)
         try:
             names = next(reader, [])
-            rows = Gathered(find(names, kind, where), kind, where, lenient)
+            rows = Gathered(kind, where, lenient, find(names, kind, where))
             before = reader.line_num
             while chunk := list(islice(reader, CHUNK)):
                 if not _added_at_once(rows, names, chunk):
@@ -100,7 +100,6 @@ class Csv(Delimited):
 
     name = "csv"
     about = "comma separated values with a header line that names the columns"
-    kinds = ("run", "qrels")
     place = 5
     endings = (".csv",)
     examples = {
@@ -115,7 +114,6 @@ class Tsv(Delimited):
 
     name = "tsv"
     about = "tab separated values with a header line that names the columns"
-    kinds = ("run", "qrels")
     place = 6
     endings = (".tsv",)
     examples = {kind: text.replace(b",", b"\t") for kind, text in Csv.examples.items()}
@@ -137,7 +135,7 @@ class Beir(Delimited):
 
     def sniff(self, head: Head) -> Evidence | None:
         """Its header, to the letter."""
-        return Evidence(Strength.SIGNATURE, QRELS_ONLY) if self.header_of(head) == [*self.header] else None
+        return Strength.SIGNATURE.of("qrels") if self.header_of(head) == [*self.header] else None
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """The header, and one line a judgment."""

@@ -7,22 +7,13 @@ are kept apart, so that a document named twice is found out rather than overwrit
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
 from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Source, Strength, in_batches, rows_of
-from cranfield.formats.named import (
-    CHUNK,
-    HEADERS,
-    Columns,
-    Gathered,
-    id_of,
-    kinds_of,
-    number_of,
-    quick_table,
-    table_of_rows,
-)
+from cranfield.formats.named import CHUNK, HEADERS, Gathered, id_of, kinds_of, number_of, quick_table, table_of_rows
 from cranfield.kernels import Table, decode
 
 if TYPE_CHECKING:
@@ -45,7 +36,6 @@ class Json(Format):
 
     name = "json"
     about = "one object {topic: {document: score or grade}}; a list of rows with named fields is read as well"
-    kinds = ("run", "qrels")
     place = 2
     endings = (".json",)
     examples = {
@@ -58,8 +48,8 @@ class Json(Format):
     def sniff(self, head: Head) -> Evidence | None:
         """A list of rows, or an object whose first value is an object."""
         if OBJECT.match(head.raw) or LIST.match(head.raw):
-            return Evidence(Strength.SIGNATURE, BOTH)
-        return Evidence(Strength.POSSIBLE, BOTH) if head.raw.lstrip()[:1] == b"[" else None
+            return Strength.SIGNATURE.of("run", "qrels")
+        return Strength.POSSIBLE.of("run", "qrels") if head.raw.lstrip()[:1] == b"[" else None
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Source:
         """A mapping as it is; columns from rows, or where a document stands twice."""
@@ -96,7 +86,6 @@ class JsonLines(Format):
 
     name = "jsonl"
     about = "one JSON object a line, its fields named as columns are"
-    kinds = ("run", "qrels")
     place = 3
     endings = (".jsonl", ".ndjson")
     examples = {
@@ -116,7 +105,7 @@ class JsonLines(Format):
             kinds = kinds_of(json.loads(decode(head.raw.lstrip().split(b"\n", 1)[0])))
         except (ValueError, RecursionError):
             kinds = BOTH  # reading it will say where it is wrong
-        return Evidence(Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE, kinds or BOTH)
+        return (Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE).of(*kinds or BOTH)
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The rows; blank lines are passed over."""
@@ -145,12 +134,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     answer = dict(pairs)
     if len(answer) == len(pairs):
         return answer
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            break
-        seen.add(key)
-    return _Twice(pairs, key)
+    return _Twice(pairs, next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
 
 
 def _parsed(content: bytes, where: str) -> Any:
@@ -180,7 +164,7 @@ def _check_numbers(content: Mapping[str, Any], kind: Kind, where: str) -> None:
 
 
 def _table_with_duplicates(content: Mapping[str, Any], kind: Kind, where: str) -> Table:
-    rows = Gathered(Columns("", "", "", None, True), kind, where)
+    rows = Gathered(kind, where)
     for topic, documents in content.items():
         if kind == "qrels" and isinstance(documents, _Twice):
             raise FormatError(f"{where}: document {documents.twice!r} is judged twice for topic {topic!r}")

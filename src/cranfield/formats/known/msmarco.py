@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.formats.format import RUN_ONLY, Evidence, Head, Kind, LineFormat, Strength, in_batches, rows_of
+from cranfield.formats.format import Evidence, Head, Kind, LineFormat, Strength, in_batches, rows_of
 from cranfield.formats.known.trec import QRELS
 from cranfield.kernels import Layout, Table
 
@@ -20,7 +20,6 @@ class MsMarco(LineFormat):
 
     name = "msmarco"
     about = "tab separated, no header: topic document rank (no scores), or topic 0 document grade"
-    kinds = ("run", "qrels")
     place = 8
     examples = {
         "run": b"1048585\t7187158\t1\n1048585\t7187157\t2\n2\t4339068\t1\n",
@@ -37,7 +36,7 @@ class MsMarco(LineFormat):
         """A run: three columns with tabs, the third a whole number. Its qrels are plain TREC qrels."""
         rows = [line.split() for line in head.lines if b"\t" in line]
         fitting = sum(len(row) == 3 and row[2].isdigit() for row in rows)
-        return Evidence(Strength.COUNT, RUN_ONLY) if rows and fitting * 2 > len(rows) else None
+        return Strength.COUNT.of("run") if rows and fitting * 2 > len(rows) else None
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """Ranks from 1, or qrels with tabs."""

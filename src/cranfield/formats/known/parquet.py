@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError, FormatError, MissingExtraError
-from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Strength, ranked
+from cranfield.formats.format import Evidence, Format, Head, Kind, Strength, ranked
 from cranfield.formats.named import find
 from cranfield.kernels import encode
 
@@ -27,14 +27,13 @@ class Parquet(Format):
 
     name = "parquet"
     about = "Parquet with columns named as in csv; needs pip install 'cranfield[parquet]'"
-    kinds = ("run", "qrels")
     place = 1
     endings = (".parquet", ".pq")
     is_text = False
 
     def sniff(self, head: Head) -> Evidence | None:
         """Its four first bytes; what it holds stands at the end."""
-        return Evidence(Strength.SIGNATURE, BOTH) if MAGIC.match(head.raw) else None
+        return Strength.SIGNATURE.of("run", "qrels") if MAGIC.match(head.raw) else None
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The columns that are needed, and no others."""

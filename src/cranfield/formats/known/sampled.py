@@ -16,7 +16,6 @@ from cranfield.collection import Extras
 from cranfield.errors import BadLineError
 from cranfield.formats.format import (
     BOM,
-    QRELS_ONLY,
     Evidence,
     Head,
     Kind,
@@ -114,7 +113,7 @@ class Prels(Sample):
         named = all(len(row) == 5 and not is_number(row[1]) and row[1] not in PLACEHOLDERS for row in head.rows)
         if not named or not all(is_number(row[2]) and not self.problem(row) for row in head.rows):
             return None
-        return Evidence(Strength.VALUES, QRELS_ONLY) if head.rows else None
+        return Strength.VALUES.of("qrels") if head.rows else None
 
     def problem(self, fields: list[bytes]) -> str | None:
         """The method, and the probability where the method leaves it to chance."""
@@ -166,7 +165,7 @@ class Strata(Sample):
         documents, strata = {(row[0], row[2]) for row in rows}, {(row[0], row[3]) for row in rows}
         if any(is_number(row[2]) for row in rows) and not len(rows) == len(documents) > len(strata):
             return None
-        return Evidence(Strength.VALUES, QRELS_ONLY)
+        return Strength.VALUES.of("qrels")
 
     def known(self, buffer: Buffer, where: str, lenient: bool = False) -> Extras:
         """The stratum of each document; its probability is the share of its stratum that was drawn."""

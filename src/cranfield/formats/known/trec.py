@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cranfield.errors import FormatError
 from cranfield.formats.format import (
-    PREFS_ONLY,
-    QRELS_ONLY,
-    RUN_ONLY,
     Evidence,
     Head,
     Kind,
@@ -47,7 +44,6 @@ class Trec(LineFormat):
 
     name = "trec"
     about = "white-space separated columns: topic Q0 document rank score tag, or topic iteration document grade"
-    kinds: ClassVar[tuple[Kind, ...]] = ("run", "qrels")
     place = 7
     endings: ClassVar[tuple[str, ...]] = (".run", ".qrels", ".trec", ".res", ".txt", ".qrel")
     examples = {
@@ -61,7 +57,7 @@ class Trec(LineFormat):
         runs, qrels = (sum(fits(row, layout) for row in head.rows) for layout in (RUN, QRELS))
         if not runs and not qrels:
             return None
-        return Evidence(Strength.COLUMNS, RUN_ONLY if runs >= qrels else QRELS_ONLY)
+        return Strength.COLUMNS.of("run" if runs >= qrels else "qrels")
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Text:
         if kind == "qrels":
@@ -116,7 +112,7 @@ class Prefs(LineFormat):
     def sniff(self, head: Head) -> Evidence | None:
         """Five columns in most lines, the last of them a number."""
         fitting = sum(fits(row, LEVELS) for row in head.rows)
-        return Evidence(Strength.COUNT, PREFS_ONLY) if fitting * 2 > len(head.rows) else None
+        return Strength.COUNT.of("prefs") if fitting * 2 > len(head.rows) else None
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """Never: the columns of a run or of qrels have no place for groups and subgroups."""

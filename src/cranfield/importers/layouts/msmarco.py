@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from cranfield.collection import Document, Topic
-from cranfield.errors import BadLineError, FormatError
-from cranfield.importers.source import Files, Options, Source, named_like, text_lines
+from cranfield.errors import BadLineError
+from cranfield.importers.source import Files, Options, Source, named_like, one_split, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,11 @@ class MsMarco(Source):
             return None
         topics = _by_split(named_like(path, r".*queries.*\.tsv"))
         qrels = _by_split(named_like(path, r".*qrels.*\.tsv"))
-        return Files(documents, *_chosen(topics, qrels, options.split, path))
+        if options.split is None and len(topics) <= 1 and len(qrels) <= 1:
+            return Files(documents, list(topics.values()), list(qrels.values()))
+        both = [name for name in topics if name in qrels]
+        split = one_split(both, options.split, path, lacking=" with queries and qrels")
+        return Files(documents, [topics[split]], [qrels[split]])
 
     def documents_in(self, path: str) -> Iterator[Document]:
         """Two columns are a passage, four a document with url and title."""
@@ -71,23 +75,8 @@ def _has_header(path: str, encoding: str) -> bool:
 
 
 def _by_split(paths: list[str]) -> dict[str, str]:
-    found = {}
+    splits = {}
     for path in paths:
         match = SPLIT.match(os.path.basename(path))
-        found[match[1] if match else os.path.basename(path)] = path
-    return found
-
-
-def _chosen(
-    topics: dict[str, str], qrels: dict[str, str], wanted: str | None, path: str
-) -> tuple[list[str], list[str]]:
-    both = [name for name in topics if name in qrels]
-    if wanted is None and len(topics) <= 1 and len(qrels) <= 1:
-        return list(topics.values()), list(qrels.values())
-    if wanted is None and len(both) == 1:
-        wanted = both[0]
-    if wanted not in topics or wanted not in qrels:
-        known = ", ".join(both) or "none"
-        found = f"no split {wanted!r} with queries and qrels" if wanted else "several splits"
-        raise FormatError(f"{path}: {found}; there are {known} (--split NAME takes one)")
-    return [topics[wanted]], [qrels[wanted]]
+        splits[match[1] if match else os.path.basename(path)] = path
+    return splits

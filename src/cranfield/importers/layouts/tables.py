@@ -7,7 +7,6 @@ fields of the document or topic.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 from abc import abstractmethod
@@ -15,9 +14,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Topic
-from cranfield.errors import BadLineError, DataError, FormatError, MissingExtraError
-from cranfield.formats.streams import lines, run_name
-from cranfield.importers.source import Files, Options, Source, decoded, named_like
+from cranfield.errors import BadLineError, DataError, MissingExtraError
+from cranfield.formats.streams import json_rows, run_name
+from cranfield.importers.source import Files, Options, Source, named_like, one_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,26 +131,8 @@ class JsonLines(TableSource):
     endings = r"\.(?:jsonl|ndjson)"
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The objects of a file, each with the number of its line; empty lines are passed over."""
-        decoder = json.JSONDecoder()
-        decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
-        encoding = self.options.encoding
-        for number, line in enumerate(lines(path), 1):
-            text = decoded(line, encoding, path, number, "--encoding latin-1?")
-            try:
-                row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
-                if end < len(text) - 1 and not text[end:].isspace():
-                    decode(text)  # which says what is wrong
-            except ValueError as error:
-                if not line.strip():
-                    continue
-                shown = line.strip()[:60].decode(errors="replace")
-                raise BadLineError(path, number, f"expected a JSON object, found {shown!r} ({error})") from None
-            except RecursionError:
-                raise BadLineError(path, number, "expected a JSON object, found one nested too deeply") from None
-            if type(row) is not dict:
-                raise BadLineError(path, number, f"expected a JSON object, found {type(row).__name__}")
-            yield number, row
+        """The objects of a file."""
+        return json_rows(path, encoding=self.options.encoding, advice="--encoding latin-1?")
 
 
 class Beir(JsonLines):
@@ -175,13 +156,7 @@ class Beir(JsonLines):
         splits = {run_name(name).removesuffix(".tsv"): name for name in tables}
         if not corpus or not queries or (not splits and options.split is None):
             return None
-        usual = "test" if "test" in splits else next(iter(splits)) if len(splits) == 1 else None
-        wanted = options.split or usual
-        if wanted not in splits:
-            known = ", ".join(splits) or "none"
-            found = f"no split {wanted!r}" if wanted else "several splits"
-            raise FormatError(f"{path}: {found}; there are {known} (--split NAME takes one)")
-        return Files(corpus, queries, [splits[wanted]])
+        return Files(corpus, queries, [splits[one_split(splits, options.split, path, "test")]])
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of a file; what stands in `metadata` is raised to the row, and an empty one dropped."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -140,12 +141,12 @@ def regression(
 # texts
 
 
+@dataclass(eq=False, repr=False)
 class Texts:
     """What the documents and topics of a collection say, held in memory by id."""
 
-    def __init__(self, documents: dict[str, str], topics: dict[str, str]) -> None:
-        self.documents = documents
-        self.topics = topics
+    documents: dict[str, str]
+    topics: dict[str, str]
 
     @classmethod
     def of(cls, collection: Collection) -> Texts:

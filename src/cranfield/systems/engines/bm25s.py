@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.engines import STOP, text_of, words
 from cranfield.systems.system import Query, Ranking, System, needed
-from cranfield.systems.words import STOP, text_of, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,8 +63,8 @@ class Bm25s(System):
         if not terms:
             return []
         scores = self.model.get_scores(terms)
-        found = np.flatnonzero(scores > 0)
-        if len(found) > k:
-            found = found[np.argpartition(scores[found], len(found) - k)[len(found) - k :]]
-        best = found[np.argsort(-scores[found], kind="stable")]
+        hits = np.flatnonzero(scores > 0)
+        if len(hits) > k:
+            hits = hits[np.argpartition(scores[hits], len(hits) - k)[len(hits) - k :]]
+        best = hits[np.argsort(-scores[hits], kind="stable")]
         return [(self.ids[i], score) for i, score in zip(best.tolist(), scores[best].tolist(), strict=True)]

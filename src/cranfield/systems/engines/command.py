@@ -67,8 +67,8 @@ class Command(System):
             raise DataError(f"{words[0]}: cannot be started: {(error.strerror or str(error)).lower()}") from error
         answers = self._answers(done.stdout, queries, k)
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            problem = f"{words[0]}: exit code {done.returncode}{f': {said[-1][:200]}' if said else ''}"
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            problem = f"{words[0]}: exit code {done.returncode}{f': {lines[-1][:200]}' if lines else ''}"
             raise Broken(problem, answers)
         return answers
 
@@ -80,8 +80,8 @@ class Command(System):
             run: Run = read_run(printed, format="trec", name=name)
         except DataError as error:
             raise DataError(str(error).replace("<bytes>", name)) from None
-        asked = {query.id for query in queries}
-        unknown = [topic for topic in run.topics if topic not in asked]
+        topics = {query.id for query in queries}
+        unknown = [topic for topic in run.topics if topic not in topics]
         if unknown:
             raise DataError(f"{run.name}: topic {unknown[0]!r} was not asked for")
         return {topic: run[topic][:k] for topic in run.topics}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.parameters import Whole
+from cranfield.systems.engines import text_of
 from cranfield.systems.system import Query, Ranking, System, needed
-from cranfield.systems.words import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,12 +89,12 @@ def _tensors(path: str) -> dict[str, Matrix]:
     raw = np.memmap(path, np.uint8, "r")
     size = int(raw[:8].view("<u8")[0])
     header = json.loads(raw[8 : 8 + size].tobytes())
-    found = {}
+    tensors = {}
     for name, entry in header.items():
         if entry.get("dtype") == "F32":
             start, end = (8 + size + at for at in entry["data_offsets"])
-            found[name] = np.frombuffer(raw[start:end].tobytes(), np.float32).reshape(entry["shape"])
-    return found
+            tensors[name] = np.frombuffer(raw[start:end].tobytes(), np.float32).reshape(entry["shape"])
+    return tensors
 
 
 def _linear(w: dict[str, Matrix], name: str, x: Any) -> Any:

@@ -69,18 +69,18 @@ class HttpEngine(System):
     def search(self, query: Query, k: int) -> Ranking:
         """The hits, page by page where the engine has pages."""
         most = int(self.template.paging.get("most", k))
-        found: Ranking = []
+        ranking: Ranking = []
         page = 1
-        while len(found) < k:
-            wanted = min(most, k - len(found)) if page == 1 else most
+        while len(ranking) < k:
+            wanted = min(most, k - len(ranking)) if page == 1 else most
             hits = self._page(query, wanted, page, k)
-            found += hits
+            ranking += hits
             if len(hits) < wanted or k <= most:
                 break
             page += 1
         if self.template.score is None:
-            found = [(document, 1.0 / rank) for rank, (document, _) in enumerate(found, 1)]
-        return found[:k]
+            ranking = [(document, 1.0 / rank) for rank, (document, _) in enumerate(ranking, 1)]
+        return ranking[:k]
 
     def _page(self, query: Query, wanted: int, page: int, k: int) -> Ranking:
         names = {**self.names, "query": query.text, "topic": query.id, "k": wanted, "page": page}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import MissingExtraError
 from cranfield.parameters import Choice, Flag, Real
+from cranfield.systems.engines import STOP, words
 from cranfield.systems.system import Query, Ranking, System
-from cranfield.systems.words import STOP, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,9 +68,9 @@ class Sqlite(System):
         """The query in FTS5's language; each word is quoted, so that none of it is syntax."""
         if self.mode == "phrase":
             return _phrases(words(text))
-        found = words(text)
-        kept = [word for word in found if word not in STOP] if self.stop else found
-        return (" OR " if self.mode == "any" else " ").join(f'"{word}"' for word in kept or found)
+        every = words(text)
+        kept = [word for word in every if word not in STOP] if self.stop else every
+        return (" OR " if self.mode == "any" else " ").join(f'"{word}"' for word in kept or every)
 
     def search(self, query: Query, k: int) -> Ranking:
         """FTS5's ranks are lower for better ones, so the sign is turned."""
@@ -94,14 +94,14 @@ class Sqlite(System):
         return {"sqlite": sqlite3.sqlite_version}
 
 
-def _phrases(found: list[str]) -> str:
+def _phrases(query: list[str]) -> str:
     """Two neighbouring words of the query must stand side by side in the document, unless one of them is too common.
 
     A single word is a phrase of one. Whole queries are too long to be found as they are; their pairs are what a searcher
     in quotation marks would try.
     """
-    pairs = [pair for pair in zip(found, found[1:], strict=False) if not STOP.issuperset(pair)]
+    pairs = [pair for pair in zip(query, query[1:], strict=False) if not STOP.issuperset(pair)]
     pairs = [pair for pair in pairs if not STOP.intersection(pair)] or pairs
     if not pairs:
-        return " OR ".join(f'"{word}"' for word in found)
+        return " OR ".join(f'"{word}"' for word in query)
     return " OR ".join(f'"{first} {second}"' for first, second in dict.fromkeys(pairs))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.parameters import Flag
+from cranfield.systems.engines import STOP, text_of
 from cranfield.systems.system import Query, Ranking, System, needed
-from cranfield.systems.words import STOP, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -42,19 +42,19 @@ class Client:
         """The answer as JSON; Busy if it may come later, DataError if it will not."""
         target = f"{path}{'&' if '?' in path else '?'}{urlencode(params)}" if params else path
         sent = None if body is None else json.dumps(body).encode()
-        given = {"Accept": "application/json", **self.basic, **headers}
+        all_headers = {"Accept": "application/json", **self.basic, **headers}
         if sent is not None:
-            given.setdefault("Content-Type", "application/json")
+            all_headers.setdefault("Content-Type", "application/json")
         deadline = time.perf_counter() + self.timeout
         try:
-            status, told, content = self._exchange(method, target, sent, given, deadline)
+            status, answered, content = self._exchange(method, target, sent, all_headers, deadline)
         except TimeoutError:
             self._drop()
             raise Busy(f"{self.where}: no answer within {self.timeout:g} s") from None
         except (OSError, http.client.HTTPException) as error:
             self._drop()
             raise Busy(f"{self.where}: {_reason(error)}") from None
-        return self._judged(status, told, content, path)
+        return self._judged(status, answered, content, path)
 
     def _exchange(
         self, method: str, target: str, body: bytes | None, headers: dict[str, str], deadline: float
@@ -92,14 +92,14 @@ class Client:
             self._drop()
         return answer.status, answer.headers, content
 
-    def _judged(self, status: int, told: Any, content: bytes, path: str) -> Any:
+    def _judged(self, status: int, headers: Any, content: bytes, path: str) -> Any:
         if status in PASSING:
-            after = told.get("Retry-After", "")
+            after = headers.get("Retry-After", "")
             raise Busy(
-                f"{self.where}{path}: status {status}{_said(content)}", float(after) if after.isdigit() else None
+                f"{self.where}{path}: status {status}{_excerpt(content)}", float(after) if after.isdigit() else None
             )
         if not 200 <= status < 300:
-            moved = f" to {told.get('Location')}; name that URL" if 300 <= status < 400 else _said(content)
+            moved = f" to {headers.get('Location')}; name that URL" if 300 <= status < 400 else _excerpt(content)
             raise DataError(f"{self.where}{path}: status {status}{moved}")
         try:
             return json.loads(content)
@@ -130,7 +130,7 @@ class Client:
         self.opened.clear()
 
 
-def _said(content: bytes) -> str:
+def _excerpt(content: bytes) -> str:
     text = " ".join(content[:400].decode("utf-8", "replace").split())
     return f": {text[:200]}" if text else ""
 

@@ -1,0 +1,168 @@
+"""Which files a verb reads, by name, and by which rules: the one value that all verbs take.
+
+Nothing is opened before a verb asks for it. Standard input (`-`) can be any one of the files, and only one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.collection import Extras, Qrels
+    from cranfield.conventions import Conventions
+    from cranfield.run import Run
+
+DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files and rules. Runs may be patterns of files; `topics` is a file of ids; `changes` are single conventions."""
+
+    qrels: str | None = None
+    runs: Sequence[str] = ()
+    measures: Sequence[str] = ()
+    table: str | None = None  # scores, in place of judgments and runs
+    topics: str | None = None
+
+    rel: float | None = None
+    preset: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    lenient: bool = False
+    qrels_format: str | None = None
+    run_format: str | None = None
+    threads: int | None = None
+
+    # what some measures need to know
+    baseline: str | None = None
+    collection_size: int | None = None
+    preferences: str | None = None
+    groups: str | None = None
+    aspect: str | None = None
+    costs: str | None = None
+
+    @property
+    def others(self) -> tuple[str | None, ...]:
+        """The files beside judgments and runs."""
+        return self.topics, self.baseline, self.preferences, self.groups, self.aspect, self.costs
+
+    @property
+    def judgments(self) -> str:
+        """The qrels file."""
+        if self.qrels is None:
+            raise DataError("expected judgments and runs, or a table of scores")
+        return self.qrels
+
+    def files(self, *more: str | None) -> list[str] | dict[str, str]:
+        """The run files under distinct names; standard input can be one of them, of the others or of `more`, once."""
+        from cranfield.formats import expand
+
+        files = expand(self.runs)
+        once(*files, self.qrels, *self.others, *more)
+        return labelled(files)
+
+    def open_runs(self, *more: str | None) -> list[Run]:
+        """The runs, opened; see `files`."""
+        from cranfield.formats import as_runs
+
+        return as_runs(self.files(*more), self.run_format, self.lenient)
+
+    def open_qrels(self) -> Qrels:
+        """The judgments, opened."""
+        from cranfield.formats import read_qrels
+
+        return read_qrels(self.judgments, self.qrels_format, self.lenient)
+
+    def conventions(self) -> Conventions:
+        """The preset with its changes."""
+        from cranfield.conventions import conventions
+
+        return conventions(self.preset, **self.changes)
+
+    def chosen_topics(self) -> list[str] | None:
+        """The ids in the file of topics, or None for all topics."""
+        return None if self.topics is None else read_topics(self.topics)
+
+    def options(self) -> dict[str, Any]:
+        """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
+        known = {
+            "rel": self.rel,
+            "topics": self.chosen_topics(),
+            "conventions": self.preset,
+            "lenient": self.lenient or None,
+            "qrels_format": self.qrels_format,
+            "run_format": self.run_format,
+            "threads": self.threads,
+            "extras": self._extras(),
+            "baseline": self.baseline,
+        }
+        return {name: value for name, value in known.items() if value is not None} | dict(self.changes)
+
+    def _extras(self) -> Extras | None:
+        """What is known of the collection, read from its files."""
+        known: dict[str, Any] = {}
+        if self.collection_size is not None:
+            known["size"] = self.collection_size
+        if self.preferences is not None:
+            from cranfield.formats.preferences import as_preferences
+
+            known["preferences"] = as_preferences(self.preferences)
+        if self.groups is not None:
+            from cranfield.formats.groups import read_groups
+
+            known["groups"] = read_groups(self.groups)
+        if self.aspect is not None:
+            from cranfield.formats import read_qrels
+
+            known["aspect"] = read_qrels(self.aspect).to_dict()
+        if self.costs is not None:
+            from cranfield.formats.costs import read_costs
+
+            known["costs"] = read_costs(self.costs)
+        if not known:
+            return None
+        from cranfield.collection import Extras
+
+        return Extras(**known)
+
+
+def once(*files: str | None) -> None:
+    """Stop where standard input is to be read twice."""
+    if files.count("-") > 1:
+        raise DataError("standard input can be read once only, found - twice")
+
+
+def labelled(files: list[str]) -> list[str] | dict[str, str]:
+    """The files, by name where two would get the same: with as much of the folder as tells them apart, or #2."""
+    from cranfield.evaluate import distinct
+    from cranfield.formats import run_name
+
+    names = ["stdin" if file == "-" else run_name(file) for file in files]
+    if len(set(names)) == len(names):
+        return files
+    folders = [os.path.dirname(os.path.abspath(file)).split(os.sep) for file in files]
+    labels = []
+    for name, folder in zip(names, folders, strict=True):
+        same = [other for other, known in zip(folders, names, strict=True) if known == name]
+        depths = [] if len(same) == 1 else range(1, len(folder))
+        depth = next((d for d in depths if [other[-d:] for other in same].count(folder[-d:]) == 1), 0)
+        labels.append("/".join([*folder[len(folder) - depth :], name]))
+    return dict(zip(distinct(labels), files, strict=True))
+
+
+def read_topics(path: str) -> list[str]:
+    """The topics that a file lists: the first word of each line; empty lines and # comments are passed over."""
+    from cranfield.formats import open_buffer
+    from cranfield.kernels import decode
+
+    lines = (line.split(maxsplit=1) for line in bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf").splitlines())
+    topics = list(dict.fromkeys(decode(words[0]) for words in lines if words and not words[0].startswith(b"#")))
+    if not topics:
+        raise DataError(f"{path}: expected a topic's id on each line, found none")
+    return topics
