@@ -208,9 +208,11 @@ class Gate(Answer):
         for verdict in self.verdicts:
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
             if tables := list(verdict.fallen_tables(how)):
-                yield from [Lines(lines), *tables]
+                yield Lines(lines)
+                yield from tables
                 lines = []
-        yield from [Lines(lines), self.how()]
+        yield Lines(lines)
+        yield self.how()
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")
