@@ -176,7 +176,7 @@ def words(text: str) -> Counter[str]:
     text = html.unescape(re.sub(r"</?[a-zA-Z][^<>]*>", " ", text))
     text = re.sub(r"^\s*>", " ", text, flags=re.MULTILINE)  # a quotation in Markdown
     text = re.sub(r"\\(?:begin|end)\{\w+\*?\}(?:\{[^}]*\})?|\\[a-zA-Z]+", " ", text)  # LaTeX's commands
-    text = re.sub(r"\\(?=[^\w\s])", "", text).replace("−", "-")
+    text = re.sub(r"\\(?=[^\w\s]|_)", "", text).replace("−", "-")
     return Counter(re.findall(r"[-+]?\w+(?:[.,@:/'’^-]\w+)*%?|[<>≤≥=≈±]", text))
 
 

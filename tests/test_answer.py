@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 import cranfield
 from cranfield.answer import (
     Answer,
+    Both,
     Cell,
     Drawing,
+    Entries,
     Layout,
     Lines,
     Part,
@@ -137,6 +139,30 @@ def test_a_drawing_is_text_below_its_lead_code_in_markdown_and_its_own_html():
     assert markdown([bars]) == "A \\*lead\\*:\n\n      a ███\n      b █"
     assert html([bars]) == "<svg></svg>"
     assert html([Drawing("<lead>", ["a < b"])]) == "<p>&lt;lead&gt;</p><pre>a &lt; b</pre>"
+
+
+def test_entries_are_words_beside_their_meanings_which_go_on_below_their_beginning():
+    entries = Entries([("AP", "average precision"), ("nDCG", "discounted gain")], "by rank")
+    assert text([entries]) == "by rank\n  AP    average precision\n  nDCG  discounted gain"
+    long = Entries([("AP", "precision at each relevant document, averaged over all of them")])
+    assert (
+        text([long], limit=40) == "  AP  precision at each relevant\n      document, averaged over all of\n      them"
+    )
+    assert markdown([entries]) == "by rank\n\n- AP: average precision\n- nDCG: discounted gain"
+    assert html([entries]).startswith("<p>by rank</p><dl><dt>AP</dt><dd>average precision</dd>")
+    assert text([Entries([("a", "b")], indent=0)], style=lambda kind, words: f"<{kind}:{words}>") == "a  b"
+
+
+def test_an_answer_and_one_that_belongs_to_it_are_one_answer():
+    figs = Basket({"fig": 0.25})
+    both = Both(FRUIT, figs, "figs", "figs alone")
+    tables = "fruit  weight\nfig    0.2500\n\nA paragraph."
+    assert both.to_text() == f"{FRUIT.to_text()}\n\nfigs alone\n{tables}"
+    assert both.to_dict() == {**FRUIT.to_dict(), "figs": figs.to_dict()}
+    assert both.to_csv() == FRUIT.to_csv()
+    assert both.notes() == [*FRUIT.notes(), *figs.notes()]
+    alone = Both(None, figs, "figs")
+    assert (alone.to_dict(), alone.to_csv(), alone.notes()) == ({"figs": figs.to_dict()}, figs.to_csv(), figs.notes())
 
 
 def test_parts_that_say_nothing_leave_no_gap():

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.check import CODES, Finding, check, render, to_dict
+from cranfield.check import CODES, Finding, Findings, check, render, to_dict
 from cranfield.check.file import byte_counts, keys
 from cranfield.check.judged import tied
 from cranfield.errors import DataError
 from cranfield.evaluate import Evaluator
+from cranfield.formats import write_run
 from cranfield.kernels import Strings
 from hypotheses import examples
 
@@ -34,15 +35,15 @@ QRELS = b"1 0 a 1\n1 0 b 0\n1 0 c 2\n2 0 a 0\n2 0 b 1\n2 0 c 1\n"
 
 
 @pytest.fixture
-def examine(tmp_path: Path) -> Callable[..., list[Finding]]:
-    def examine(content: bytes, qrels: bytes | None = None, kind: Any = None) -> list[Finding]:
+def examine(tmp_path: Path) -> Callable[..., Findings]:
+    def examine(content: bytes, qrels: bytes | None = None, kind: Any = None) -> Findings:
         path = tmp_path / "file"
         path.write_bytes(content)
         if qrels is None:
             return check(path, kind=kind)
         judged = tmp_path / "qrels"
         judged.write_bytes(qrels)
-        return [finding for finding in check(path, judged, kind) if finding.file == str(path)]
+        return Findings(finding for finding in check(path, judged, kind) if finding.file == str(path))
 
     return examine
 
@@ -131,7 +132,7 @@ ELSEWHERE = {"unreadable", "truncated", "wrong-kind"}
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_a_file_with_a_problem_has_it_named_and_placed(code: str, examine: Callable[..., list[Finding]]) -> None:
+def test_a_file_with_a_problem_has_it_named_and_placed(code: str, examine: Callable[..., Findings]) -> None:
     content, line = CASES[code]
     finding = only(examine(content), code)
     assert finding.line == line
@@ -141,7 +142,7 @@ def test_a_file_with_a_problem_has_it_named_and_placed(code: str, examine: Calla
 
 
 @pytest.mark.parametrize("code", AGAINST)
-def test_a_run_that_does_not_fit_its_qrels_has_it_named(code: str, examine: Callable[..., list[Finding]]) -> None:
+def test_a_run_that_does_not_fit_its_qrels_has_it_named(code: str, examine: Callable[..., Findings]) -> None:
     content, line = AGAINST[code]
     assert code not in codes(examine(content))
     assert code not in codes(examine(RUN, QRELS))
@@ -152,7 +153,7 @@ def test_every_code_has_a_case() -> None:
     assert {*CASES, *AGAINST, *ELSEWHERE} == set(CODES)
 
 
-def test_no_case_but_its_own_shows_a_code(examine: Callable[..., list[Finding]]) -> None:
+def test_no_case_but_its_own_shows_a_code(examine: Callable[..., Findings]) -> None:
     """A code that fired everywhere would pass the test above."""
     for sound in (RUN, QRELS):
         found = codes(examine(sound))
@@ -181,7 +182,7 @@ def test_a_sound_run_and_its_qrels_give_no_error_and_no_warning(tmp_path: Path) 
     ],
     ids=str,
 )
-def test_ids_that_are_almost_the_same(ids: list[str], code: str | None, examine: Callable[..., list[Finding]]) -> None:
+def test_ids_that_are_almost_the_same(ids: list[str], code: str | None, examine: Callable[..., Findings]) -> None:
     filler = "".join(f"1 Q0 x{i} {i + 3} {9 - i} t\n" for i in range(5))
     found = examine(f"1 Q0 {ids[0]} 1 99 t\n1 Q0 {ids[1]} 2 98 t\n{filler}".encode())
     assert {c for c in codes(found) if c.startswith("ids-")} == ({code} if code else set())
@@ -192,7 +193,7 @@ def test_ids_that_are_almost_the_same(ids: list[str], code: str | None, examine:
 # where, how often, in which words
 
 
-def test_each_bad_line_is_counted_and_the_first_five_are_shown(examine: Callable[..., list[Finding]]) -> None:
+def test_each_bad_line_is_counted_and_the_first_five_are_shown(examine: Callable[..., Findings]) -> None:
     bad = b"".join(b"3 Q0 d%d 1 2\n" % i for i in range(8))
     finding = only(examine(RUN + bad), "columns")
     assert (finding.line, finding.count, len(finding.examples)) == (7, 8, 5)
@@ -200,18 +201,18 @@ def test_each_bad_line_is_counted_and_the_first_five_are_shown(examine: Callable
     assert "8 lines of 5 columns; expected 6 (topic Q0 document rank score tag)" in finding.message
 
 
-def test_a_bad_line_does_not_hide_the_next_problem(examine: Callable[..., list[Finding]]) -> None:
+def test_a_bad_line_does_not_hide_the_next_problem(examine: Callable[..., Findings]) -> None:
     content = b"1 Q0 a 1 2\n1 Q0 b x nan bm25\n" + RUN + b"2 Q0 a 4 1 bm26\n"
     assert {"columns", "score-not-a-number", "duplicate-documents", "mixed-tags"} <= codes(examine(content))
 
 
-def test_errors_come_first_and_notes_last(examine: Callable[..., list[Finding]]) -> None:
+def test_errors_come_first_and_notes_last(examine: Callable[..., Findings]) -> None:
     found = [finding.severity for finding in examine(CASES["duplicate-documents"][0].replace(b"9.5", b"inf"))]
     assert found == sorted(found, key=["error", "warning", "note"].index)
     assert {"error", "warning", "note"} == set(found)
 
 
-def test_a_duplicate_names_the_line_that_it_repeats(examine: Callable[..., list[Finding]]) -> None:
+def test_a_duplicate_names_the_line_that_it_repeats(examine: Callable[..., Findings]) -> None:
     finding = only(examine(RUN + b"2 Q0 a 4 1 bm25\n1 Q0 b 4 1 bm25\n"), "duplicate-documents")
     assert finding.examples == (
         "line 7: topic '2', document 'a', as on line 4",
@@ -219,20 +220,20 @@ def test_a_duplicate_names_the_line_that_it_repeats(examine: Callable[..., list[
     )
 
 
-def test_conflicting_judgments_show_both_grades(examine: Callable[..., list[Finding]]) -> None:
+def test_conflicting_judgments_show_both_grades(examine: Callable[..., Findings]) -> None:
     finding = only(examine(QRELS + b"1 0 c 0\n"), "judged-in-conflict")
     assert finding.examples == ("line 7: topic '1', document 'c': 0, and 2 on line 3",)
 
 
-def test_a_document_judged_for_several_subtopics_is_no_duplicate(examine: Callable[..., list[Finding]]) -> None:
+def test_a_document_judged_for_several_subtopics_is_no_duplicate(examine: Callable[..., Findings]) -> None:
     assert not {"judged-twice", "judged-in-conflict"} & codes(examine(b"1 1 a 1\n1 2 a 0\n1 1 b 1\n"))
 
 
-def test_an_equal_document_of_another_topic_is_no_duplicate(examine: Callable[..., list[Finding]]) -> None:
+def test_an_equal_document_of_another_topic_is_no_duplicate(examine: Callable[..., Findings]) -> None:
     assert "duplicate-documents" not in codes(examine(b"1 Q0 23 1 2 x\n12 Q0 3 1 2 x\n"))
 
 
-def test_line_numbers_count_comments_blank_lines_and_bad_lines(examine: Callable[..., list[Finding]]) -> None:
+def test_line_numbers_count_comments_blank_lines_and_bad_lines(examine: Callable[..., Findings]) -> None:
     content = b"# one\n\n1 Q0 a 1\n" + RUN.replace(b"9.5", b"oops")
     found = examine(content)
     assert [only(found, code).line for code in ("comments", "blank-lines", "columns", "score-not-a-number")] == [
@@ -243,40 +244,40 @@ def test_line_numbers_count_comments_blank_lines_and_bad_lines(examine: Callable
     ]
 
 
-def test_a_line_of_white_space_is_a_blank_line(examine: Callable[..., list[Finding]]) -> None:
+def test_a_line_of_white_space_is_a_blank_line(examine: Callable[..., Findings]) -> None:
     finding = only(examine(b" \t\n" + RUN + b"\r\n"), "blank-lines")
     assert (finding.line, finding.count) == (1, 2)
 
 
-def test_rank_gaps_are_not_blamed_on_lines_that_could_not_be_read(examine: Callable[..., list[Finding]]) -> None:
+def test_rank_gaps_are_not_blamed_on_lines_that_could_not_be_read(examine: Callable[..., Findings]) -> None:
     content = RUN.replace(b"1 Q0 b 2 8.25", b"1 Q0 b 2 high").replace(b"2 Q0 a 1 4", b"2 Q0 a 1 high")
     assert not {"ranks-not-consecutive", "ranks-start"} & codes(examine(content))
 
 
-def test_ranks_from_0_and_ranks_from_1_are_both_fine(examine: Callable[..., list[Finding]]) -> None:
+def test_ranks_from_0_and_ranks_from_1_are_both_fine(examine: Callable[..., Findings]) -> None:
     zero = re.sub(rb"(\w) (\d) ([\d.]+) bm25", lambda m: b"%s %d %s bm25" % (m[1], int(m[2]) - 1, m[3]), RUN)
     assert zero != RUN
     assert not grave(examine(zero))
     assert not grave(examine(RUN))
 
 
-def test_tied_ranks_in_order_of_score_contradict_nothing(examine: Callable[..., list[Finding]]) -> None:
+def test_tied_ranks_in_order_of_score_contradict_nothing(examine: Callable[..., Findings]) -> None:
     content = b"".join(b"1 Q0 d%d 0 %d x\n" % (i, 9 - i) for i in range(5))
     assert {"ranks-tied"} == grave(examine(content))
 
 
-def test_topics_missing_because_of_leading_zeros_come_with_a_hint(examine: Callable[..., list[Finding]]) -> None:
+def test_topics_missing_because_of_leading_zeros_come_with_a_hint(examine: Callable[..., Findings]) -> None:
     finding = only(examine(RUN.replace(b"1 Q0", b"001 Q0").replace(b"2 Q0", b"002 Q0"), QRELS), "no-common-topic")
     assert "2 would match without leading zeros" in finding.message
 
 
-def test_documents_of_another_id_scheme_are_shown_beside_the_judged_ones(examine: Callable[..., list[Finding]]) -> None:
+def test_documents_of_another_id_scheme_are_shown_beside_the_judged_ones(examine: Callable[..., Findings]) -> None:
     message = only(examine(*[AGAINST["no-judged-document"][0], QRELS]), "no-judged-document").message
     assert "'xa', 'xb', 'xc'" in message
     assert "judged are 'a', 'b', 'c'" in message
 
 
-def test_the_share_of_judged_documents_by_hand(examine: Callable[..., list[Finding]]) -> None:
+def test_the_share_of_judged_documents_by_hand(examine: Callable[..., Findings]) -> None:
     rows = b"".join(
         b"1 Q0 %s %d %d x\n" % (d, r, 30 - r) for r, d in enumerate([b"a", b"b", *[b"u%d" % i for i in range(18)]], 1)
     )
@@ -295,12 +296,12 @@ def test_a_run_shorter_than_another_is_compared_with_it(tmp_path: Path) -> None:
     assert "no topic has more than 20 documents; another run goes down to 1,000" in finding.message
 
 
-def test_windows_line_ends_and_a_mark_change_nothing_else(examine: Callable[..., list[Finding]]) -> None:
+def test_windows_line_ends_and_a_mark_change_nothing_else(examine: Callable[..., Findings]) -> None:
     found = codes(examine(b"\xef\xbb\xbf" + RUN.replace(b"\n", b"\r\n")))
     assert found == {"byte-order-mark", "crlf", "shallow-run"}
 
 
-def test_mixed_encodings_are_told_from_a_wrong_one(examine: Callable[..., list[Finding]]) -> None:
+def test_mixed_encodings_are_told_from_a_wrong_one(examine: Callable[..., Findings]) -> None:
     latin = RUN.replace(b"1 Q0 b", b"1 Q0 caf\xe9")
     assert "mixes" not in only(examine(latin), "not-utf-8").message
     assert "mixes encodings" in only(examine(latin.replace(b"2 Q0 c", "2 Q0 ü".encode())), "not-utf-8").message
@@ -310,7 +311,7 @@ def test_mixed_encodings_are_told_from_a_wrong_one(examine: Callable[..., list[F
 
 
 @pytest.mark.parametrize(("kind", "content"), [("run", QRELS), ("qrels", RUN)])
-def test_a_file_of_the_other_kind_is_an_error(kind: str, content: bytes, examine: Callable[..., list[Finding]]) -> None:
+def test_a_file_of_the_other_kind_is_an_error(kind: str, content: bytes, examine: Callable[..., Findings]) -> None:
     assert "wrong-kind" in codes(examine(content, kind=kind))
     assert "wrong-kind" not in codes(examine(content, kind={"run": "qrels", "qrels": "run"}[kind]))
 
@@ -341,7 +342,7 @@ OTHER_RUNS = {
 
 
 @pytest.mark.parametrize("name", OTHER_RUNS)
-def test_a_run_in_another_format_is_checked_by_its_rows(name: str, examine: Callable[..., list[Finding]]) -> None:
+def test_a_run_in_another_format_is_checked_by_its_rows(name: str, examine: Callable[..., Findings]) -> None:
     finding = only(examine(OTHER_RUNS[name], b"1 0 a 1\n2 0 a 1\n"), "duplicate-documents")
     assert finding.count == 1
     assert "topic '1', document 'a'" in finding.examples[0]
@@ -360,7 +361,7 @@ def test_beir_qrels_are_qrels_whatever_their_name(tmp_path: Path) -> None:
     assert "wrong-kind" in codes(check(tmp_path / "test.tsv", kind="run"))
 
 
-def test_broken_json_cannot_be_read(examine: Callable[..., list[Finding]]) -> None:
+def test_broken_json_cannot_be_read(examine: Callable[..., Findings]) -> None:
     assert "unreadable" in codes(examine(b'{"1": {"a": 1,\n'))
 
 
@@ -433,7 +434,7 @@ def test_best_and_worst_tie_order_against_exhaustive_enumeration(grades: dict[st
     assert ndcg.score(tied(hits, best=False))[0] == pytest.approx(min(values), abs=1e-12)
 
 
-def test_a_tie_across_the_cut_off_by_hand(examine: Callable[..., list[Finding]]) -> None:
+def test_a_tie_across_the_cut_off_by_hand(examine: Callable[..., Findings]) -> None:
     """The only relevant document ties with all twenty: it may stand first (1.0) or last (0.0); id order puts it at rank 2."""
     rows = b"".join(b"1 Q0 d%02d %d 1 x\n" % (i, i) for i in range(1, 21))
     finding = only(examine(rows, b"1 0 d19 1\n1 0 d20 0\n"), "tie-order")
@@ -443,7 +444,7 @@ def test_a_tie_across_the_cut_off_by_hand(examine: Callable[..., list[Finding]])
     assert "moves 1 topic of 1, one by 1.0000" in finding.message
 
 
-def test_ties_that_cannot_move_ndcg_are_only_a_note(examine: Callable[..., list[Finding]]) -> None:
+def test_ties_that_cannot_move_ndcg_are_only_a_note(examine: Callable[..., Findings]) -> None:
     found = examine(RUN.replace(b"b 2 8.25", b"b 2 7"), b"1 0 a 1\n1 0 b 1\n1 0 c 1\n")
     assert "tied-scores" in codes(found)
     assert "tie-order" not in codes(found)
@@ -520,7 +521,7 @@ def test_any_bytes_are_checked_without_an_exception(content: bytes, scratch: Pat
         assert render(found)
 
 
-def test_what_an_evaluation_refuses_is_an_error_here(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+def test_what_an_evaluation_refuses_is_an_error_here(examine: Callable[..., Findings], tmp_path: Path) -> None:
     for content in (RUN + b"1 Q0 z 1\n", RUN + b"1 Q0 z 1 x t\n", RUN + RUN[:19], QRELS):
         (tmp_path / "refused").write_bytes(content)
         with pytest.raises(DataError):
@@ -528,18 +529,39 @@ def test_what_an_evaluation_refuses_is_an_error_here(examine: Callable[..., list
         assert "error" in {finding.severity for finding in examine(content, kind="run")}
 
 
+# other formats
+
+
+def test_a_file_that_may_be_two_formats_is_of_no_known_kind(examine: Callable[..., Findings]) -> None:
+    found = examine(b"qid,docno,score,a\tqid\tdocno\tscore\n")
+    assert "may be csv or tsv, and nothing tells which" in only(found, "unknown-kind").message
+
+
+def test_what_is_no_text_is_checked_by_its_rows_only(examine: Callable[..., Findings], tmp_path: Path) -> None:
+    write_run({"q1": {"d1": 1.0, "d2": 1.0}}, tmp_path / "a.parquet")
+    assert codes(examine((tmp_path / "a.parquet").read_bytes())) == {"shallow-run", "tied-scores"}
+
+
+def test_preferences_have_neither_grades_nor_scores_to_look_at(examine: Callable[..., Findings]) -> None:
+    assert examine(b"1 a 1 d1 2.0\n1 a 1 d2 1\n") == []
+
+
 # what people and programs get
 
 
-def test_findings_as_text_name_place_severity_and_code(examine: Callable[..., list[Finding]], tmp_path: Path) -> None:
+def test_findings_as_text_name_place_severity_and_code(examine: Callable[..., Findings], tmp_path: Path) -> None:
     text = render(examine(RUN + b"2 Q0 a 4 1 bm25\n"))
     assert text.startswith(f"{tmp_path / 'file'}:7: error [duplicate-documents] a document that a run returns twice")
     assert "\n    line 7: topic '2', document 'a', as on line 4\n" in text
     assert text.endswith("\n1 error, 2 notes")
     assert render([]) == "nothing to report"
+    many = examine(RUN + b"".join(b"3 Q0 d%d 1 2\n" % i for i in range(8)))
+    assert "\n    … 3 more\n" in render(many)
+    assert repr(many) == render(many)
+    assert many.to_csv().startswith("file,line,severity,code,message,count\n")
 
 
-def test_findings_as_plain_values_are_json(examine: Callable[..., list[Finding]]) -> None:
+def test_findings_as_plain_values_are_json(examine: Callable[..., Findings]) -> None:
     plain = json.loads(json.dumps(to_dict(examine(RUN + b"2 Q0 a 4 1 bm25\n"))))
     assert (plain["errors"], plain["warnings"], plain["notes"]) == (1, 0, 2)
     assert set(plain["findings"][0]) == {"file", "line", "severity", "code", "message", "count", "examples"}

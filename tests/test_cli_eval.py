@@ -222,6 +222,13 @@ def test_a_format_may_be_named(folder):
 # what counts
 
 
+def test_bounds_are_sorted_as_scores_are():
+    arguments = "eval", "qrels.txt", "dense.run", "bm25.run", "-m", "AP", "--bounds", "unjudged"
+    rows, turned = (table(cranfield(*arguments, *sort).out) for sort in ((), ("--sort", "name")))
+    assert turned[0] == rows[0]
+    assert turned[1:3] == rows[2:0:-1]
+
+
 def test_rel_is_the_lowest_relevant_grade():
     assert table(cranfield("eval", "qrels.txt", "bm25.run", "-m", "P@5", "--rel", "3").out)[1][1] == "0.1714"
 

@@ -24,6 +24,7 @@ from cranfield.check.collection import check_collection
 from cranfield.check.findings import COLLECTION_CODES
 from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
+from cranfield.describe.show import show
 from cranfield.errors import BadLineError, DataError, TopicError
 from cranfield.formats.folder import bundled_names, hash_of, stamp, toml_text, write_collection
 from cranfield.importers import import_collection
@@ -106,6 +107,7 @@ def _is_text(value) -> bool:
         ("documents.jsonl", "{", 1, "expected a document as a JSON object"),
         ("documents.jsonl", '\n{"title": "x"}', 2, "expected an id, found None"),
         ("documents.jsonl", '{"id": "1", "text": 5}', 1, "title and text must be text"),
+        ("documents.jsonl", '{"id": "\udce9"}', 1, "expected utf-8, found byte 0xe9 at column 9"),
         ("topics.jsonl", '{"id": "1", "title": "a"}\n{"id": "1", "title": "b"}', 2, "topic '1' occurs twice"),
         ("topics.jsonl", '{"id": "1", "title": ["a"]}', 1, "must be text"),
         ("topics.jsonl", "[]", 1, "found list"),
@@ -113,7 +115,7 @@ def _is_text(value) -> bool:
 )
 def test_a_bad_line_is_named(file, text, line, problem, tmp_path):
     toy(tmp_path / "toy")
-    (tmp_path / "toy" / file).write_text(text)
+    (tmp_path / "toy" / file).write_bytes(text.encode("utf-8", "surrogateescape"))
     collection = read_collection(tmp_path / "toy")
     with pytest.raises(BadLineError, match=problem) as error:
         _ = list(collection.documents()), collection.topics
@@ -125,6 +127,7 @@ def test_a_bad_line_is_named(file, text, line, problem, tmp_path):
     ("text", "problem"),
     [
         ("name = ", "no TOML"),
+        ("name = '\udce9'", "expected UTF-8, found b'.xe9'"),
         ("grades = 1", "expected a table"),
         ("[grades]\nrelevant_from = 'x'", "expected a number"),
         ("[grades.best]\nlabel = 'x'", "expected a number or relevant_from, found 'best'"),
@@ -132,7 +135,7 @@ def test_a_bad_line_is_named(file, text, line, problem, tmp_path):
 )
 def test_a_bad_collection_toml_is_named(text, problem, tmp_path):
     toy(tmp_path / "toy")
-    (tmp_path / "toy" / "collection.toml").write_text(text)
+    (tmp_path / "toy" / "collection.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(DataError, match=problem):
         read_collection(tmp_path / "toy")
 
@@ -563,3 +566,33 @@ def test_judgments_may_be_named_by_their_collection():
     by_name = cranfield.evaluate("allotment", run, "AP R@1000")
     assert by_name == cranfield.evaluate(collection.path, run, "AP R@1000")
     assert by_name.at(measure="R@1000", topic=first) == 1.0
+
+
+# as answers
+
+
+def test_what_is_said_of_a_collection_is_written_in_every_way(tmp_path):
+    collection = toy(tmp_path / "toy")
+    other = write_collection(tmp_path / "other", DOCUMENTS[:1], TOPICS, Qrels({"q1": {"d1": 1}}))
+    answers = [show(collection), stats(collection), diff(collection, other), check_collection(collection), CATALOGUE]
+    for answer in answers:
+        assert repr(answer) == answer.to_text()
+        assert json.loads(answer.to_json()) == json.loads(json.dumps(answer.to_dict()))
+        head, *rows = csv.reader(answer.to_csv().splitlines())
+        assert rows
+        assert {len(row) for row in rows} == {len(head)}
+        assert answer.to_tsv().replace("\t", ",").split(",")[0] == head[0]
+        assert answer.to_markdown().strip()
+        assert answer.to_html().startswith("<")
+    assert show(collection)["name"] == "toy"
+    assert not diff(collection, collection)
+
+
+def test_a_collection_that_lies_nowhere_cannot_be_stamped():
+    nowhere = Collection("toy", documents=lambda: iter(()), topics=list, qrels=lambda: Qrels({}))
+    with pytest.raises(DataError, match="toy: this collection lies in no folder"):
+        stamp(nowhere)
+    with pytest.raises(DataError, match="none: no such file"):
+        hash_of("none")
+    assert stats(nowhere).distributions["judged"].quantiles()["median"] == 0
+    assert stats(nowhere).distributions["judged"].bins() == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -259,7 +260,7 @@ def test_a_measure_is_one_class():
 # one file in the folder of its kind
 
 FORMAT = """
-from cranfield.formats.format import RUN_ONLY, Evidence, Format, Strength, rows_of
+from cranfield.formats.format import Format, Strength, rows_of
 
 
 class Shouted(Format):
@@ -271,7 +272,7 @@ class Shouted(Format):
     endings = (".shout",)
 
     def sniff(self, head):
-        return Evidence(Strength.SIGNATURE, RUN_ONLY) if head.raw.startswith(b"SHOUT") else None
+        return Strength.SIGNATURE.of("run") if head.raw.startswith(b"SHOUT") else None
 
     def read(self, buffer, kind, where, lenient=False):
         rows = [line.split() for line in bytes(buffer).decode().splitlines()[1:]]
@@ -302,6 +303,27 @@ class Shopping(Source):
         yield Topic("1", list(self.lines(path))[-1][1])
 """
 
+COMMAND = '''"""Say hello to a run.
+
+\\b
+$ cranfield greet bm25.run
+"""
+
+import click
+
+from cranfield.cli import options
+from cranfield.cli.options import option
+
+PLACE = 1
+
+
+@options.command(__doc__)
+@click.argument("run", metavar="RUN")
+@option("--loudly", "Say it so that all can hear.", is_flag=True)
+def command(run, loudly):
+    click.echo(f"Hello {run}{'!' if loudly else '.'}")
+'''
+
 ASK = """
 import json, sys
 from shell import cranfield, generator
@@ -319,6 +341,7 @@ def with_files(made_once: Callable[..., Path]) -> Path:
         package = Path(shutil.copytree(Path(package_file).parent, folder / "cranfield", ignore=ignored))
         (package / "formats" / "known" / "shouted.py").write_text(FORMAT)
         (package / "importers" / "layouts" / "shopping.py").write_text(LAYOUT)
+        (package / "cli" / "greet.py").write_text(COMMAND)
         shutil.copytree(EXAMPLES, folder / "examples")
 
     return made_once("with-files", make)
@@ -341,11 +364,12 @@ def asked(folder: Path, *lines: str) -> tuple[list[str], str]:
 
 
 def test_a_format_is_one_file(with_files):
-    (written, again, scored, listing, plain, refused), _ = asked(
+    (written, again, scored, checked, listing, plain, refused), _ = asked(
         with_files,
         "convert bm25.run loud.shout",
         "convert loud.shout loud.tsv",
         "eval qrels.txt loud.shout -m NumRet",
+        "check loud.shout",
         "formats",
         "formats --format json",
         "convert bm25.run x.run --to nothing",
@@ -353,6 +377,7 @@ def test_a_format_is_one_file(with_files):
     assert (with_files / "examples" / "loud.shout").read_text().startswith("SHOUT\nq1 DOC-"), written
     assert "DOC-" in (with_files / "examples" / "loud.tsv").read_text(), again
     assert "loud" in scored
+    assert "loud.shout: note [shallow-run]" in checked
     assert "a first line that says SHOUT" in " ".join(listing.split())
     assert "shouted" in [each["name"] for each in json.loads(plain)]
     assert "shouted" in refused
@@ -372,3 +397,16 @@ def test_a_layout_of_collections_is_one_file(with_files):
     assert "|shopping" in "".join(words.split())
     assert "shopping" in refused
     assert "|shopping" in page
+
+
+def test_a_command_is_one_file(with_files):
+    (answered, listed, words, refused), page = asked(
+        with_files, "greet bm25.run --loudly", "--help", "greet --help", "great bm25.run"
+    )
+    assert answered == "Hello bm25.run!\n"
+    assert re.search(r"^  greet +Say hello to a run\.$", listed, re.MULTILINE)
+    assert "Say it so that all can hear." in words
+    assert "did you mean greet?" in refused
+    assert "- [`cranfield greet`](#cranfield-greet): Say hello to a run.\n" in page
+    assert "\n## cranfield greet\n" in page
+    assert "Say it so that all can hear." in page

@@ -10,12 +10,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from cranfield import read_collection
-from cranfield.errors import BadLineError, ConventionError, CranfieldError, DataError, DuplicateError, FormatError
-from cranfield.importers.importing import GRADES, TOPIC_IDS, import_collection
+from cranfield.errors import (
+    BadLineError,
+    ConventionError,
+    CranfieldError,
+    DataError,
+    DuplicateError,
+    FormatError,
+    MissingExtraError,
+)
+from cranfield.importers.importing import GRADES, MANY, TOPIC_IDS, import_collection
 from cranfield.importers.layouts.trec_text import Trec
 from cranfield.importers.registry import SOURCES
 from cranfield.importers.source import Files, Options
@@ -308,6 +317,8 @@ def test_a_judgment_that_is_only_repeated_counts_once(tmp_path):
         ("trec", "docs.sgml", "<DOC>\n<DOCNO>1</DOCNO>\n", "is not closed"),
         ("trec", "docs.sgml", "<DOC>\n<DOCNO>1</DOCNO>\n<DOC>\n", "before the next one starts in line 3"),
         ("trec", "topics.txt", "<top>\n<title> x\n</top>\n", "expected a number"),
+        ("trec", "topics.txt", "how to stop bees\n", "expected topics in <top> … </top>, found none"),
+        ("lisa", "LISA0.001", f"{'*' * 44}\nbetween two documents\n", "expected Document and a number"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(layout, name, text, problem, tmp_path):
@@ -468,6 +479,68 @@ def test_a_topic_without_a_title_has_its_description_in_its_place(tmp_path):
         import_collection(source, tmp_path / "y")
 
 
+def test_topics_that_come_twice_and_subtopics_from_two_places_are_refused(tmp_path):
+    source = jsonl(tmp_path / "s")
+    (source / "topics.jsonl").write_text('{"id": "1", "title": "a"}\n{"id": "1", "title": "b"}\n')
+    with pytest.raises(DataError, match="topic '1' occurs twice"):
+        import_collection(source, tmp_path / "x")
+    parted = trec(tmp_path / "t")
+    (parted / "qrels.txt").write_text("1 1 1 1\n1 2 1 1\n")
+    with pytest.raises(DataError, match="judgments by subtopic were found already"):
+        import_collection(parted, tmp_path / "x", subtopics=parted / "qrels.txt")
+    (parted / "more.txt").write_text("2 0 3 1\n")
+    both = Files([str(parted / "docs.sgml")], [], [str(parted / "qrels.txt"), str(parted / "more.txt")])
+    with pytest.raises(FormatError, match="judgments by subtopic are read from one file only"):
+        import_collection(parted, tmp_path / "x", files=both)
+    assert sorted(os.listdir(tmp_path)) == ["s", "t"]
+
+
+def test_files_without_a_document_are_refused(tmp_path):
+    source = jsonl(tmp_path / "s")
+    files = SOURCES["jsonl"].find(str(source), Options())
+    (source / "documents.jsonl").write_text("")
+    with pytest.raises(DataError, match=r"documents\.jsonl: no documents"):
+        import_collection(source, tmp_path / "x", layout="jsonl", files=files)
+
+
+def test_a_damaged_parquet_file_is_told(tmp_path):
+    source = WRITERS["parquet"](tmp_path / "s")
+    files = SOURCES["parquet"].find(str(source), Options())
+    assert files is not None
+    Path(files.documents[0]).write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataError, match="no Parquet file, or a damaged one"):
+        import_collection(source, tmp_path / "x", layout="parquet", files=files)
+
+
+def test_pages_without_a_tag_of_ours_are_all_text(tmp_path):
+    source = trec(tmp_path / "s")
+    (source / "docs.sgml").write_text(
+        "<DOC>\n<DOCNO>1</DOCNO>\n<DOCHDR>http://a\n</DOCHDR>\n<html><b>Bees</b> swarm &amp; sting</html>\n</DOC>\n"
+    )
+    (source / "qrels.txt").write_text("1 0 1 1\n")
+    [document] = import_collection(source, tmp_path / "x").collection.documents()
+    assert document.text.split() == ["Bees", "swarm", "&", "sting"]
+
+
+def test_texts_may_be_lists_and_numbers(tmp_path):
+    source = jsonl(tmp_path / "s")
+    (source / "documents.jsonl").write_text('{"id": "1", "title": 7, "text": ["one", "two"]}\n')
+    (source / "qrels.txt").unlink(missing_ok=True)
+    files = Files([str(source / "documents.jsonl")])
+    [document] = import_collection(source / "documents.jsonl", tmp_path / "x", files=files).collection.documents()
+    assert (document.title, document.text) == ("7", "one\ntwo")
+
+
+def test_a_collection_of_many_files_names_their_number(tmp_path):
+    source = trec(tmp_path / "s")
+    (source / "docs.sgml").unlink()
+    for i, title, text in [(str(i), "a title", "a text") for i in range(1, 1 + 2 * MANY)]:
+        (source / f"{i}.sgml").write_text(
+            f"<DOC>\n<DOCNO>{i}</DOCNO>\n<HEADLINE>{title}</HEADLINE><TEXT>{text}</TEXT>\n</DOC>\n"
+        )
+    assert import_collection(source, tmp_path / "x").collection.meta["source"]["n_files"] == 2 * MANY + 2
+
+
 def test_several_qrels_files_are_taken_together_unless_they_contradict(tmp_path):
     source = jsonl(tmp_path / "s")
     write(source, more__txt="1 0 2 0\n1 0 1 1\n", other__txt="1 0 1 0\n")
@@ -482,6 +555,79 @@ def test_ir_datasets_brings_the_meaning_of_grades(tmp_path):
     collection = import_collection(made("ir_datasets", tmp_path), tmp_path / "x").collection
     assert collection.grades[1].meaning == "answers the question"
     assert collection.meta["provenance"] == "ir_datasets bees-of-the-tests"
+
+
+class Part(NamedTuple):
+    heading: str
+    pages: tuple[int, ...]
+
+
+class OddDocument(NamedTuple):
+    doc_id: str
+    title: str
+    parts: list[Part]
+    more: dict[int, Path]
+    scan: bytes
+
+    def default_text(self) -> str:
+        return "all of it"
+
+
+class OddQuery(NamedTuple):
+    query_id: str
+    number: int
+
+    def default_text(self) -> str:
+        return f"question {self.number}"
+
+
+def registered(name: str, docs: object = None, queries: object = None) -> str:
+    """A data set of ir_datasets without judgments; `docs` and `queries` are lists, or the error that getting them gives."""
+    import ir_datasets
+
+    def records(kind: str, content: object) -> object:
+        def each(self):
+            if isinstance(content, Exception):
+                raise content
+            return iter(content)
+
+        base = getattr(ir_datasets.formats, f"Base{kind.capitalize()}")
+        return type(kind, (base,), {f"{kind}_iter": each, f"{kind}_cls": lambda self: OddDocument})()
+
+    parts = [records(kind, given) for kind, given in (("docs", docs), ("queries", queries)) if given is not None]
+    if name not in ir_datasets.registry:
+        ir_datasets.registry.register(name, ir_datasets.Dataset(*parts))
+    return f"ir_datasets:{name}"
+
+
+def test_ir_datasets_records_of_any_shape_are_kept_as_json(tmp_path):
+    odd = OddDocument("d", "a title", [Part("start", (1, 2))], {3: Path("x")}, b"\0")
+    source = registered("odd-of-the-tests", [odd], [OddQuery("q", 7)])
+    collection = import_collection(source, tmp_path / "x").collection
+    [document] = collection.documents()
+    assert (document.id, document.title, document.text) == ("d", "a title", "all of it")
+    assert document.fields == {"parts": [{"heading": "start", "pages": [1, 2]}], "more": {"3": "x"}}
+    [topic] = collection.topics
+    assert (topic.title, topic.fields) == ("question 7", {"number": 7})
+    assert not len(collection.qrels)
+    assert collection.grades == {}
+
+
+def test_ir_datasets_that_has_no_documents_or_cannot_get_them_is_told(tmp_path, monkeypatch):
+    with pytest.raises(FormatError, match="has no documents"):
+        import_collection(registered("no-documents-of-the-tests", None, [OddQuery("q", 1)]), tmp_path / "x")
+    broken = registered("broken-of-the-tests", RuntimeError("no\nnetwork"))
+    with pytest.raises(DataError, match="could not get its docs: no network"):
+        import_collection(broken, tmp_path / "x")
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(MissingExtraError, match="are looked up by ir_datasets"):
+        import_collection(broken, tmp_path / "x")
+    assert os.listdir(tmp_path) == []
+
+
+def test_documents_alone_make_a_collection_of_ir_datasets(tmp_path):
+    source = registered("documents-of-the-tests", [OddDocument("d", "t", [], {}, b"")])
+    assert import_collection(source, tmp_path / "x").collection.topics == []
 
 
 def test_an_unknown_identifier_of_ir_datasets_is_named(tmp_path):

@@ -12,7 +12,8 @@ import pytest
 from cranfield import Measure, evaluate, measure, measures
 from cranfield.errors import CranfieldError, MeasureError, UnknownMeasureError
 from cranfield.measures import REGISTRY
-from cranfield.measures.measure import Gain, split
+from cranfield.measures.external import named
+from cranfield.measures.measure import Gain, aggregated, split
 from cranfield.parameters import Depth, Real, Whole
 
 if TYPE_CHECKING:
@@ -309,3 +310,55 @@ def test_docs_measures_is_what_the_classes_say() -> None:
     spec.loader.exec_module(generator)
     assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "run make docs"
     assert set(generator.oracles()) <= set(REGISTRY)
+
+
+# what belongs to no family, and what is refused
+
+
+def test_a_measure_known_from_a_table_only_is_its_name_and_its_direction() -> None:
+    clicks, seconds = named("clicks"), named("seconds", lower_is_better=True)
+    assert named("clicks") == clicks != named("clicks", lower_is_better=True)
+    assert len({clicks, named("clicks"), seconds}) == 2
+    assert (str(seconds), seconds.lower_is_better, clicks.lower_is_better) == ("seconds", True, False)
+    with pytest.raises(MeasureError, match="clicks is known from a table only; name a measure to compute"):
+        evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, [clicks])
+
+
+def test_what_a_family_shares_is_no_measure() -> None:
+    class _Shared(Measure):
+        family = "shared"
+        k = Depth()
+
+        def score(self, hits: Hits) -> Floats:
+            return hits.top(self.k).count() * 1.0
+
+    class Shown(_Shared):
+        """How many judged documents stand at ranks 1 to k."""
+
+        formula = "judged documents at ranks 1…k"
+        weight = Real(1, "what each is worth")
+
+    try:
+        assert "Shown" in REGISTRY
+        assert "_Shared" not in REGISTRY
+        assert list(Shown.parameters) == ["weight", "k", "judged_only"]  # the cut-off stands behind its own
+        assert str(measure("Shown(weight=2)@3")) == "Shown(weight=2)@3"
+    finally:
+        del REGISTRY["Shown"]
+
+
+def test_an_aggregate_that_does_not_exist_or_comes_on_top_of_another_is_refused() -> None:
+    with pytest.raises(MeasureError, match="aggregate must be one of mean, gmean, .*, got 'mode'"):
+        aggregated(measure("AP"), "mode")
+    with pytest.raises(MeasureError, match=r"gmean\(TRisk\): TRisk makes one number of all topics in its own way"):
+        measure("gmean(TRisk)")
+    with pytest.raises(MeasureError, match=r"median\(gmean\(AP\)\): gmean\(AP\) is one number for all topics already"):
+        measure("median(gmean(AP))")
+
+
+def test_a_family_that_is_loaded_late_is_found_and_one_that_does_not_exist_is_not() -> None:
+    from cranfield.measures import fairness
+
+    assert fairness.EE_D is REGISTRY["EE_D"]
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'cranfield.measures'"):
+        from cranfield.measures import nothing  # noqa: F401

@@ -175,5 +175,5 @@ def test_a_disk_that_refuses_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be written"):
         append_judgments(tmp_path / "none" / "labels.jsonl", TWO)
     if os.path.exists("/dev/full"):
-        with pytest.raises(DataError, match="cannot be written: No space left"):
+        with pytest.raises(DataError, match="cannot be written: no space left"):
             append_judgments("/dev/full", TWO)

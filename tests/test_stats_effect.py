@@ -86,6 +86,8 @@ def test_an_effect_without_spread_is_undefined():
     assert math.isnan(d_z([0.1, 0.2, 0.3], [0.2, 0.3, 0.4]))  # equal but for rounding
     assert math.isnan(g_z([1], [2]))
     assert math.isnan(cohens_d([1, 1], [2, 2]))
+    assert math.isnan(cohens_d([1], [2]))
+    assert math.isnan(g_z([1, 2], [2, 5]))  # one degree of freedom is too few to take out the bias
     assert math.isnan(cliffs_delta([], [1]))
     assert math.isnan(common_language([], []))
 

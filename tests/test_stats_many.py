@@ -12,6 +12,7 @@ from cranfield.errors import DataError
 from cranfield.stats.many import friedman, nemenyi, randomised_tukey_hsd, tukey_hsd, two_way_anova
 from cranfield.stats.randomisation import sign_flip_p
 from cranfield.stats.studentised import critical_range, range_survival
+from cranfield.stats.testing import TESTS_OF_MANY, any_test, find_test
 
 # Montgomery, Design and Analysis of Experiments: six batches of resin × four extrusion pressures.
 GRAFTS = np.array(
@@ -316,3 +317,34 @@ def test_all_pairs_of_110_groups_are_tested_in_one_go(shared):
     for i, j in ((0, 1), (3, 77), (50, 109)):
         q = found.statistic[i, j]
         assert found.p[i, j] == pytest.approx(stats.studentized_range.sf(q, 110, 109 * 248), rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", TESTS_OF_MANY)
+def test_a_test_of_many_says_what_it_is_and_what_it_found(name):
+    test, table = TESTS_OF_MANY[name], np.random.default_rng(8).normal([0, 0.4, 1.5], 1, (12, 3))
+    found = test(table, level=0.9, resamples=300, rng=np.random.default_rng(0))
+    words, p = found.overall
+    assert words == {
+        "anova": f"F(2, 22) = {getattr(found, 'f_groups', 0):.4g}",
+        "friedman": f"chi2(2) = {getattr(found, 'chi2', 0):.4g}, W = {getattr(found, 'w', 0):.3g}",
+    }.get(name, f"critical difference {getattr(found, 'critical', 0):.4g}")
+    assert 0 < p < 0.1
+    assert find_test(name) is any_test(name) is test
+    assert test.of_pairs.pairs
+    assert name in test.with_it
+    assert test.of_pairs.name in test.with_it
+    assert test.about.endswith(".")
+    assert test.reference
+
+
+@pytest.mark.parametrize("name", [name for name, one in TESTS_OF_MANY.items() if one.pairs])
+def test_all_pairs_of_a_test_of_many_are_its_own(name):
+    table = np.random.default_rng(9).random((8, 4))
+    p, reason = TESTS_OF_MANY[name].all_pairs(table, 200, np.random.default_rng(1))
+    assert reason == ""
+    assert (p == TESTS_OF_MANY[name](table, resamples=200, rng=np.random.default_rng(1)).p).all()
+    assert TESTS_OF_MANY[name].all_pairs(np.ones((4, 3)), 200, np.random.default_rng(1))[1]
+
+
+def test_the_studentised_range_of_many_groups_with_few_degrees_of_freedom_against_scipy():
+    assert critical_range(0.001, 20, 3) == pytest.approx(stats.studentized_range.ppf(0.999, 20, 3), rel=1e-3)

@@ -163,3 +163,11 @@ def test_a_depth_of_nothing_is_refused():
     for function in (overlap, average_overlap, jaccard):
         with pytest.raises(DataError, match="1 or more, got 0"):
             function(["a"], ["b"], 0)
+
+
+def test_the_head_of_a_ranking_and_a_p_that_makes_no_sense():
+    ranking = Ranking(["a", ["b", "c"], "d"])
+    assert ranking.head(None) is ranking.head(4) is ranking
+    assert (ranking.head(2).items, ranking.head(2).tied) == (["a", "b"], False)
+    with pytest.raises(DataError, match="p must be between 0 and 1"):
+        rbo_cut(["a"], ["a"], p=1.0)

@@ -85,6 +85,20 @@ def test_wilcoxon_of_many_pairs_with_ties_and_zeros_against_scipy_approximate(al
     assert outcome.p == pytest.approx(wanted.pvalue)
 
 
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("shift", [-0.125, 0.0, 0.125])
+@pytest.mark.parametrize("steps", [16, 2**40])  # many ties, and none
+def test_both_normal_tails_of_wilcoxon_against_scipy_approximate(steps, shift, alternative):
+    """Near the middle, where neither tail is 0 or 1: half a rank for continuity shows in the fourth digit."""
+    d = np.rint((np.random.default_rng(3).normal(shift / 4, 1, 300)) * steps) / steps
+    outcome = ask("wilcoxon", np.zeros(300), d, alternative=alternative)
+    wanted = scipy.stats.wilcoxon(d, method="approx", zero_method="wilcox", correction=True, alternative=alternative)
+    assert not outcome.exact
+    assert 0.01 < wanted.pvalue <= 1
+    assert outcome.p == pytest.approx(wanted.pvalue, rel=1e-9)
+    assert outcome.statistic == pytest.approx(scipy.stats.rankdata(np.abs(d[d != 0]))[d[d != 0] > 0].sum())
+
+
 def test_wilcoxon_exact_and_normal_meet_where_one_gives_way_to_the_other(monkeypatch):
     rng = np.random.default_rng(2)
     d = rng.integers(-6, 8, 240) / 8
@@ -93,6 +107,13 @@ def test_wilcoxon_exact_and_normal_meet_where_one_gives_way_to_the_other(monkeyp
     normal = ask("wilcoxon", np.zeros(240), d)
     assert (exact.exact, normal.exact) == (True, False)
     assert exact.p == pytest.approx(normal.p, rel=0.02)
+
+
+def test_wilcoxon_is_exact_up_to_250_differences_other_than_0():
+    d = np.random.default_rng(4).normal(0.1, 1, 251)
+    assert not ask("wilcoxon", np.zeros(251), d).exact
+    d[7] = 0.0
+    assert ask("wilcoxon", np.zeros(251), d).exact
 
 
 def enumerated_wilcoxon(d: np.ndarray, alternative: str) -> float:

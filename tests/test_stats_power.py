@@ -17,6 +17,7 @@ from cranfield.stats.power import (
     interval_width,
     power,
     power_curve,
+    power_tests,
     sample_size,
     width_sample_size,
 )
@@ -244,3 +245,16 @@ def test_a_design_that_makes_no_sense_is_refused(arguments, problem):
 def test_a_question_without_an_answer_is_refused(ask, problem):
     with pytest.raises(DataError, match=problem):
         ask()
+
+
+def test_anova_finds_no_difference_as_often_as_alpha_says():
+    assert anova_power(20, 4, spread=0.0, sd=0.1, alpha=0.03) == 0.03
+
+
+@pytest.mark.parametrize(("effect", "wanted"), [(1e9, 1.0), (-1e9, 0.0)])
+def test_the_power_of_t_far_out_is_0_or_1(effect, wanted):
+    assert power(Design("t", sd=1.0, alternative="greater"), 10, effect) == wanted
+
+
+def test_the_tests_whose_power_is_known():
+    assert power_tests() == (["t", "sign"], ["randomisation", "wilcoxon"])

@@ -13,9 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.errors import DataError
-from cranfield.stats.randomisation import sign_blocks, sign_flip_interval, sign_flip_p, sign_flip_p_all
+from cranfield.stats.randomisation import (
+    sign_blocks,
+    sign_flip_interval,
+    sign_flip_p,
+    sign_flip_p_all,
+    sign_flip_p_rows,
+)
 from cranfield.stats.test import Question
 from cranfield.stats.testing import ALTERNATIVES, TESTS
+from cranfield.stats.ties import differences
 
 tenths = st.integers(-10, 10).map(lambda whole: whole / 10)
 
@@ -179,3 +186,13 @@ def test_wrong_arguments_are_named():
     for function in (sign_flip_p, sign_flip_p_all):
         with pytest.raises(DataError, match=r"found the shape \(3,\)"):
             function(np.ones(3), 10, seeded())
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_rows_that_are_all_pairs_of_a_few_give_what_they_give_alone(alternative):
+    table = seeded(9).random((5, 20))
+    one, other = (np.array(side) for side in zip(*itertools.product(range(5), repeat=2), strict=True))
+    p = sign_flip_p_rows(table[one], table[other], 800, seeded(1), alternative)
+    alone = sign_flip_p(differences(table[one], table[other]), 800, seeded(1), alternative)
+    assert p == pytest.approx(alone)
+    assert (p[one == other] == 1).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from cranfield.errors import DataError
 from cranfield.stats import testing
+from cranfield.stats.test import Prospect, Question
 from cranfield.stats.testing import ALTERNATIVES, TESTS
 
 NAMES = list(TESTS)
@@ -185,6 +187,60 @@ def test_few_false_alarms_under_the_null(name):
     assert least <= np.mean(alarms) <= 0.15
 
 
+@pytest.mark.parametrize("name", [name for name in WITH_P if TESTS[name].paired and not TESTS[name].binary])
+def test_all_pairs_of_columns_are_tested_as_each_alone(name):
+    table = np.random.default_rng(2).random((9, 4))
+    p, reason = TESTS[name].all_pairs(table, 2000, np.random.default_rng(1))
+    assert reason == ""
+    assert np.isnan(p.diagonal()).all()
+    assert (p == p.T)[~np.eye(4, dtype=bool)].all()
+    for one, other in ((0, 1), (1, 3), (2, 3)):
+        assert p[one, other] == pytest.approx(ask(name, table[:, one], table[:, other]).p)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_p_without_an_interval_is_the_same(name):
+    a, b = (np.array([two(name, seed, n=12)[side] for seed in range(4)]) for side in (0, 1))
+    question = [Question("two-sided", 0.95, 3000, np.random.default_rng(7)) for _ in range(2)]
+    whole, quick = TESTS[name].outcomes(a, b, question[0]), TESTS[name].without_interval(a, b, question[1])
+    for one, other in zip(whole, quick, strict=True):
+        assert (one.p, one.statistic) == pytest.approx((other.p, other.statistic), nan_ok=True)
+        assert (one.exact, one.resamples) == (other.exact, other.resamples)
+
+
+@pytest.mark.parametrize("name", WITH_P)
+def test_no_p_is_smaller_than_the_smallest_that_is_said(name):
+    a = np.zeros(8)
+    b = np.ones(8) if TESTS[name].binary or TESTS[name].by_order else 1 + np.arange(8) / 10
+    for alternative, sides in (("two-sided", 2), ("greater", 1)):
+        for resamples in (100, 5000):
+            outcome = ask(name, a, b, alternative=alternative, resamples=resamples)
+            least = TESTS[name].smallest_p(outcome, 8, sides)
+            room = 1.5 if name == "bootstrap-bca" else 1 + 1e-12  # its correction reaches a little beyond the draws
+            assert 0 <= least <= outcome.p * room
+            if name == "randomisation":
+                assert outcome.p == (least if outcome.exact else pytest.approx(least, abs=4 / 100))
+                assert least == (sides / 2**8 if resamples > 2**8 else 1 / 101)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if TESTS[name].paired and not TESTS[name].binary])
+def test_p_for_simulation_is_near_the_test_s_own(name):
+    d = np.random.default_rng(5).normal(0.2, 1, (5, 30))
+    quick = TESTS[name].simulated_p(d, Question("two-sided", 0.95, 2000, np.random.default_rng(1)))
+    own = [outcome.p for outcome in TESTS[name].many(0 * d, d, resamples=2000, rng=np.random.default_rng(2))]
+    assert quick == pytest.approx(np.nan_to_num(own, nan=1.0), abs=0.05)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_power_of_a_test_is_what_it_says_it_is(name):
+    prospect = Prospect(effect=0.5, up=0.7, tied=0.0)
+    if TESTS[name].power == "formula":
+        assert 0.2 < TESTS[name].power_at(20, prospect, 0.05, "two-sided") < 0.8
+    else:
+        with pytest.raises(DataError, match=f"{name} has no formula for its power"):
+            TESTS[name].power_at(20, prospect, 0.05, "two-sided")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_test_says_what_it_is(name):
     one = TESTS[name]
@@ -194,6 +250,10 @@ def test_a_test_says_what_it_is(name):
     assert one.about.endswith(".")
     assert testing.test(name) is one
     assert all(testing.test(alias) is one for alias in one.aliases)
+    assert testing.find_test(name) is testing.any_test(name) is one
+    page = one.page()
+    assert list(page)[:4] == ["name", "title", "short", "about"]
+    assert json.loads(json.dumps(page)) == page
 
 
 def test_no_two_tests_share_a_name_or_an_alias():
@@ -205,6 +265,9 @@ def test_an_unknown_test_is_answered_with_the_names_there_are():
     with pytest.raises(DataError, match="no test 'tukey'; there are randomisation, t, wilcoxon"):
         testing.test("tukey")
     assert testing.test(" Signed_Rank ").name == "wilcoxon"
+    assert testing.find_test("Tukey").name == "tukey"
+    with pytest.raises(DataError, match=r"no test 'magic'; there are randomisation, t, .*, nemenyi$"):
+        testing.find_test("magic")
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,18 @@ def test_mann_whitney_of_many_values_with_ties_against_scipy_asymptotic(alternat
     assert (outcome.p, outcome.statistic) == pytest.approx((wanted.pvalue, wanted.statistic))
 
 
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("shift", [-0.1, 0.0, 0.1])
+@pytest.mark.parametrize("steps", [8, 2**40])  # many ties, and none
+def test_both_normal_tails_of_mann_whitney_against_scipy_asymptotic(steps, shift, alternative):
+    rng = np.random.default_rng(2)
+    a, b = (np.rint(rng.normal(mean, 1, size) * steps) / steps for mean, size in ((0, 60), (shift, 45)))
+    outcome = ask("mann-whitney", a, b, alternative=alternative)
+    wanted = scipy.stats.mannwhitneyu(b, a, method="asymptotic", alternative=alternative)
+    assert 0.01 < wanted.pvalue <= 1
+    assert (outcome.p, outcome.statistic) == pytest.approx((wanted.pvalue, wanted.statistic), rel=1e-9)
+
+
 def divisions(a: np.ndarray, b: np.ndarray, statistic) -> np.ndarray:
     """A statistic under every division of all values into samples of these sizes."""
     both = np.concatenate([a, b])
@@ -119,3 +131,8 @@ def test_permutation_sampled_is_near_exact_enumeration():
 def test_permutation_against_welch_on_many_values():
     a, b = two(60, 60)
     assert ask("permutation", a, b, resamples=20_000).p == pytest.approx(ask("welch", a, b).p, abs=0.01)
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_mann_whitney_of_many_equal_values_is_1_on_either_side(alternative):
+    assert ask("mann-whitney", np.ones(30), np.ones(25), alternative=alternative).p == 1

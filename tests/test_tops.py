@@ -72,6 +72,19 @@ def test_a_document_that_stands_twice_is_named_with_its_line() -> None:
     )  # below the depth it is not read
 
 
+@pytest.mark.parametrize("twice", ["first", "last", "best"])
+def test_of_duplicates_the_one_stays_that_the_order_says_against_single_runs(twice: str) -> None:
+    [run] = as_runs(b"q Q0 d 1 1 t\nq Q0 e 2 2 t\nq Q0 d 3 3 t\nq Q0 d 4 2.5 t\np Q0 d 1 1 t\n")
+    order = Order(duplicates=twice)
+    assert lists(tops([run], order=order)) == {(run.name, topic): run.ranking(topic, order) for topic in "qp"}
+
+
+def test_leaving_out_a_topic_s_own_document_lets_no_other_stand_twice() -> None:
+    run = b"q Q0 q 1 3 t\nq Q0 d 2 2 t\nq Q0 d 3 1 t\n"
+    with pytest.raises(DuplicateError, match=r":3: document 'd' stands twice for topic 'q'"):
+        tops(as_runs(run), order=Order(drop_self=True))
+
+
 def test_no_run_at_all_is_refused() -> None:
     with pytest.raises(DataError, match="no run given"):
         tops([])

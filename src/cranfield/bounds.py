@@ -154,6 +154,13 @@ class Bounds(Answer):
             f"drawn with seed {self.seed}"
         )
 
+    def sort(self, by: str | Measure = "name") -> Bounds:
+        """The runs in another order, as that of scores."""
+        scores = self.scores.sort(by)
+        order = [self.scores.runs.index(run) for run in scores.runs]
+        values = {name: getattr(self, name)[order] for name in ("low", "high", "expected", "proven", "exact")}
+        return replace(self, scores=scores, **values)
+
     def basis(self) -> list[str]:
         return [f"assumption: {self.assumption}", *self.scores.basis()]
 

@@ -91,10 +91,7 @@ class Catalogue(Answer, dict[str, Entry]):
 
     def content(self, how: Layout) -> Iterator[Table]:
         """One row a collection."""
-        rows = [entry.cells() for entry in self.values()]
-        wide = max(len(row[-1]) for row in rows)
-        head = ["name", *COUNTS.values(), "from".ljust(wide)]
-        yield Table(head, [[*row[:-1], row[-1].ljust(wide)] for row in rows])
+        yield Table(["name", *COUNTS.values(), "from"], [entry.cells() for entry in self.values()], tail=True)
 
     def plain(self, how: Layout) -> list[dict[str, Any]]:
         return [entry.to_dict() for entry in self.values()]

@@ -11,23 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from cranfield.answer import Answer, Layout, Table, plain
-from cranfield.collection import Qrels
 from cranfield.columns import listed
 from cranfield.conventions import conventions as _conventions
-from cranfield.errors import ConventionError, DataError, DuplicateError
+from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import distinct
 from cranfield.formats import as_runs
-from cranfield.kernels import decode
-from cranfield.kernels.twin import rank
 from cranfield.scores import Scores
 from cranfield.stats import correlation as coefficients
 from cranfield.stats import overlap as overlaps
 from cranfield.stats.overlap import Ranking, rbo
+from cranfield.tops import compared, top
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -271,37 +269,11 @@ class Ranked:
 
 def ranked(run: Run, order: Order) -> dict[str, Ranked]:
     """Each topic's result list in order; a topic without documents is as good as missing."""
-    table = run.table
-    names = table.topics.text()
-    kept: dict[int, dict[bytes, float]] = {}
-    lines = zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True)
-    for row, (t, document, score) in enumerate(lines):
-        if order.collapse:
-            document = document.split(order.collapse, 1)[0]
-        if order.drop_self and document == table.topics[t]:
-            continue
-        scores = kept.setdefault(t, {})
-        if document not in scores or (order.duplicates == "last" and not order.collapse):
-            scores[document] = score
-        elif order.collapse or order.duplicates == "best":
-            scores[document] = max(score, scores[document])
-        elif order.duplicates == "error":
-            _stop_at_duplicate(run, row, order, decode(document), names[t])
-    return {names[t]: _in_order(scores, order) for t, scores in kept.items()}
-
-
-def _stop_at_duplicate(run: Run, row: int, order: Order, document: str, topic: str) -> NoReturn:
-    run.hits(Qrels({topic: {document: 1.0}}).index, order)  # stops at the line of the file, where there is one
-    raise DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}")
-
-
-def _in_order(scores: dict[bytes, float], order: Order) -> Ranked:
-    documents, values = list(scores), np.array(list(scores.values()))
-    best, _, _ = rank(documents, values, order)
-    if order.single:
-        with np.errstate(over="ignore"):
-            values = values.astype(np.float32).astype(np.float64)
-    return Ranked([documents[i] for i in best], values[best])
+    best = top(run, order=order)
+    documents, scores = list(best.documents), compared(best.score, order)
+    ends = np.searchsorted(best.topic, np.arange(len(best.topics) + 1)).tolist()
+    lists = zip(best.topics.text(), ends, ends[1:], strict=False)
+    return {topic: Ranked(documents[start:end], scores[start:end]) for topic, start, end in lists if end > start}
 
 
 def _pair(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Layout, Lines, Table, plain
-from cranfield.compare.scored import comparable, upward_table
+from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
+from cranfield.compare.scored import Progress, comparable, upward_table
 from cranfield.compare.settings import refuse_below, refuse_nothing, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
@@ -27,10 +27,7 @@ from cranfield.stats.power import Design, anova_power, power_tests, sample_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cranfield.answer import Part
     from cranfield.measures import Measure
-
-    Progress = Callable[[int, int | None], None]
 
 
 DEFAULT_TESTS = ("t", "sign", "randomisation")
@@ -72,13 +69,13 @@ class Plan:
         """The plan in one line, by its first test."""
         first = self.tests[0]
         what = f"a difference of {self.difference:.4g}{' (the observed one)' if self.observed else ''}"
-        said = f"{first.test}: to find {what} with power {self.power:g} takes "
-        said += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
+        text = f"{first.test}: to find {what} with power {self.power:g} takes "
+        text += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
         if self.n is not None and not math.isnan(first.power):
-            said += f"; the {self.n} at hand find it with power {first.power:.2f}"
+            text += f"; the {self.n} at hand find it with power {first.power:.2f}"
             if not math.isnan(first.detectable):
-                said += f", and {first.detectable:.4g} or more with {self.power:g}"
-        return said
+                text += f", and {first.detectable:.4g} or more with {self.power:g}"
+        return text
 
     def content(self, how: Layout) -> Iterator[Part]:
         """What is needed, what is there, and the power curve."""
@@ -121,17 +118,17 @@ class Plans(Answer):
     remarks: list[str] = field(default_factory=list)
 
     def notes(self, shell: bool = False) -> list[str]:
-        said = list(self.remarks)
+        notes = list(self.remarks)
         seen = [plan.measure or "the difference" for plan in self.plans if plan.observed]
         if seen:
-            said.append(
+            notes.append(
                 f"{', '.join(seen)}: the observed difference was planned for, whose power only repeats the p-value; give "
                 "the difference that matters to you"
             )
         for plan in self.plans:
             reasons = [(each.test, each.reason) for each in plan.tests if each.reason]
-            said += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
-        return list(dict.fromkeys(said))
+            notes += [why if why.startswith(f"{test} ") else f"{test}: {why}" for test, why in reasons]
+        return list(dict.fromkeys(notes))
 
     def content(self, how: Layout) -> Iterator[Part]:
         for plan in self.plans:
@@ -296,20 +293,9 @@ def _plan(
             tell(j + 1)
     if variance.systems:
         rows.append(_by_anova(variance, by_t.spread / math.sqrt(2), power, by_t.alpha, grid))
-    return Plan(
-        variance.measure,
-        variance.about,
-        variance.n,
-        by_t.spread,
-        variance.difference,
-        variance.observed,
-        power,
-        by_t.alpha,
-        by_t.alternative,
-        grid,
-        tuple(rows),
-        variance.systems or 2,
-    )
+    facts = {**vars(variance), "sd": by_t.spread, "systems": variance.systems or 2}
+    del facts["spread"]
+    return Plan(**facts, power=power, alpha=by_t.alpha, alternative=by_t.alternative, sizes=grid, tests=tuple(rows))
 
 
 def _grid(needed: int, n: int | None) -> tuple[int, ...]:

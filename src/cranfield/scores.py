@@ -66,7 +66,6 @@ class Scores(Answer):
     conventions: Conventions
     pooled: dict[str, Floats] = field(default_factory=dict)  # measure → runs × 2 × topics: a micro average's fraction
     elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
-    bounds: Answer | None = None  # what the scores could have been (cranfield.bounds), where that was asked for
     _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
 
     has_topics = True
@@ -235,7 +234,6 @@ class Scores(Answer):
             retrieved=self.retrieved[np.ix_(r, t)],
             absent=self.absent.select(chosen_runs, chosen_topics),
             pooled={name: self.pooled[name][np.ix_(r, [0, 1], t)] for name in chosen_measures if name in self.pooled},
-            bounds=None,
             _origin=origin and (origin[0], {run: origin[1][run] for run in chosen_runs if run in origin[1]}),
         )
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Layout, Lines, Table, plain
+from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.leaderboard import telling_test
-from cranfield.compare.scored import comparable, upward_table
+from cranfield.compare.scored import Progress, comparable, upward_table
 from cranfield.compare.settings import refuse_below, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
@@ -31,10 +31,8 @@ from cranfield.stats.overlap import rbo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cranfield.answer import Part
     from cranfield.kernels.table import Floats
 
-    Progress = Callable[[int, int | None], None]
     Means = dict[str, list[tuple[str, float, float]]]  # measure → run, under one, under the other
     ByTopics = Callable[[str, Floats, Mapping[str, Any]], list[Any]]  # measure, topics × runs, settings → rows
 
@@ -137,16 +135,16 @@ class Stability(Answer):
     means: Means = field(default_factory=dict)
 
     def notes(self, shell: bool = False) -> list[str]:
-        said = list(self.remarks)
+        notes = list(self.remarks)
         reasons = [(each.measure, each.reason) for each in self.halves]
         reasons += [(each.measure, each.reason) for each in self.discrimination]
-        said += [f"{measure}: {reason}" for measure, reason in reasons if reason]
+        notes += [f"{measure}: {reason}" for measure, reason in reasons if reason]
         for study in self.generalisability:
             if study.negative:
-                said.append(
+                notes.append(
                     f"{study.measure}: the variance of {', '.join(study.negative)} came out below 0; it is set to 0"
                 )
-        return list(dict.fromkeys(said))
+        return list(dict.fromkeys(notes))
 
     def content(self, how: Layout) -> Iterator[Part]:
         for part in self.parts:
@@ -337,11 +335,11 @@ def _with_flips(
         elif any(apart):
             counts["one"] += 1
         if any(apart) and (order[0] != order[1] or not all(apart)):
-            said = [
+            sides = [
                 f"{runs[i if first else j]} is better by {name}" if tells else f"not told apart by {name}"
                 for tells, first, name in zip(apart, order, names, strict=True)
             ]
-            flips.append((runs[i], runs[j], "; ".join(said)))
+            flips.append((runs[i], runs[j], "; ".join(sides)))
     return replace(row, **counts, pairs=len(pairs), flips=tuple(flips))  # type: ignore[arg-type]
 
 
@@ -374,15 +372,15 @@ def _levels(table: Floats, settings: Mapping[str, Any]) -> tuple[Floats, str]:
 def _discriminative(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Discriminative]:
     p, reason = _levels(table, settings)
     means = table.mean(axis=0)
-    found = discrimination(p, means[:, None] - means, settings["alpha"])
-    if found.without and not reason:
+    study = discrimination(p, means[:, None] - means, settings["alpha"])
+    if study.without and not reason:
         reason = (
-            f"{found.without} of {found.pairs} pairs have no p-value (equal on every topic) and count as not told apart"
+            f"{study.without} of {study.pairs} pairs have no p-value (equal on every topic) and count as not told apart"
         )
     rng = np.random.default_rng(settings["seed"])
     swaps = swap_rates(table, trials=settings["trials"], rng=rng).overall
-    told = found.alpha, found.power, found.significant, found.pairs, found.needed
-    return [Discriminative(name, settings["test"], *told, swaps, tuple(found.levels.tolist()), reason)]
+    counts = study.alpha, study.power, study.significant, study.pairs, study.needed
+    return [Discriminative(name, settings["test"], *counts, swaps, tuple(study.levels.tolist()), reason)]
 
 
 def _halves(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Halves]:
@@ -391,14 +389,14 @@ def _halves(name: str, table: Floats, settings: Mapping[str, Any]) -> list[Halve
     sizes = _sizes(len(table) // 2)
     for kind in dict.fromkeys(each for each in (*settings["kinds"], "pearson") if each != "rbo"):
         rng = np.random.default_rng(settings["seed"])
-        found = split_half(table, kind, trials, rng, level)
+        split = split_half(table, kind, trials, rng, level)
         steps = split_sizes(table, sizes, kind, max(20, trials // 5), rng, level)
         curve = tuple((each.size, each.mean, each.low, each.high) for each in steps)
-        reason = found.reason
-        if found.undefined and not reason:
-            reason = f"{kind} is undefined for {found.undefined} of {trials} splits, which are left out"
-        numbers = found.mean, found.low, found.high, found.stepped_up if found.mean > 0 else math.nan
-        answer.append(Halves(name, kind, found.size, trials, *numbers, curve, reason))
+        reason = split.reason
+        if split.undefined and not reason:
+            reason = f"{kind} is undefined for {split.undefined} of {trials} splits, which are left out"
+        numbers = split.mean, split.low, split.high, split.stepped_up if split.mean > 0 else math.nan
+        answer.append(Halves(name, kind, split.size, trials, *numbers, curve, reason))
     return answer
 
 
@@ -449,13 +447,13 @@ def _measures_table(agreements: list[Agreement], settings: Mapping[str, Any], ho
 
 def _qrels_table(agreements: list[Agreement], settings: Mapping[str, Any], how: Layout) -> Table:
     kinds = settings["kinds"]
-    told = ["told apart by both", "by one alone", "in opposite order", "pairs"]
+    columns = ["told apart by both", "by one alone", "in opposite order", "pairs"]
     rows = []
     for each in agreements:
         values = [_number(how, each.values[kind]) for kind in kinds]
         counts = [str(each.both), str(each.one), str(each.opposite), str(each.pairs)] if each.pairs else ["-"] * 4
         rows.append([_measure_of(each), *values, f"{each.changed} of {each.runs}", each.moved, *counts])
-    return Table(["measure", *kinds, "ranks changed", "largest change", *told], rows)
+    return Table(["measure", *kinds, "ranks changed", "largest change", *columns], rows)
 
 
 def _measure_of(row: Agreement) -> str:
@@ -484,9 +482,9 @@ def _halves_table(halves: list[Halves], settings: Mapping[str, Any], how: Layout
 def _discrimination_table(measures: list[Discriminative], settings: Mapping[str, Any], how: Layout) -> Table:
     rows = []
     for each in sorted(measures, key=lambda each: -each.power):
-        told = f"{each.significant} of {each.pairs}"
+        apart = f"{each.significant} of {each.pairs}"
         numbers = [_number(how, value) for value in (each.needed, each.swaps)]
-        rows.append([each.measure, _number(how, each.power), told, *numbers])
+        rows.append([each.measure, _number(how, each.power), apart, *numbers])
     return Table(["measure", "discriminative power", "pairs told apart", "difference needed", "swap rate"], rows)
 
 

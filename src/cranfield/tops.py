@@ -8,7 +8,7 @@ Python strings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -56,7 +56,7 @@ def tops(
     topic_parts: list[Ints] = []
 
     def read(run: Run) -> tuple[str, Top]:
-        return run.name, _top(run, (depths or {}).get(run.name, depth), order)
+        return run.name, top(run, (depths or {}).get(run.name, depth), order)
 
     for name, part in _ahead(read, runs):
         names.append(name)
@@ -81,27 +81,52 @@ def tops(
     return Tops(tuple(names), topics, run, topic, entry, rank, score, documents.take(entries), topic[entries])
 
 
-def _top(run: Run, depth: int | None, order: Order) -> Top:
+def top(run: Run, depth: int | None = None, order: Order = Order()) -> Top:  # noqa: B008
+    """Read one run down to a depth; what it names twice has no one rank, and is refused unless the order says which counts."""
     quick = run.source.tops(order, depth) if isinstance(run.source, Text) else None
     if quick is not None:
         return quick
     read = Run(run.source, run.name)  # so that its rows are not kept with the run
-    if order.collapse or order.drop_self or order.duplicates != "error":
-        read = Run({topic: dict(read.ranking(topic, order)) for topic in read.topics})
-    table = read.table
+    settled = order.collapse or order.drop_self or order.duplicates != "error"
+    table = _settled(read, order) if settled else read.table
     rows, rank = ranked(table, depth, order)
     topic, documents = table.topic[rows], table.documents.take(rows)
     again = np.flatnonzero(Index(table.topics, topic, documents).first != np.arange(len(rows)))
-    if len(again):  # it has no one rank
+    if len(again):
         raise duplicate_row(read, int(rows[again[0]]))
     return Top(table.topics, topic, rank, table.value[rows], documents)
 
 
+def _settled(run: Run, order: Order) -> Table:
+    """One row a document: passages are one, the topic's own document is left out, of duplicates the right one stays."""
+    table = run.table
+    names, kept = list(table.topics), [dict[bytes, float]() for _ in range(len(table.topics))]
+    for row, (t, document) in enumerate(zip(table.topic.tolist(), table.documents, strict=True)):
+        document = document.split(order.collapse, 1)[0] if order.collapse else document
+        if order.drop_self and document == names[t]:
+            continue
+        score, scores = float(table.value[row]), kept[t]
+        if document not in scores or (order.duplicates == "last" and not order.collapse):
+            scores[document] = score
+        elif order.collapse or order.duplicates == "best":
+            scores[document] = max(score, scores[document])
+        elif order.duplicates == "error":
+            raise duplicate_row(run, row)
+    topic = np.repeat(np.arange(len(kept), dtype=np.int32), [len(scores) for scores in kept])
+    documents = Strings.of(document for scores in kept for document in scores)
+    value = np.array([score for scores in kept for score in scores.values()], np.float64)
+    return replace(table, topic=topic, documents=documents, value=value, label=topic[:0], start=table.start[:0])
+
+
+def compared(scores: Floats, order: Order) -> Floats:
+    """The scores as an order compares them: beyond a 32-bit float's range one is infinite, as in trec_eval 9."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32).astype(np.float64) if order.single else scores
+
+
 def ranked(table: Table, depth: int | None = None, order: Order = Order()) -> tuple[Offsets, Ints]:  # noqa: B008
-    """The rows of a run's best documents, by topic and rank, and those ranks."""
-    with np.errstate(over="ignore"):  # beyond a 32-bit float's range a score is infinite, as in trec_eval 9
-        key = table.value.astype(np.float32).astype(np.float64) if order.single else table.value
-    topic, rows = table.topic, np.arange(len(table.topic))
+    """The rows of a run's best documents, by topic and rank, and those ranks; of all of them without a depth."""
+    key, topic, rows = compared(table.value, order), table.topic, np.arange(len(table.topic))
     same = topic[1:] == topic[:-1]
     if (topic[1:] < topic[:-1]).any() or (same & (key[1:] > key[:-1])).any():
         rows = np.lexsort((-key, topic))

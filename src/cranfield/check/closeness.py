@@ -171,12 +171,12 @@ class Closeness:
     def numberings(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
         """Other ways to read the judgments' topic numbers: which text each name would stand for."""
         listed = self.sample.topics
-        given = {str(topic.fields.get("given_id", topic.id)): i for i, topic in enumerate(listed)}
+        own = {str(topic.fields.get("given_id", topic.id)): i for i, topic in enumerate(listed)}
         numbers = {name: int(name) for name in names if name.isdigit() and len(name) < 10}
         answer = {
             "by position in the topics' file, counted from 1": {n: i - 1 for n, i in numbers.items()},
             "by position in the topics' file, counted from 0": dict(numbers),
-            "by the ids that the topics came with": {n: given[n] for n in names if n in given},
+            "by the ids that the topics came with": {n: own[n] for n in names if n in own},
         }
         for shift in (-3, -2, -1, 1, 2, 3):
             way = f"{abs(shift)} {'higher' if shift > 0 else 'lower'}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,16 +52,10 @@ def _readable(collection: Collection) -> Collection:
     try:
         _ = collection.qrels
     except DataError:
-        return Collection(
-            collection.name,
-            documents=collection.documents,
-            topics=lambda: collection.topics,
-            qrels=lambda: Qrels({}),
-            grades=collection.grades,
-            relevant_from=collection.relevant_from,
-            meta={key: value for key, value in collection.meta.items() if key not in ("counts", "catalogue")},
-            path=collection.path,
-        )
+        readable = copy(collection)
+        readable.qrels = Qrels({})
+        readable.meta = {key: each for key, each in collection.meta.items() if key not in ("counts", "catalogue")}
+        return readable
     return collection
 
 
@@ -122,15 +117,15 @@ class _Examined:
         """Hashes and counts as written down."""
         for name, expected in self.collection.meta.get("hashes", {}).items():
             path = os.path.join(self.folder, name)
-            found = folder.hash_of(path) if os.path.exists(path) else "no such file"
-            if found != expected:
-                yield self._finding("hash-changed", name, f"expected {expected[:19]}…, found {found[:19]}…", 1)
-        now = {**self._counts(n_documents), "relevant": int(self.relevant.sum())}
-        said = self.collection.meta.get("counts", {})
+            now = folder.hash_of(path) if os.path.exists(path) else "no such file"
+            if now != expected:
+                yield self._finding("hash-changed", name, f"expected {expected[:19]}…, found {now[:19]}…", 1)
+        counts = {**self._counts(n_documents), "relevant": int(self.relevant.sum())}
+        written = self.collection.meta.get("counts", {})
         changed = [
-            f"{counted(count, what.removesuffix('s'))} instead of {said[what]:,}"
-            for what, count in now.items()
-            if said.get(what, count) != count
+            f"{counted(count, what.removesuffix('s'))} instead of {written[what]:,}"
+            for what, count in counts.items()
+            if written.get(what, count) != count
         ]
         if changed:
             yield self._finding("count-changed", folder.META, ", ".join(changed), len(changed))
@@ -237,7 +232,7 @@ class _Examined:
             yield self._finding("relevant-imbalance", folder.QRELS, detail, few)
 
     def _look_at_names_of_grades(self) -> Iterator[Finding]:
-        named = {grade for grade, said in self.collection.grades.items() if said.label or said.meaning}
+        named = {grade for grade, each in self.collection.grades.items() if each.label or each.meaning}
         nameless = [f"{grade:g}" for grade in sorted(set(self.qrels.grade.tolist()) - named)]
         yield from self._of("grades-without-name", folder.META, nameless, "grade")
 
@@ -255,8 +250,8 @@ class _Examined:
         as_given = share * len(ranks) / len(names)
         best, better, fits = "", column, as_given
         for way, other in close.numberings(names).items() if sample.whole else ():
-            found = close.ranks(other, names, similarity)
-            would = _abreast(found) * len(found) / len(names)
+            renumbered = close.ranks(other, names, similarity)
+            would = _abreast(renumbered) * len(renumbered) / len(names)
             if would > fits:
                 best, better, fits = way, other, would
         wins = fits - as_given >= FITS_BETTER
@@ -275,15 +270,15 @@ class _Examined:
         yield from self._look_at_order(close, better if wins else column)
 
     def _look_at_order(self, close: Closeness, column: dict[str, int]) -> Iterator[Finding]:
-        found = np.array(list(close.concordance(column).values()))
-        if len(found) < 5:
+        agreement = np.array(list(close.concordance(column).values()))
+        if len(agreement) < 5:
             return
-        spread = float(found.std()) or 1e-9
-        if found.mean() <= REVERSED and found.mean() / (spread / np.sqrt(len(found))) <= SURE:
+        spread = float(agreement.std()) or 1e-9
+        if agreement.mean() <= REVERSED and agreement.mean() / (spread / np.sqrt(len(agreement))) <= SURE:
             shown = ", ".join(f"grade {grade:g}: {value:+.2f}" for grade, value in close.by_grade(column).items())
-            several = f"in {counted(len(found), 'topic')} with several grades"
+            several = f"in {counted(len(agreement), 'topic')} with several grades"
             detail = f"{several}; closeness by grade, in standard deviations: {shown}"
-            yield self._finding("grades-against-text", folder.QRELS, detail, len(found))
+            yield self._finding("grades-against-text", folder.QRELS, detail, len(agreement))
 
     # what is known elsewhere
 
@@ -353,8 +348,8 @@ def _abreast(ranks: dict[str, float]) -> float:
 
 def _differences(entry: Entry, now: dict[str, int]) -> Iterable[str]:
     for what, count in now.items():
-        said = {"taught": entry.lecture.get(what), "published": entry.published.get(what)}
-        known = {who: value for who, value in said.items() if value is not None}
+        sides = {"taught": entry.lecture, "published": entry.published}
+        known = {who: side[what] for who, side in sides.items() if what in side}
         here = counted(count, what.removesuffix("s"))
         if known and count not in known.values():
             yield f"{here}, where {' and '.join(f'{value:,.0f} are {who}' for who, value in known.items())}"

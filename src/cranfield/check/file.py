@@ -60,10 +60,6 @@ class File:
         """A problem that first shows in a row of the table."""
         return self.finding(code, detail, count, [(int(self.rows.start[row]), "")] if len(self.rows.start) else [])
 
-    def of_names(self, code: str, detail: str, names: Sequence[str]) -> Finding:
-        """A problem of some ids that stand on no single line."""
-        return Finding.of(code, self.where, detail, names=names)
-
     # bytes and lines
 
     @cached_property

@@ -64,7 +64,9 @@ def look_through(file: File, qrels: Qrels) -> Iterator[Finding]:
     hint = _would_match(others, missing)
     for code, names, all_names in (("topics-missing", missing, qrels.topics), ("topics-not-judged", others, answered)):
         if names:
-            yield file.of_names(code, f"{counted(len(names), 'topic')} of {len(all_names):,}{hint}", names)
+            yield Finding.of(
+                code, file.where, f"{counted(len(names), 'topic')} of {len(all_names):,}{hint}", names=names
+            )
     hits = Evaluator(qrels, "nDCG@10", duplicates="first").hits(Run(file.rows, file.where))
     yield from _look_for_unjudged(file, qrels, hits)
     yield from _look_at_tie_order(file, hits)

@@ -149,7 +149,7 @@ def look_at_qrels(file: File) -> Iterator[Finding]:
     for code, number in (("topics-without-relevant", 0), ("topics-with-one-relevant", 1)):
         names = [decode(rows.topics[int(t)]) for t in np.flatnonzero(relevant == number)]
         if names:
-            yield file.of_names(code, f"{counted(len(names), 'topic')} of {len(relevant):,}", names)
+            yield Finding.of(code, file.where, f"{counted(len(names), 'topic')} of {len(relevant):,}", names=names)
 
 
 def _look_at_grades(file: File) -> Iterator[Finding]:
@@ -226,11 +226,9 @@ def look_at_run(file: File) -> Iterator[Finding]:
     deepest, least = int(file.depth.max()), int(file.depth.min())
     short = np.flatnonzero(file.depth < deepest)
     if len(short):
-        few = f"fewer than {deepest:,} documents (fewest: {least:,})"
+        what = f"{counted(len(short), 'topic')} of {len(file.depth):,} with fewer than {deepest:,} documents"
         names = [decode(file.rows.topics[int(t)]) for t in short[: SHOWN + 1]]
-        yield file.of_names(
-            "shallow-topics", f"{counted(len(short), 'topic')} of {len(file.depth):,} with {few}", names
-        )
+        yield Finding.of("shallow-topics", file.where, f"{what} (fewest: {least:,})", names=names)
 
 
 class _Columns:

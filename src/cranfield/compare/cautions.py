@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.compare.pair import amount, bare_p, p_value
+from cranfield.compare.pair import Pair, amount, bare_p, p_value
 from cranfield.compare.settings import round_up
 from cranfield.compare.systems import SEEDS
 from cranfield.stats.correction import CORRECTIONS
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cranfield.compare.evidence import Evidence
-    from cranfield.compare.pair import Pair
     from cranfield.scores import Scores
 
     Rule = Callable[[Evidence], Iterator["Caution"]]
@@ -66,11 +65,11 @@ def all_cautions(evidence: Evidence) -> list[Caution]:
     return [caution for rule in RULES for caution in rule(evidence)]
 
 
-def _some(code: str, said: list[tuple[Pair, str]], what: str) -> Iterator[Caution]:
+def _some(code: str, warnings: list[tuple[Pair, str]], what: str) -> Iterator[Caution]:
     """A caution for each pair, or for the first few and one for the rest."""
-    for pair, text in said[:NAMED_PAIRS]:
+    for pair, text in warnings[:NAMED_PAIRS]:
         yield Caution(code, text, pair.measure, (pair.one, pair.other))
-    rest = len(said) - NAMED_PAIRS
+    rest = len(warnings) - NAMED_PAIRS
     if rest > 0:
         yield Caution(code, f"{rest:,} more {'pair is' if rest == 1 else 'pairs are'} {what}")
 
@@ -182,13 +181,13 @@ def _scored_zero(scores: Scores) -> dict[str, int]:
 @rule
 def left_out(evidence: Evidence) -> Iterator[Caution]:
     """Topics that are left out because one of the two has no value."""
-    said = []
+    warnings = []
     for pair in evidence.pairs:
         if pair.left_out and pair.n:
             these = "1 topic has" if pair.left_out == 1 else f"{pair.left_out} topics have"
             cut = f"{pair.other} and {pair.one} are compared on {pair.n} of {pair.n + pair.left_out} topics"
-            said.append((pair, f"{cut}: {these} no {pair.measure} for one of the two"))
-    yield from _some("left-out", said, "compared on some of the topics")
+            warnings.append((pair, f"{cut}: {these} no {pair.measure} for one of the two"))
+    yield from _some("left-out", warnings, "compared on some of the topics")
 
 
 # one topic
@@ -197,7 +196,7 @@ def left_out(evidence: Evidence) -> Iterator[Caution]:
 @rule
 def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
     """A topic without which the difference changes its sign, or what the test says of it."""
-    said: list[tuple[Pair, str]] = []
+    warnings: list[tuple[Pair, str]] = []
     tried = 0
     for pair in evidence.best_first():
         if pair.n < 3 or pair.p != pair.p or pair.better == "neither":
@@ -208,7 +207,7 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
         if len(turned):
             t = int(turned[np.argmax(np.abs(mean[turned]))])
             then = f"would have the other sign ({amount(pair.difference)} with it, {amount(float(mean[t]))} without)"
-            said.append((pair, _without(pair, topics[t], then)))
+            warnings.append((pair, _without(pair, topics[t], then)))
             continue
         settled = evidence.significant(pair)
         t = int(np.argmax(t_p) if settled else np.argmin(t_p))
@@ -219,8 +218,8 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
         if (p <= evidence.alpha) != settled:
             verdict = "would not be significant" if settled else "would be significant"
             numbers = f"p {p_value(pair.corrected)} with it, {bare_p(p)} without, corrected"
-            said.append((pair, _without(pair, topics[t], f"{verdict} ({numbers})")))
-    yield from _some("one-topic", said, "decided by one topic")
+            warnings.append((pair, _without(pair, topics[t], f"{verdict} ({numbers})")))
+    yield from _some("one-topic", warnings, "decided by one topic")
 
 
 def _without(pair: Pair, topic: str, then: str) -> str:
@@ -295,14 +294,14 @@ def one_seed(evidence: Evidence) -> Iterator[Caution]:
 @rule
 def heavy_ties(evidence: Evidence) -> Iterator[Caution]:
     """Half of the topics or more score the same for both."""
-    said = []
+    warnings = []
     for pair in evidence.best_first():
         if pair.n > 1 and HEAVY_TIES * pair.n <= pair.ties < pair.n:
             rest = pair.n - pair.ties
             only = "1 topic decides" if rest == 1 else f"{rest} topics decide"
             same = f"{pair.other} and {pair.one} score the same {pair.measure} on {pair.ties} of {pair.n} topics"
-            said.append((pair, f"{same}: {only}"))
-    yield from _some("heavy-ties", said, "equal on at least half of the topics")
+            warnings.append((pair, f"{same}: {only}"))
+    yield from _some("heavy-ties", warnings, "equal on at least half of the topics")
 
 
 @rule
@@ -318,11 +317,11 @@ def low_judged(evidence: Evidence) -> Iterator[Caution]:
         new = {run: share for run, share in shares.items() if run not in old} or shares
         low = {run: share for run, share in new.items() if share < LEAST_JUDGED or share <= rivals[best] - JUDGED_GAP}
         if low:
-            said = ", ".join(f"{run} {share:.0%}" for run, share in list(low.items())[:NAMED_RUNS])
-            said += f" and {len(low) - NAMED_RUNS} more" if len(low) > NAMED_RUNS else ""
+            named = ", ".join(f"{run} {share:.0%}" for run, share in list(low.items())[:NAMED_RUNS])
+            named += f" and {len(low) - NAMED_RUNS} more" if len(low) > NAMED_RUNS else ""
             against = f" ({best}: {rivals[best]:.0%})" if best not in low else ""
             text = (
-                f"{name} is low for {said}{against}: documents that nobody judged count as irrelevant, so "
+                f"{name} is low for {named}{against}: documents that nobody judged count as irrelevant, so "
                 f"{'it' if len(low) == 1 else 'they'} may be better than the scores say"
             )
             yield Caution("low-judged", text, runs=tuple(low))
@@ -331,7 +330,7 @@ def low_judged(evidence: Evidence) -> Iterator[Caution]:
 @rule
 def undetectable(evidence: Evidence) -> Iterator[Caution]:
     """A difference that the test does not settle and that so many topics could hardly have shown."""
-    said = []
+    warnings = []
     for pair in evidence.best_first():
         if (
             pair.p != pair.p
@@ -348,8 +347,8 @@ def undetectable(evidence: Evidence) -> Iterator[Caution]:
                 f"the difference of {pair.other} and {pair.one}, {amount(abs(pair.difference))} {pair.measure}, is smaller "
                 f"than {amount(least)}, the least that {pair.n} topics of this spread show with {WANTED_POWER:.0%} power"
             )
-            said.append((pair, text))
-    yield from _some("undetectable", said, "smaller than what so many topics can show with 80% power")
+            warnings.append((pair, text))
+    yield from _some("undetectable", warnings, "smaller than what so many topics can show with 80% power")
 
 
 @cache

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Layout, plain
+from cranfield.answer import Answer, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions
 from cranfield.compare.content import content, pair_table, shown_pairs
-from cranfield.compare.evidence import Evidence, compared
+from cranfield.compare.evidence import Evidence, Names, compared
 from cranfield.compare.pair import Pair
-from cranfield.compare.scored import Scored, depths, evaluated, judged_shares
+from cranfield.compare.scored import Scored, Shares, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings
 from cranfield.compare.systems import Systems, grouped
 from cranfield.errors import ConventionError, DataError
@@ -30,10 +30,7 @@ from cranfield.scores import Scores
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cranfield.answer import Part, Table
     from cranfield.compare.efficiency import Efficiency
-    from cranfield.compare.evidence import Names
-    from cranfield.compare.scored import Shares
 
 
 DEFAULT_MEASURES = "nDCG@10 AP RR@10"
@@ -221,12 +218,12 @@ def _list(measures: Any) -> list[Any]:
     return [part for item in items for part in (split(item) if isinstance(item, str) else [item])]
 
 
-def _baselines(given: str | Iterable[str] | None, systems: Systems) -> list[str]:
+def _baselines(names_typed: str | Iterable[str] | None, systems: Systems) -> list[str]:
     """The baselines by their names; a file's name, or a run of a group, is understood."""
     names = systems.contenders()
     system = {run: group.name for group in systems.groups for run in group.runs} | {name: name for name in names}
     answer = []
-    for typed in [given] if isinstance(given, str) else given or ():
+    for typed in [names_typed] if isinstance(names_typed, str) else names_typed or ():
         chosen = system.get(typed) or system.get(run_name(typed))
         if chosen is None:
             raise DataError(f"no run {typed!r} to be the baseline; there are {listed(names, most=10)}")

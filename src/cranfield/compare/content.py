@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Cell, Layout, Lines, Table
+from cranfield.answer import Cell, Layout, Lines, Part, Table
 from cranfield.compare.bars import drawn
-from cranfield.compare.pair import bare_p, disagreement, p_value
+from cranfield.compare.pair import Pair, bare_p, disagreement, p_value
 from cranfield.compare.systems import SEEDS
 from cranfield.scores import conventions_in_words
 from cranfield.stats.testing import TESTS_OF_MANY, any_test
@@ -19,10 +19,8 @@ from cranfield.stats.testing import TESTS_OF_MANY, any_test
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.answer import Part
     from cranfield.compare.efficiency import Efficiency
     from cranfield.compare.evidence import Evidence
-    from cranfield.compare.pair import Pair
 
 
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
@@ -145,13 +143,13 @@ def _all_systems(evidence: Evidence) -> list[str]:
     lines = []
     for measure, results in evidence.many.items():
         for name, result in results.items():
-            test, (said, p) = TESTS_OF_MANY[name], result.overall
+            test, (statistic, p) = TESTS_OF_MANY[name], result.overall
             if result.reason:
                 what = f"no p-value: {in_search_words(result.reason)}"
             elif test.pairs:
-                what = f"{said}, smallest p of a pair {p_value(p)}"
+                what = f"{statistic}, smallest p of a pair {p_value(p)}"
             else:
-                what = f"{said}, p {p_value(p)} (are all systems equal?)"
+                what = f"{statistic}, p {p_value(p)} (are all systems equal?)"
             lines.append(f"{test.short}, {measure}: {what}")
     return lines
 
@@ -231,28 +229,28 @@ def _beside(outcome: Any, lower_is_better: bool) -> str:
 def made_by(evidence: Evidence) -> list[str]:
     """How the numbers were made: test, correction, interval, seed; and under which conventions."""
     over_seeds = [pair.test == SEEDS for pair in evidence.pairs]
-    said = [] if all(over_seeds) else [f"test: {_deciding_test(evidence)}"]
+    facts = [] if all(over_seeds) else [f"test: {_deciding_test(evidence)}"]
     if any(over_seeds):
-        said.append(
+        facts.append(
             "groups of runs: crossed t over topics and seeds (variance of both, Satterthwaite's degrees of freedom), "
             "whatever test was asked for"
         )
     if evidence.decided_at_once:
-        said.append("correction: none beside the test's own, which covers all pairs of a measure")
+        facts.append("correction: none beside the test's own, which covers all pairs of a measure")
     elif evidence.family < 2:
-        said.append(f"correction: none, there is {'one p-value' if evidence.family else 'no p-value'}")
+        facts.append(f"correction: none, there is {'one p-value' if evidence.family else 'no p-value'}")
     else:
-        said.append(f"correction: {evidence.named_correction or 'none'} over {evidence.family:,} p-values")
+        facts.append(f"correction: {evidence.named_correction or 'none'} over {evidence.family:,} p-values")
     alone = ", of each pair by itself" if evidence.family > 1 else ""
-    said.append(f"interval: {evidence.level * 100:g}% of the mean difference ({evidence.interval}){alone}")
+    facts.append(f"interval: {evidence.level * 100:g}% of the mean difference ({evidence.interval}){alone}")
     if evidence.margin is not None:
         within = f"t-tests within {evidence.margin:g}, each by itself, not corrected"
-        said.append(f"equivalence and non-inferiority: {within}")
-    said.append(f"alpha {evidence.alpha:g}, seed {evidence.seed}")
+        facts.append(f"equivalence and non-inferiority: {within}")
+    facts.append(f"alpha {evidence.alpha:g}, seed {evidence.seed}")
     scores = evidence.scores
     unknown = "unknown, the scores were computed elsewhere"
     conventions = unknown if scores.elsewhere else conventions_in_words(scores.conventions)
-    return ["; ".join(said), f"conventions: {conventions}"]
+    return ["; ".join(facts), f"conventions: {conventions}"]
 
 
 def _deciding_test(evidence: Evidence) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Answer, Cell, Layout, Table, plain
+from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.errors import DataError
 from cranfield.formats.run_stats import RunStats, read_run_stats
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cranfield.answer import Part
     from cranfield.scores import Scores
 
 
@@ -92,19 +91,19 @@ class Efficiency(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         """What makes the numbers hard to compare, a sentence each."""
         known = {row.run: row.stats for row in self.rows if row.stats is not None}
-        said = [
+        notes = [
             f"{run} is partial: topics failed while it was made" for run, stats in known.items() if not stats.complete
         ]
         lacking = [row.run for row in self.rows if row.latency is None]
         if lacking and known:
-            said.append(f"no latency is known of {', '.join(lacking)}, which says nothing of the front")
+            notes.append(f"no latency is known of {', '.join(lacking)}, which says nothing of the front")
         timed = [stats for run, stats in known.items() if run not in lacking]
         if len({str(sorted(stats.machine.items())) for stats in timed}) > 1:
-            said.append("the runs were timed on different machines; their latencies do not compare")
+            notes.append("the runs were timed on different machines; their latencies do not compare")
         load = ("loop", "clients", "rate_per_second")
         if len({str([stats.queries.get(key) for key in load]) for stats in timed}) > 1:
-            said.append("the runs were timed under different loads; their latencies do not compare")
-        return said
+            notes.append("the runs were timed under different loads; their latencies do not compare")
+        return notes
 
     def table(self, how: Layout) -> Table:
         """A row a run: name, score, what was measured, and a star, or words on a page, for those on the front."""

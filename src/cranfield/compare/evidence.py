@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from cranfield.compare.pair import Margins, Pair
-from cranfield.compare.scored import no_mean
+from cranfield.compare.scored import Shares, no_mean
 from cranfield.compare.settings import Settings
 from cranfield.compare.systems import SEEDS, Systems
 from cranfield.errors import DataError
@@ -29,12 +29,10 @@ from cranfield.stats.ties import differences
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cranfield.compare.scored import Shares
     from cranfield.kernels.table import Floats
 
-    Names = list[tuple[str, str]]
 
-
+Names: TypeAlias = "list[tuple[str, str]]"
 NAN = float("nan")
 ONE_TOPIC, NO_TOPIC = "one topic only; a test needs two or more", "no topic has a value for both"
 
@@ -218,8 +216,8 @@ def _outcomes(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -
     tests = settings.paired_tests(binary=bool(np.isin(a, (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all()))
     columns = {}
     for name, one in tests.items():
-        made = one.without_interval if len(tests) == 1 else one.outcomes
-        columns[name] = made(a, b, settings.question(lower_is_better))
+        test = one.without_interval if len(tests) == 1 else one.outcomes
+        columns[name] = test(a, b, settings.question(lower_is_better))
     return [{name: column[row] for name, column in columns.items()} for row in range(len(a))]
 
 
@@ -267,8 +265,8 @@ def _with_many(
     table = values[~np.isnan(values).any(axis=1)]
     if len(table) < 2:
         reason = "fewer than two topics have a value for every system"
-        told = [replace(pair, reason=pair.reason or reason) for pair in pairs] if settings.decided_at_once else pairs
-        return told, {}, f"{measure}: {len(table)} topics have a value for every system; tests of all need two"
+        tested = [replace(pair, reason=pair.reason or reason) for pair in pairs] if settings.decided_at_once else pairs
+        return tested, {}, f"{measure}: {len(table)} topics have a value for every system; tests of all need two"
     left = len(values) - len(table)
     remark = f"{measure}: tests of all systems leave out {left} topics that one of them lacks" if left else ""
     results = {
@@ -277,7 +275,7 @@ def _with_many(
         )
         for name in settings.at_once
     }
-    told = []
+    tested = []
     for pair in pairs:
         outcomes = dict(pair.outcomes)
         at = names.index(pair.one), names.index(pair.other)
@@ -287,8 +285,8 @@ def _with_many(
                 numbers = float(one.p[at]), float(one.statistic[at]), *ends
                 outcomes[name] = Outcome(name, *numbers, one.exact, one.resamples, one.reason)
         decided = _decided(pair, outcomes, settings.test) if settings.decided_at_once else pair
-        told.append(replace(decided, outcomes=outcomes))
-    return told, results, remark
+        tested.append(replace(decided, outcomes=outcomes))
+    return tested, results, remark
 
 
 # equivalence and non-inferiority

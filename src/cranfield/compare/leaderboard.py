@@ -14,29 +14,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Cell, Layout, Table, plain
+from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.comparison import compare
-from cranfield.compare.scored import Scored, comparable, evaluated, upward_table
+from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
 from cranfield.compare.settings import refuse_below, refuse_shares
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
 from cranfield.stats.letters import letters
-from cranfield.stats.ranks import rank_intervals
+from cranfield.stats.ranks import RankIntervals, rank_intervals
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
-    from cranfield.answer import Part
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
-    from cranfield.stats.ranks import RankIntervals
-
-    Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -101,15 +97,15 @@ class Leaderboard(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         """What was left out, what is doubtful, and where mean and geometric mean disagree."""
-        said = list(self.remarks)
+        notes = list(self.remarks)
         shares = {row.run: row.judged for row in self.rows if row.judged == row.judged}
         if shares and max(shares.values()) - min(shares.values()) >= 0.1:
             least = min(shares, key=lambda run: shares[run])
-            said.append(
+            notes.append(
                 f"judged@{self.k} differs: {least} has {shares[least]:.2f}, others up to {max(shares.values()):.2f}; "
                 "unjudged documents count as not relevant, so its scores may be too low"
             )
-        return [*said, *self.scores.notes(shell)]
+        return [*notes, *self.scores.notes(shell)]
 
     def table(self, how: Layout) -> Table:
         """A row a run: how sure its rank is, its means, micro averages and geometric means, how much of it is judged."""
@@ -214,15 +210,17 @@ def leaderboard(
     return Leaderboard(rows, list(ordered.measures), name, k, *settings, ordered, remarks)
 
 
-def _scored(given: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None) -> Scored:
+def _scored(
+    source: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None
+) -> Scored:
     """The scores, with judged@k and micro averages where they are computed now."""
-    if isinstance(given, Scores):
+    if isinstance(source, Scores):
         if runs is not None or measures is not None or options:
             raise ConventionError("Scores hold their runs, measures and conventions; give no others beside them")
-        return Scored(given, {}, {})
+        return Scored(source, {}, {})
     if runs is None or measures is None:
         raise ConventionError("expected Scores, or judgments with runs and measures")
-    return evaluated(Evaluator(given, measures, **options), runs, [k], progress)
+    return evaluated(Evaluator(source, measures, **options), runs, [k], progress)
 
 
 def telling_test(name: str) -> Test | TestOfMany:

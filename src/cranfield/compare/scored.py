@@ -7,12 +7,12 @@ a measure whose number is no mean over topics has none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from cranfield.columns import listed
-from cranfield.measures import measure
+from cranfield.measures import Measure, measure
 from cranfield.measures.measure import micro_average, takes_topics_alone
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from cranfield.evaluate import Evaluator
     from cranfield.kernels.table import Floats
-    from cranfield.measures import Measure
     from cranfield.scores import Scores
 
-    Progress = Callable[[int, int | None], None]
-    Shares = dict[str, dict[str, float]]  # a measure → run → a number
+
+Progress: TypeAlias = "Callable[[int, int | None], None]"
+Shares: TypeAlias = "dict[str, dict[str, float]]"  # a measure → run → a number
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ import numpy as np
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.stats.correction import CORRECTIONS, correction
-from cranfield.stats.test import Question
+from cranfield.stats.test import Alternative, Question
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from cranfield.stats.test import Alternative
 
 
 T = TypeVar("T")

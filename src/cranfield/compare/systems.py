@@ -102,17 +102,17 @@ class Systems:
         return answer
 
 
-def parsed(given: Any) -> dict[str, str | tuple[str, ...]]:
+def parsed(typed: Any) -> dict[str, str | tuple[str, ...]]:
     """Groups as given: a pattern or several, `NAME=PATTERN`, or a mapping of names to patterns or to runs.
 
     >>> parsed(["dense.seed*.run", "sparse=splade-?"])
     {'dense.seed*': 'dense.seed*', 'sparse': 'splade-?'}
     """
-    if given is None:
+    if typed is None:
         return {}
-    if isinstance(given, Mapping):
-        return {str(name): wanted if isinstance(wanted, str) else tuple(wanted) for name, wanted in given.items()}
-    texts: Iterable[str] = [given] if isinstance(given, str) else given
+    if isinstance(typed, Mapping):
+        return {str(name): wanted if isinstance(wanted, str) else tuple(wanted) for name, wanted in typed.items()}
+    texts: Iterable[str] = [typed] if isinstance(typed, str) else typed
     answer: dict[str, str | tuple[str, ...]] = {}
     for text in texts:
         name, equals, pattern = text.partition("=")
@@ -121,11 +121,11 @@ def parsed(given: Any) -> dict[str, str | tuple[str, ...]]:
     return answer
 
 
-def grouped(runs: list[str], given: Any) -> list[Group]:
+def grouped(runs: list[str], typed: Any) -> list[Group]:
     """The groups that were asked for, with the runs that they match; a run can be in one only."""
     answer: list[Group] = []
     owner: dict[str, str] = {}
-    for name, wanted in parsed(given).items():
+    for name, wanted in parsed(typed).items():
         if isinstance(wanted, str):
             members = tuple(run for run in runs if fnmatchcase(run, wanted))
         else:

@@ -56,20 +56,20 @@ class CollectionDiff(Answer):
     settings: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return any((*self.changes, self.settings))
+        return any((*self.parts, self.settings))
 
     @property
-    def changes(self) -> tuple[Changes, Changes, Changes]:
+    def parts(self) -> tuple[Changes, Changes, Changes]:
         """Of documents, topics and judgments."""
         return self.documents, self.topics, self.judgments
 
     def content(self, how: Layout) -> Iterator[Drawing]:
         """A line a kind, the first few of each, and the grades of the one against the other's."""
         lines = [f"{'':<10}  {'added':>9}  {'removed':>9}  {'changed':>9}  {'same':>9}"]
-        for each in self.changes:
+        for each in self.parts:
             counts = (len(each.added), len(each.removed), len(each.changed), each.same)
             lines.append(f"{each.what + 's':<10}" + "".join(f"  {n:>9,}" for n in counts))
-        for each in self.changes:
+        for each in self.parts:
             for change, ids in each.ids().items():
                 if ids:
                     lines.append(f"{each.what}s {change}: {', '.join(ids[:SHOWN])}{' …' if len(ids) > SHOWN else ''}")
@@ -86,7 +86,7 @@ class CollectionDiff(Answer):
         return {
             "a": self.a,
             "b": self.b,
-            **{f"{each.what}s": each.to_dict() for each in self.changes},
+            **{f"{each.what}s": each.to_dict() for each in self.parts},
             "grades": [{"a": a, "b": b, "judgments": n} for (a, b), n in self.grades.items()],
             "settings": {key: {"a": a, "b": b} for key, (a, b) in self.settings.items()},
         }
@@ -94,7 +94,7 @@ class CollectionDiff(Answer):
     def records(self, how: Layout) -> Iterator[tuple[str, str, str]]:
         """What, how and which, for every single difference."""
         yield "what", "change", "id"
-        for each in self.changes:
+        for each in self.parts:
             yield from ((each.what, change, name) for change, ids in each.ids().items() for name in ids)
 
 
@@ -169,4 +169,4 @@ def _matrix(a: Mapping[str, float], b: Mapping[str, float]) -> dict[tuple[str, s
 
 
 def _labels(collection: Collection) -> dict[str, str]:
-    return {f"{grade:g}": said.label for grade, said in collection.grades.items()}
+    return {f"{grade:g}": each.label for grade, each in collection.grades.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Drawing, Layout, Lines, Part
@@ -53,10 +54,7 @@ def show(collection: Collection) -> Shown:
     counts = {"documents": collection.n_documents, "topics": len(collection.topics), "judgments": len(collection.qrels)}
     if collection.subtopics is not None:
         counts["judgments by subtopic"] = len(collection.subtopics)
-    grades = {
-        f"{grade:g}": {"label": said.label, "meaning": said.meaning}
-        for grade, said in sorted(collection.grades.items(), reverse=True)
-    }
+    grades = {f"{grade:g}": asdict(each) for grade, each in sorted(collection.grades.items(), reverse=True)}
     others = {key: value for key, value in meta.items() if key not in (*FIRST, "name", "grades", "counts", "hashes")}
     known = {"name": collection.name, **{key: meta[key] for key in FIRST if key in meta}}
     return Shown({**known, "relevant from": collection.relevant_from, "counts": counts, "grades": grades, **others})

@@ -170,7 +170,7 @@ def stats(collection: Collection | str, progress: Progress = None) -> Collection
         len(qrels.topics),
         int(relevant.sum()),
         dict(sorted(Counter(qrels.grade.tolist()).items())),
-        {grade: said.label for grade, said in opened.grades.items() if said.label},
+        {grade: each.label for grade, each in opened.grades.items() if each.label},
         {
             "document lengths": Distribution("terms per document", "documents", lengths),
             "topic lengths": Distribution("terms per topic", "topics", np.array(topics, np.int64)),

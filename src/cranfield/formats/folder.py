@@ -291,8 +291,8 @@ def _sweep(above: str, base: str) -> None:
     """Remove what killed processes left of this folder: `.NAME.PID.xxxxxxxx` whose process is gone."""
     left = re.compile(rf"\.{re.escape(base)}\.(\d+)\.[0-9a-f]{{8}}")
     for name in os.listdir(above):
-        found = left.fullmatch(name)
-        if found and not _alive(int(found[1])):
+        match = left.fullmatch(name)
+        if match and not _alive(int(match[1])):
             shutil.rmtree(os.path.join(above, name), ignore_errors=True)
 
 

@@ -26,7 +26,7 @@ from cranfield.run import Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cranfield.kernels.table import Buffer, Ints
+    from cranfield.kernels.table import Buffer
 
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
@@ -46,12 +46,20 @@ BOM = b"\xef\xbb\xbf"
 class Strength(IntEnum):
     """How much speaks for a format, from little to much."""
 
-    POSSIBLE = 1  # it may begin like this; reading will say where it is wrong
-    COUNT = 2  # most lines have as many columns
-    COLUMNS = 3  # a line has its columns, with a number where one belongs
-    VALUES = 4  # every line has its columns, and several of them hold what only they may
-    NAMES = 5  # the first line names the columns
-    SIGNATURE = 6  # it begins with what no other format begins with
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str) -> Strength:
+        """A strength, and what it means."""
+        member = int.__new__(cls, value)
+        member._value_, member.meaning = value, meaning
+        return member
+
+    POSSIBLE = 1, "it may begin like this; reading says where it is wrong"
+    COUNT = 2, "most lines have as many columns"
+    COLUMNS = 3, "a line has its columns, with a number where one belongs"
+    VALUES = 4, "every line has its columns, and several of them hold what only they may"
+    NAMES = 5, "the first line names the columns"
+    SIGNATURE = 6, "the file begins with what no other format begins with"
 
     def of(self, *kinds: Kind) -> Evidence:
         """Evidence of this strength for a file that may hold these."""
@@ -181,23 +189,6 @@ def whole(value: float) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 1e15 and str(value) != "-0.0" else value
 
 
-def ranked(table: Table) -> tuple[Any, Ints]:
-    """The rows of a run by topic and rank, and those ranks: score descending, then document id descending."""
-    order = np.lexsort((-table.value, table.topic))
-    topic, value = table.topic[order], table.value[order]
-    new_topic = np.r_[True, topic[1:] != topic[:-1]][: len(topic)]
-    new_value = new_topic | np.r_[True, value[1:] != value[:-1]][: len(topic)]
-    starts = np.flatnonzero(new_value)
-    ends = np.r_[starts[1:], len(topic)]
-    documents = table.documents
-    for start, end in zip(starts[ends - starts > 1], ends[ends - starts > 1], strict=True):
-        order[start:end] = sorted(order[start:end].tolist(), key=documents.__getitem__, reverse=True)
-    first = np.flatnonzero(new_topic)
-    sizes = np.diff(np.r_[first, len(topic)])
-    rank = np.arange(len(topic)) - np.repeat(first, sizes) + 1
-    return order, rank.astype(np.int32)
-
-
 def rows_of(table: Table, kind: Kind, tag: str = "", text: bool = False) -> Iterator[tuple[Any, ...]]:
     """The rows as they are written: a run's by rank (topic, document, rank, score, tag), those of qrels (topic, label,
     document, grade) as they come. Ids are bytes, or text if wanted; `tag` and 0 stand in for labels that are not there.
@@ -233,6 +224,8 @@ def _labels(table: Table, otherwise: str) -> tuple[Strings, Ints]:
 
 def _by_rank(table: Table, label: Ints) -> tuple[Any, ...]:
     """The topic, the row, the rank, the score and the label's number of each document, by topic and rank."""
+    from cranfield.tops import ranked  # not needed to read
+
     order, rank = ranked(table)
     return table.topic[order], order, rank, table.value[order], label[order]
 

@@ -204,8 +204,8 @@ def _numbered(piece: Piece, numbers: dict[bytes, int], place: Place) -> Ints:
         distinct_numbers, codes = np.unique(whole[starts], return_inverse=True)
         first, codes = in_order(codes, len(distinct_numbers))
         ids = list(of_whole_numbers(whole[starts[first]]))
-    found = np.array([numbers.setdefault(name, len(numbers)) for name in ids], np.int32)[codes]
-    return found if starts is None else np.repeat(found, np.diff(np.r_[starts, len(piece)]))
+    of_starts = np.array([numbers.setdefault(name, len(numbers)) for name in ids], np.int32)[codes]
+    return of_starts if starts is None else np.repeat(of_starts, np.diff(np.r_[starts, len(piece)]))
 
 
 def _ids(piece: Piece, place: Place) -> Strings:
@@ -342,8 +342,8 @@ class Stream:
         failure = function(ctypes.byref(self._stream), ctypes.byref(answer))
         if failure:
             words = self._stream.get_last_error(ctypes.byref(self._stream))
-            said = words.decode("utf-8", "replace") if words else f"error {failure}"
-            raise DataError(f"{self.where}: the frame could not be read: {said}")
+            problem = words.decode("utf-8", "replace") if words else f"error {failure}"
+            raise DataError(f"{self.where}: the frame could not be read: {problem}")
 
     @property
     def names(self) -> list[str]:

@@ -39,8 +39,8 @@ def _cells(line: bytes, where: str, number: int) -> tuple[str, str, float]:
     """A line's document, group and share; a tab in it means that tabs alone separate, so that names may hold spaces."""
     cells = [cell.strip() for cell in line.split(b"\t")] if b"\t" in line else line.split()
     if not 2 <= len(cells) <= 3 or not all(cells):
-        found = sum(map(bool, cells))
-        raise BadLineError(where, number, f"expected 2 or 3 columns (document group share), found {found}")
+        count = sum(map(bool, cells))
+        raise BadLineError(where, number, f"expected 2 or 3 columns (document group share), found {count}")
     document, group, *rest = map(decode, cells)
     if not rest:
         return document, group, 1.0

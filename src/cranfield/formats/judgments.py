@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.reading import read_qrels
-from cranfield.formats.streams import open_buffer, reason
+from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,7 +113,7 @@ def append_judgments(path: str | os.PathLike[str], judgments: Iterable[Judgment]
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise DataError(f"{where}: cannot be written: {reason(error)}") from error
+        raise DataError(f"{where}: cannot be written: {error.strerror or error}") from error
 
 
 def _mend(file: Any, where: str) -> None:

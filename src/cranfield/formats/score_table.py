@@ -34,7 +34,7 @@ class ScoreTable(NamedTuple):
 
 
 def read_score_table(path: str) -> ScoreTable:
-    """Read a table of scores."""
+    """The scores in a file of either shape; which one it is, its header says."""
     text = bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     head = text.partition("\n")[0]
     delimiter = max("\t,;", key=head.count)

@@ -250,8 +250,10 @@ def _unpacking(packing: str | None, where: str) -> Iterator[None]:
     except (CranfieldError, MemoryError):
         raise
     except Exception as error:  # each codec has its own: zlib.error, LZMAError, ZstdError, OSError, ValueError
+        if packing is None and isinstance(error, OSError):
+            raise DataError(f"{where}: {reason(error)}") from error
         if packing is None:
-            raise DataError(f"{where}: {reason(error) if isinstance(error, OSError) else error}") from error
+            raise
         if "end-of-stream" in str(error) or "incomplete" in str(error):
             raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
         raise DataError(f"{where}: corrupt {packing} stream ({error})") from error

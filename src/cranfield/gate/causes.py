@@ -71,30 +71,32 @@ class Turnover:
 
     def sentences(self) -> list[str]:
         """What happened to the documents, in words."""
-        said = []
+        sentences = []
         some = listed(self.gone, most=3)
         if self.certain:
             of = f"{len(self.gone)} of {self.documents} judged documents ({self.relevant} of them relevant)"
-            said.append(f"{of} are no longer in the corpus{f': {some}' if self.gone else ''}")
+            sentences.append(f"{of} are no longer in the corpus{f': {some}' if self.gone else ''}")
         elif self.shallow:
-            said.append(
+            sentences.append(
                 f"whether judged documents left the corpus cannot be told: the candidate's lists are shorter than "
                 f"{DEEP_ENOUGH} × {self.k} (give the corpus's ids with documents)"
             )
         elif self.gone:
             broken = "" if self.suspected else "; so many that the ranking itself may be broken"
             are, they = ("is", "it") if len(self.gone) == 1 else ("are", "they")
-            said.append(
+            sentences.append(
                 f"{len(self.gone)} of the {self.documents} judged documents that the baseline had in its first {self.k} "
                 f"({self.relevant} relevant) {are} returned for no topic at any rank: {some}{broken}; {they} may have left "
                 "the corpus (give its ids with documents to know)"
             )
         if self.foreign:
-            said.append(f"the candidate returns {self.foreign} documents that the list of the corpus does not hold")
+            sentences.append(
+                f"the candidate returns {self.foreign} documents that the list of the corpus does not hold"
+            )
         if round(self.judged_fell, 4) != 0:
             word = "fell" if self.judged_fell > 0 else "rose"
-            said.append(f"judged@{self.k} {word} from {self.judged_before:.4f} to {self.judged_after:.4f}")
-        return said
+            sentences.append(f"judged@{self.k} {word} from {self.judged_before:.4f} to {self.judged_after:.4f}")
+        return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; at most a hundred ids are listed."""

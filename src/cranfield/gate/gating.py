@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.columns import listed
-from cranfield.compare.scored import comparable
+from cranfield.compare.scored import Progress, comparable
 from cranfield.compare.settings import refuse_below
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
@@ -22,17 +22,15 @@ from cranfield.gate.causes import Suspects, forgiven, turnover
 from cranfield.gate.decision import Settings, decided
 from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
+from cranfield.measures import Measure
 from cranfield.measures import measure as _measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from cranfield.hits import Hits
-    from cranfield.measures import Measure
     from cranfield.run import Run
     from cranfield.scores import Scores
-
-    Progress = Callable[[int, int | None], None]
 
 
 USUAL_DROP = 0.01
@@ -100,7 +98,7 @@ def gate(
 
 
 def allowed_drops(
-    given: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
+    max_drop: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """What each measure may lose: from a number, `{measure: number}`, or texts such as "0.02" and "AP=0.03".
 
@@ -110,12 +108,12 @@ def allowed_drops(
     """
     drops = dict.fromkeys(measures, USUAL_DROP)
     items: list[tuple[str, Any]] = []
-    if isinstance(given, (int, float)):
-        items = [("", given)]
-    elif hasattr(given, "items"):
-        items = list(given.items())
+    if isinstance(max_drop, (int, float)):
+        items = [("", max_drop)]
+    elif hasattr(max_drop, "items"):
+        items = list(max_drop.items())
     else:
-        parts = [text.rpartition("=") for text in ([given] if isinstance(given, str) else given)]
+        parts = [text.rpartition("=") for text in ([max_drop] if isinstance(max_drop, str) else max_drop)]
         items = [(name.strip(), number) for name, _, number in parts]
     for name, number in sorted(items, key=lambda item: bool(item[0])):  # the one for all first
         allowed = _drop(name, number)

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree as Tree
 
-from cranfield.answer import Answer, Cell, Layout, Lines, Table, markdown_table, markdown_text, plain
-from cranfield.gate.decision import shown_p
+from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, markdown_table, markdown_text, plain
+from cranfield.gate.decision import State, shown_p
 from cranfield.stats.testing import test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.answer import Part
     from cranfield.gate.causes import Cause, Turnover
-    from cranfield.gate.decision import State
     from cranfield.scores import Scores
 
 
@@ -172,17 +170,17 @@ class Gate(Answer):
         )
 
     def notes(self, shell: bool = False) -> list[str]:
-        said = [
+        notes = [
             text.replace("with documents", "with --documents") if shell else text for text in self.turnover.sentences()
         ]
         for verdict in self.verdicts:
             if verdict.state == "passed" and verdict.visible > verdict.max_drop > 0:
                 least = "no drop can" if math.isinf(verdict.visible) else f"no drop below {verdict.visible:.4f} can"
-                said.append(
+                notes.append(
                     f"{verdict.measure}: on these {verdict.n} topics {least} be told from chance, and {verdict.max_drop:g} is "
                     "allowed (cranfield design says how many topics it takes)"
                 )
-        return [*said, *self.remarks, *self.scores.notes(shell)]
+        return [*notes, *self.remarks, *self.scores.notes(shell)]
 
     def table(self, how: Layout) -> Table:
         """A row a measure."""
@@ -198,7 +196,7 @@ class Gate(Answer):
             ]
             rows.append([each.measure, *numbers, each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
-        return Table(COLUMNS, rows, title=title, tail=True)
+        return Table(COLUMNS, rows, title=title)
 
     def content(self, how: Layout) -> Iterator[Part]:
         if how.medium == "text":
@@ -207,7 +205,7 @@ class Gate(Answer):
         lines: list[str] = []
         for verdict in self.verdicts:
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
-            if tables := list(verdict.fallen_tables(how)):
+            if tables := verdict.fallen_tables(how):
                 yield Lines(lines)
                 yield from tables
                 lines = []

@@ -130,11 +130,11 @@ def _valid(given: str | None, known: Mapping[str, str], what: str) -> None:
 # topics
 
 
-def _distinct(asked: Source, read: Source) -> list[Topic]:
+def _distinct(topics: Source, read: Source) -> list[Topic]:
     seen: dict[str, Topic] = {}
-    if asked is not read:
-        read.notes.append(f"the documents are {read.name} files, the topics {asked.name} files")
-    for topic in asked.topics():
+    if topics is not read:
+        read.notes.append(f"the documents are {read.name} files, the topics {topics.name} files")
+    for topic in topics.topics():
         if topic.id in seen:
             raise DataError(f"{', '.join(read.files.topics)}: topic {topic.id!r} occurs twice")
         seen[topic.id] = topic
@@ -216,7 +216,7 @@ def _graded(qrels: Qrels | None, wanted: str, read: Source) -> tuple[Qrels | Non
                 "get 5 (--grades raw|binary does otherwise)"
             )
     if wanted == "raw":
-        usual = {grade: said for grade, said in TWO.items() if grade in values or grade == 0}
+        usual = {grade: each for grade, each in TWO.items() if grade in values or grade == 0}
         return qrels, wanted, read.labels() or (usual if values <= {0.0, 1.0} else {})
     if wanted == "binary":
         return _with_grades(qrels, (qrels.grade > 0).astype(float)), wanted, dict(TWO)

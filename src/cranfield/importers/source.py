@@ -176,20 +176,20 @@ def judgments_of(paths: Sequence[str]) -> Qrels | None:
 
 def gathered(judgments: Iterable[Judgment], notes: list[str] | None = None) -> Qrels:
     """Judgments as qrels. A judgment that is only repeated counts once; two that differ are refused."""
-    found: dict[str, dict[str, float]] = {}
+    judged: dict[str, dict[str, float]] = {}
     repeated = 0
     for one in judgments:
-        known = found.setdefault(one.topic, {})
+        known = judged.setdefault(one.topic, {})
         if known.setdefault(one.document, one.grade) != one.grade:
             both = f"{known[one.document]:g} and {one.grade:g}"
             problem = f"document {one.document!r} is judged {both} for topic {one.topic!r}"
             raise DuplicateError(one.where, one.line, problem)
         repeated += 1
-    repeated -= sum(map(len, found.values()))
+    repeated -= sum(map(len, judged.values()))
     if repeated and notes is not None:
-        said = "judgment is" if repeated == 1 else "judgments are"
-        notes.append(f"{repeated:,} {said} repeated word for word; each counts once")
-    return Qrels(found)
+        are = "judgment is" if repeated == 1 else "judgments are"
+        notes.append(f"{repeated:,} {are} repeated word for word; each counts once")
+    return Qrels(judged)
 
 
 # files and lines
@@ -197,18 +197,18 @@ def gathered(judgments: Iterable[Judgment], notes: list[str] | None = None) -> Q
 
 def head_of(path: str) -> bytes:
     """The first lines of a file, unpacked; empty where it is no text. A damaged file must not pass for another layout."""
-    found = b""
+    head = b""
     try:
         for line in lines(path):
-            found += line
-            if len(found) >= HEAD:
+            head += line
+            if len(head) >= HEAD:
                 break
     except FormatError:
         return b""
     except DataError:
-        if not found:
+        if not head:
             raise
-    return found[:HEAD]
+    return head[:HEAD]
 
 
 def named_like(folder: str, *patterns: str) -> list[str]:
@@ -217,9 +217,9 @@ def named_like(folder: str, *patterns: str) -> list[str]:
     packed = "|".join(re.escape(ending) for ending in COMPRESSED)
     for pattern in patterns:
         fits = re.compile(rf"(?:{pattern})(?:{packed})?", re.IGNORECASE)
-        found = [os.path.join(folder, name) for name in names if fits.fullmatch(name)]
-        if found:
-            return found
+        paths = [os.path.join(folder, name) for name in names if fits.fullmatch(name)]
+        if paths:
+            return paths
     return []
 
 

@@ -6,7 +6,6 @@ when all are listed: a command that scores five topics should not wait for fairn
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from cranfield.measures import average, counts, first, gain, incomplete, precision, user  # noqa: F401  (at once)
@@ -29,9 +28,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    every = load_all()
     if name == "REGISTRY":
-        return every
-    if f"{__name__}.{name}" in sys.modules:
-        return sys.modules[f"{__name__}.{name}"]
+        return load_all()
     raise AttributeError(f"module 'cranfield.measures' has no attribute {name!r}")

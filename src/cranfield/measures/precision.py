@@ -68,11 +68,7 @@ class P(_AtCut):
 
     formula = "relevant documents at ranks 1…k / k"
     reference = KENT
-    peers = {
-        "trec_eval": ("P_{k}",),
-        "ir_measures": ("P", "Precision"),
-        "ranx": ("precision",),
-    }
+    peers = {"trec_eval": ("P_{k}",), "ir_measures": ("P", "Precision"), "ranx": ("precision",)}
     divide = Choice("k", "what a list of fewer than k documents is divided by", "returned")
 
     def score(self, hits: Hits) -> Floats:
@@ -114,11 +110,7 @@ class R(_AtCut, Ratio):
 
     formula = "relevant documents at ranks 1…k / relevant documents"
     reference = KENT
-    peers = {
-        "trec_eval": ("recall_{k}",),
-        "ir_measures": ("R", "Recall"),
-        "ranx": ("recall",),
-    }
+    peers = {"trec_eval": ("recall_{k}",), "ir_measures": ("R", "Recall"), "ranx": ("recall",)}
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
         return hits.top(self.k).relevant(self.rel).count(), hits.n_relevant(self.rel)

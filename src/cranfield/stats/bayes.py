@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cranfield.parameters import Real
-from cranfield.stats.paired import t_limits
+from cranfield.stats.paired import mean_and_error, t_limits
 from cranfield.stats.test import Figures, Question, Test
 from cranfield.stats.ties import Floats, differences
 
@@ -78,11 +78,10 @@ class BayesianT(_Bayesian):
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-        d = differences(a, b)
-        n = d.shape[1]
-        mean, error = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
-        low, high = t_limits(mean, error, n - 1, question.tails)
-        worse, better = stdtr(n - 1, (-self.rope - mean) / error), stdtr(n - 1, (mean - self.rope) / error)
+        mean, error = mean_and_error(differences(a, b))
+        df = a.shape[1] - 1
+        low, high = t_limits(mean, error, df, question.tails)
+        worse, better = stdtr(df, (-self.rope - mean) / error), stdtr(df, (mean - self.rope) / error)
         return _figures(mean, low, high, worse, better, 0)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cranfield.stats.paired import mean_and_error
 from cranfield.stats.test import Figures, Question, Test, p_from_tails
 from cranfield.stats.ties import Floats, differences
 
@@ -171,8 +172,7 @@ class Studentised(_Bootstrap):
     too_sure = "huge differences"
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
-        mean, n = d.mean(axis=1), d.shape[1]
-        error = d.std(axis=1, ddof=1) / np.sqrt(n)
+        mean, error = mean_and_error(d)
         t = _resampled(d, question, _t_values)
         lower, upper = _tails(t, mean / error)
         below, above = question.tails

@@ -185,8 +185,8 @@ def swap_rates(
     return SwapRates(np.arange(len(compared), dtype=np.float64) * width, compared, swapped, size, trials)
 
 
-def _of_pairs(given: Any, what: str) -> Floats:
-    values = np.asarray(given, np.float64)
+def _of_pairs(pairs: Any, what: str) -> Floats:
+    values = np.asarray(pairs, np.float64)
     if values.ndim == 2 and values.shape[0] == values.shape[1]:
         return np.asarray(values[np.triu_indices(len(values), 1)], np.float64)
     if values.ndim != 1:

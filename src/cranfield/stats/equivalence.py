@@ -77,8 +77,8 @@ def _tested(kind: str, a: npt.ArrayLike, b: npt.ArrayLike, margin: float, alpha:
     n = min(len(one), len(other))
     reason = _undefined(one, other, paired)
     if reason:
-        found, nan = float(np.mean(other) - np.mean(one)) if n else math.nan, math.nan
-        return Equivalence(kind, margin, alpha, n, found, nan, nan, nan, nan, nan, False, "undecided", reason)
+        difference, nan = float(np.mean(other) - np.mean(one)) if n else math.nan, math.nan
+        return Equivalence(kind, margin, alpha, n, difference, nan, nan, nan, nan, nan, False, "undecided", reason)
     mean, error, freedom = _measured(one, other, paired)
     low, high = t_limits(mean, error, freedom, (alpha, alpha))
     p_above = float(stdtr(freedom, -(mean + margin) / error))

@@ -134,7 +134,7 @@ def g_study_from_mean_squares(
     )
 
 
-def d_study(found: GStudy, blocks: int | None = None, replicates: int | None = None, level: float = 0.95) -> DStudy:
+def d_study(study: GStudy, blocks: int | None = None, replicates: int | None = None, level: float = 0.95) -> DStudy:
     """Both coefficients with so many blocks (those of the G-study, unless told), Feldt's and Arteaga's intervals.
 
     >>> brennan = g_study_from_mean_squares(10.2963, 11.6273, 2.7872, 12, 10)
@@ -143,22 +143,22 @@ def d_study(found: GStudy, blocks: int | None = None, replicates: int | None = N
     [0.729, 0.541, 0.876]
     """
     probability("level", level)
-    n = found.n_blocks if blocks is None else blocks
-    r = found.n_replicates if replicates is None else replicates
+    n = study.n_blocks if blocks is None else blocks
+    r = study.n_replicates if replicates is None else replicates
     if n < 1 or r < 1:
         raise DataError(f"D-study: expected one block and one replicate or more, got {n} and {r}")
-    e_rho2 = _ratio(found.groups, found.relative_error(n, r))
-    phi = _ratio(found.groups, found.absolute_error(n, r))
-    if found.n_replicates > 1 or not found.ms_residual > 0:
+    e_rho2 = _ratio(study.groups, study.relative_error(n, r))
+    phi = _ratio(study.groups, study.absolute_error(n, r))
+    if study.n_replicates > 1 or not study.ms_residual > 0:
         return DStudy(n, r, e_rho2, phi, level=level)
     tail = (1 - level) / 2
-    bounds = [_feldt(found, 1 - tail), _feldt(found, tail), _arteaga(found, 1 - tail), _arteaga(found, tail)]
+    bounds = [_feldt(study, 1 - tail), _feldt(study, tail), _arteaga(study, 1 - tail), _arteaga(study, tail)]
     low, high, phi_low, phi_high = (n * bound / (1 + n * bound) for bound in bounds)
     return DStudy(n, r, e_rho2, phi, low, high, phi_low, phi_high, level)
 
 
 def blocks_needed(
-    found: GStudy, target: float = 0.95, coefficient: Literal["e_rho2", "phi"] = "e_rho2", replicates: int = 1
+    study: GStudy, target: float = 0.95, coefficient: Literal["e_rho2", "phi"] = "e_rho2", replicates: int = 1
 ) -> float:
     """The smallest number of blocks whose coefficient is at least the target; infinite where none reaches it.
 
@@ -169,8 +169,8 @@ def blocks_needed(
     probability("target", target)
     if coefficient not in ("e_rho2", "phi"):
         raise DataError(f"D-study: expected the coefficient e_rho2 or phi, found {coefficient!r}")
-    per_block = found.interaction + found.residual / replicates + (found.blocks if coefficient == "phi" else 0.0)
-    room = found.groups * (1 - target) / target - found.replicates / replicates  # error variance that is allowed
+    per_block = study.interaction + study.residual / replicates + (study.blocks if coefficient == "phi" else 0.0)
+    room = study.groups * (1 - target) / target - study.replicates / replicates  # error variance that is allowed
     if room <= 0:
         return inf
     return max(1, ceil(per_block / room * (1 - 1e-12)))
@@ -217,26 +217,26 @@ def _ratio(signal: float, error: float) -> float:
     return signal / (signal + error) if signal + error > 0 else nan
 
 
-def _feldt(found: GStudy, tail: float) -> float:
+def _feldt(study: GStudy, tail: float) -> float:
     """A bound of σ²(groups) / σ²(residual): by the F distribution of their mean squares (Feldt, 1965)."""
     from scipy.special import fdtri  # type: ignore[import-untyped, unused-ignore]
 
-    df = found.n_groups - 1
-    f = found.ms_groups / found.ms_residual / fdtri(df, df * (found.n_blocks - 1), tail)
-    return max(0.0, (float(f) - 1) / found.n_blocks)
+    df = study.n_groups - 1
+    f = study.ms_groups / study.ms_residual / fdtri(df, df * (study.n_blocks - 1), tail)
+    return max(0.0, (float(f) - 1) / study.n_blocks)
 
 
-def _arteaga(found: GStudy, tail: float) -> float:
+def _arteaga(study: GStudy, tail: float) -> float:
     """A bound of σ²(groups) / (σ²(blocks) + σ²(residual)), after Arteaga, Jeyaratnam and Graybill (1982)."""
     from scipy.special import chdtri, fdtri
 
-    if found.ms_groups == 0:
+    if study.ms_groups == 0:
         return 0.0
-    groups, blocks = found.n_groups, found.n_blocks
+    groups, blocks = study.n_groups, study.n_blocks
     df = groups - 1
     f_known = chdtri(df, 1 - tail) / df  # F with an infinite denominator
     f_error, f_blocks = fdtri(df, df * (blocks - 1), tail), fdtri(df, blocks - 1, tail)
-    s, b, e = found.ms_groups, found.ms_blocks, found.ms_residual
+    s, b, e = study.ms_groups, study.ms_blocks, study.ms_residual
     above = s * s - f_known * s * e + (f_known - f_error) * f_error * e * e
     below = df * f_known * s * e + f_blocks * s * b
     return max(0.0, float(groups * above / below) / blocks)

@@ -79,16 +79,16 @@ def split_half(
     if trials < 1:
         raise DataError(f"split-half: expected one trial or more, got {trials}")
     rng = np.random.default_rng(0) if rng is None else rng
-    found = np.array([correlation(kind, *_two_means(values, size, rng)) for _ in range(trials)])
-    kept = found[~np.isnan(found)]
+    correlations = np.array([correlation(kind, *_two_means(values, size, rng)) for _ in range(trials)])
+    kept = correlations[~np.isnan(correlations)]
     if not len(kept):
         reason = "the groups have equal means in one half of every split"
-        return SplitHalf(kind, size, trials, nan, nan, nan, nan, level, found, trials, reason)
+        return SplitHalf(kind, size, trials, nan, nan, nan, nan, level, correlations, trials, reason)
     tail = (1 - level) / 2
     low, high = np.quantile(kept, [tail, 1 - tail]).tolist()
     stepped_up = spearman_brown(float(kept.mean())) if kind == "pearson" else nan
     undefined = trials - len(kept)
-    return SplitHalf(kind, size, trials, float(kept.mean()), low, high, stepped_up, level, found, undefined)
+    return SplitHalf(kind, size, trials, float(kept.mean()), low, high, stepped_up, level, correlations, undefined)
 
 
 def split_sizes(
@@ -102,13 +102,13 @@ def split_sizes(
 ) -> list[SplitHalf]:
     """The same for several sizes of the two sets: how agreement grows with the number of blocks."""
     rng = np.random.default_rng(0) if rng is None else rng
-    asked = list(sizes)
-    found = []
-    for done, size in enumerate(asked, 1):
-        found.append(split_half(table, kind, trials, rng, level, size))
+    wanted = list(sizes)
+    splits = []
+    for done, size in enumerate(wanted, 1):
+        splits.append(split_half(table, kind, trials, rng, level, size))
         if progress:
-            progress(done, len(asked))
-    return found
+            progress(done, len(wanted))
+    return splits
 
 
 def _two_means(values: Floats, size: int, rng: Generator) -> tuple[Floats, Floats]:

@@ -39,11 +39,11 @@ def letters(means: Any, differ: Any) -> list[str]:
         raise DataError("expected a symmetric matrix of differences in which no group differs from itself")
     order = np.argsort(-values, kind="stable")
     sets = sorted(_needed([_members(one) for one in _together(apart[np.ix_(order, order)])], len(values)))
-    found = [""] * len(values)
+    display = [""] * len(values)
     for letter, members in zip(_alphabet(), sets, strict=False):
         for member in members:
-            found[order[member]] += letter
-    return found
+            display[order[member]] += letter
+    return display
 
 
 def _together(apart: Any) -> list[int]:

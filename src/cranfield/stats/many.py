@@ -248,8 +248,8 @@ def randomised_tukey_hsd(
     p = (reached + extra) / (len(ranges) + extra)
     np.fill_diagonal(p, 1.0)
     margin = float(np.quantile(ranges, level, method="higher"))
-    found = _pairwise("randomised-tukey", means, differences, p, margin, level)
-    return found if exact else replace(found, exact=False, resamples=resamples)
+    pairwise = _pairwise("randomised-tukey", means, differences, p, margin, level)
+    return pairwise if exact else replace(pairwise, exact=False, resamples=resamples)
 
 
 def friedman(table: Any) -> Friedman:
@@ -343,8 +343,8 @@ class TestOfMany(SignificanceTest):
 
     def all_pairs(self, table: Floats, resamples: int, rng: Generator) -> tuple[Floats, str]:
         """The p-values of all pairs of columns, as a square, and the reason why there are none."""
-        found = self(table, resamples=resamples, rng=rng)
-        return found.p, found.reason
+        pairwise = self(table, resamples=resamples, rng=rng)
+        return pairwise.p, pairwise.reason
 
 
 class TukeyHSD(TestOfMany):

@@ -202,21 +202,21 @@ def jaccard(first: Any, second: Any, k: int | None = None) -> float:
     return len(one & other) / len(one | other)
 
 
-def ranking(given: Any) -> Ranking:
+def ranking(items: Any) -> Ranking:
     """A ranking from what people have: a list with ties, or scores."""
-    if isinstance(given, Ranking):
-        return given
-    if isinstance(given, Mapping):
-        return Ranking.by_score(given)
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-        raise DataError(f"expected a ranking as a list of items or as {{item: score}}, found {given!r:.60}")
-    return Ranking(given)
+    if isinstance(items, Ranking):
+        return items
+    if isinstance(items, Mapping):
+        return Ranking.by_score(items)
+    if isinstance(items, (str, bytes)) or not hasattr(items, "__iter__"):
+        raise DataError(f"expected a ranking as a list of items or as {{item: score}}, found {items!r:.60}")
+    return Ranking(items)
 
 
-def _filled(given: Ranking) -> Ranking:
-    if not len(given):
+def _filled(one: Ranking) -> Ranking:
+    if not len(one):
         raise DataError("an empty ranking overlaps with nothing: expected at least one item")
-    return given
+    return one
 
 
 def _refuse_depth(k: int | None) -> None:

@@ -18,6 +18,11 @@ from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
 
 
+def mean_and_error(d: Floats) -> tuple[Floats, Floats]:
+    """The mean of each row and its standard error."""
+    return d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(d.shape[1])
+
+
 def t_limits(mean: Floats, error: Floats, freedom: Floats | float, tails: tuple[float, float]) -> tuple[Floats, Floats]:
     """The interval that a t distribution leaves between its tails; a tail of 0 leaves it open."""
     from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
@@ -45,12 +50,10 @@ class T(Test):
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-        d = differences(a, b)
-        n = d.shape[1]
-        mean, error = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
-        t = mean / error
-        p = p_from_tails(stdtr(n - 1, t), stdtr(n - 1, -t), question.alternative)
-        return Figures(p, t, *t_limits(mean, error, n - 1, question.tails))
+        mean, error = mean_and_error(differences(a, b))
+        df, t = a.shape[1] - 1, mean / error
+        p = p_from_tails(stdtr(df, t), stdtr(df, -t), question.alternative)
+        return Figures(p, t, *t_limits(mean, error, df, question.tails))
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
         """By the noncentral t distribution."""
@@ -174,7 +177,7 @@ class McNemar(_Wins):
 
 
 @lru_cache(maxsize=4096)
-def signed_rank_tails(doubled_ranks: bytes, found: int) -> tuple[float, float]:
+def signed_rank_tails(doubled_ranks: bytes, rank_sum: int) -> tuple[float, float]:
     """The chances that these ranks (doubled, as the bytes of whole numbers), each kept or not, sum to at most, or at least.
 
     >>> signed_rank_tails(np.array([2, 4, 6]).tobytes(), 2)  # none or the first, of eight; all but none
@@ -183,15 +186,15 @@ def signed_rank_tails(doubled_ranks: bytes, found: int) -> tuple[float, float]:
     ranks = np.frombuffer(doubled_ranks, np.int64)
     ranks = ranks[ranks > 0]
     total = int(ranks.sum())
-    if 2 * found > total:  # the distribution is symmetric: the smaller tail has fewer sums
-        lower, upper = signed_rank_tails(doubled_ranks, total - found)
+    if 2 * rank_sum > total:  # the distribution is symmetric: the smaller tail has fewer sums
+        lower, upper = signed_rank_tails(doubled_ranks, total - rank_sum)
         return upper, lower
-    ways = np.zeros(found + 1)
+    ways = np.zeros(rank_sum + 1)
     ways[0] = 1.0
-    for rank in ranks[ranks <= found]:
+    for rank in ranks[ranks <= rank_sum]:
         ways[rank:] += ways[:-rank]  # NumPy reads before it writes where the two overlap
     whole = 0.5 ** len(ranks)
-    return float(ways.sum() * whole), 1.0 - float(ways[:found].sum() * whole)
+    return float(ways.sum() * whole), 1.0 - float(ways[:rank_sum].sum() * whole)
 
 
 def t_without_each(d: Floats) -> tuple[Floats, Floats]:

@@ -81,12 +81,12 @@ class Design:
     @cached_property
     def values(self) -> Floats:
         """The sample as numbers."""
-        found = np.asarray(self.sample, np.float64)
-        if found.ndim != 1 or len(found) < 2:
-            raise DataError(f"power: expected a sequence of two differences or more, found the shape {found.shape}")
-        if not np.isfinite(found).all():
+        sample = np.asarray(self.sample, np.float64)
+        if sample.ndim != 1 or len(sample) < 2:
+            raise DataError(f"power: expected a sequence of two differences or more, found the shape {sample.shape}")
+        if not np.isfinite(sample).all():
             raise DataError("power: expected numbers as differences, found NaN or infinity; leave those out")
-        return found
+        return sample
 
     @property
     def spread(self) -> float:
@@ -289,7 +289,7 @@ def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
 
 def _power_simulated(design: Design, n: int, difference: float) -> float:
     """The share of simulated experiments that find the difference; some at a time, each lot with its own draws."""
-    found = 0
+    detected = 0
     moved = None if design.sample is None else design.shifted(difference)
     for start in range(0, design.trials, LOT):
         rng = np.random.default_rng([design.seed, start])
@@ -300,5 +300,5 @@ def _power_simulated(design: Design, n: int, difference: float) -> float:
             drawn = moved[rng.integers(0, len(moved), lot)]
         question = Question(design.alternative, 0.95, design.resamples, rng)
         p = TESTS[design.test].simulated_p(np.ascontiguousarray(drawn.T), question)
-        found += int((p <= design.alpha).sum())
-    return found / design.trials
+        detected += int((p <= design.alpha).sum())
+    return detected / design.trials

@@ -27,18 +27,18 @@ def range_survival(q: Any, groups: int, df: float) -> Floats:
     >>> range_survival([3.314493], 3, np.inf).round(6).tolist()  # the tables' 5 % point
     [0.05]
     """
-    asked = np.abs(np.asarray(q, np.float64))
+    sizes = np.abs(np.asarray(q, np.float64))
     if groups == 2:
         from scipy.special import ndtr, stdtr  # type: ignore[import-untyped, unused-ignore]
 
-        tail = ndtr(-asked / np.sqrt(2)) if np.isinf(df) else stdtr(df, -asked / np.sqrt(2))
+        tail = ndtr(-sizes / np.sqrt(2)) if np.isinf(df) else stdtr(df, -sizes / np.sqrt(2))
         return np.asarray(2 * tail, np.float64)
-    values, back = np.unique(asked, return_inverse=True)
+    values, back = np.unique(sizes, return_inverse=True)
     s, share = _spread(float(df))
     step = max(1, CELLS // (len(s) * len(_nodes(96)[0])))
     parts = [_survival(values[i : i + step, None] * s, groups) @ share for i in range(0, len(values), step)]
-    found = np.concatenate(parts) if parts else values
-    return np.asarray(np.clip(found, 0.0, 1.0)[back].reshape(asked.shape), np.float64)
+    survival = np.concatenate(parts) if parts else values
+    return np.asarray(np.clip(survival, 0.0, 1.0)[back].reshape(sizes.shape), np.float64)
 
 
 @lru_cache(maxsize=256)

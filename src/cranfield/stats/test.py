@@ -125,9 +125,7 @@ class Test(SignificanceTest, ABC):
     binary: ClassVar[bool] = False  # only for values 0 and 1
     bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
     interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
-    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = (
-        ""  # with what it raises more false alarms than alpha
-    )
+    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
     facts = (

@@ -79,7 +79,7 @@ class MannWhitney(Test):
         if exact:
             doubled = np.sort(np.rint(2 * ranks).astype(np.int64), axis=1)
             tails = [
-                rank_sum_tails(row.tobytes(), m, round(2 * found)) for row, found in zip(doubled, rank_sum, strict=True)
+                rank_sum_tails(row.tobytes(), m, round(2 * own)) for row, own in zip(doubled, rank_sum, strict=True)
             ]
             lower, upper = np.array(tails, np.float64).T
         else:
@@ -125,14 +125,14 @@ class Permutation(Test):
 
 
 @lru_cache(maxsize=4096)
-def rank_sum_tails(doubled_ranks: bytes, m: int, found: int) -> tuple[float, float]:
-    """The chances that m of these ranks (doubled, as the bytes of whole numbers) sum to at most, and at least, `found`.
+def rank_sum_tails(doubled_ranks: bytes, m: int, rank_sum: int) -> tuple[float, float]:
+    """The chances that m of these ranks (doubled, as the bytes of whole numbers) sum to at most, and at least, this one.
 
     >>> rank_sum_tails(np.array([2, 4, 6, 8]).tobytes(), 2, 6)  # the ranks 1 and 2, of six ways
     (0.16666666666666666, 1.0)
     """
     ways = _ways(doubled_ranks, m)
-    return float(ways[: found + 1].sum() / ways.sum()), float(ways[found:].sum() / ways.sum())
+    return float(ways[: rank_sum + 1].sum() / ways.sum()), float(ways[rank_sum:].sum() / ways.sum())
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Answer, Lines
+from cranfield.answer import Answer, Entries
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats import write_run
 from cranfield.formats.run_stats import RunStats, write_run_stats
@@ -45,8 +45,8 @@ class Produced(Answer):
     stats: RunStats
     remarks: tuple[str, ...]
 
-    def content(self, how: Layout) -> Iterator[Lines]:
-        yield Lines([f"{name:10}  {fact}" for name, fact in _facts(self.stats)])
+    def content(self, how: Layout) -> Iterator[Entries]:
+        yield Entries(list(_facts(self.stats)), margin=12, indent=0)
 
     def records(self, how: Layout) -> Iterator[tuple[str, str]]:
         yield "figure", "value"

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listing(Answer):
-    """What there is, as plain values and laid out for people; `rows` are for spreadsheets."""
+    """What there is, as plain values and laid out for people."""
 
     values: Any
     layout: Sequence[Part]
-    rows: Sequence[Sequence[Any]] = ()
 
     def content(self, how: Layout) -> Iterable[Part]:
         return self.layout
@@ -32,7 +31,14 @@ class Listing(Answer):
         return self.values
 
     def records(self, how: Layout) -> Iterable[Sequence[Any]]:
-        return self.rows or super().records(how)
+        """The rows of all tables, words beside what they mean."""
+        for part in self.layout:
+            if isinstance(part, Table):
+                yield from part.texts()
+            elif isinstance(part, Entries):
+                yield from part.entries
+            elif isinstance(part, Lines):
+                yield from ([line] for line in part.lines)
 
 
 def presets() -> Listing:

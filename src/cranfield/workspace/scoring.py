@@ -41,30 +41,26 @@ def evaluate(
     files = inputs.files()
     measures = inputs.measures or DEFAULT_MEASURES
     evaluator = cranfield.Evaluator(inputs.judgments, measures, aggregate=aggregate, **inputs.options())
-    if bounds is None:
-        scores = evaluator.evaluate(files, progress)
-    else:
+    if bounds is not None:
         from cranfield.bounds import bounds_of
 
         limits = bounds_of(evaluator, files, bounds, seed=seed)
-        scores = limits.scores
-        scores.bounds = limits
+        return limits if sort is None else limits.sort(sort)
+    scores = evaluator.evaluate(files, progress)
     if sort is not None:
         scores = scores.sort(sort)
-    if by is not None and topics_file is not None:
-        from cranfield.slices import categories
+    if by is None or topics_file is None:
+        return scores
+    from cranfield.slices import categories
 
-        return cranfield.slices(scores, categories(topics_file, by), by)
-    return scores if scores.bounds is None else scores.bounds
+    return cranfield.slices(scores, categories(topics_file, by), by)
 
 
 def scored(inputs: Inputs) -> Scores:
     """The scores of run files, or those in a file of scores: a row a topic, a column a run."""
     if inputs.table is None:
-        files = inputs.files()
-        return cranfield.Evaluator(inputs.judgments, inputs.measures or DEFAULT_MEASURES, **inputs.options()).evaluate(
-            files
-        )
+        files, measures = inputs.files(), inputs.measures or DEFAULT_MEASURES
+        return cranfield.Evaluator(inputs.judgments, measures, **inputs.options()).evaluate(files)
     from cranfield.formats.score_table import read_score_table
 
     read = read_score_table(inputs.table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError, FormatError, MissingExtraError
-from cranfield.formats.format import Evidence, Format, Head, Kind, Strength, ranked
+from cranfield.formats.format import Evidence, Format, Head, Kind, Strength
 from cranfield.formats.named import find
 from cranfield.kernels import encode
 
@@ -52,6 +52,8 @@ class Parquet(Format):
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """One row group after the other, ids as text where they are UTF-8 and as bytes where not."""
+        from cranfield.tops import ranked
+
         arrow, parquet = _pyarrow()
         order, rank = ranked(table) if kind == "run" else (np.arange(len(table.value)), None)
         label = table.label[order] if len(table.labels) else np.zeros(len(order), np.int32)

@@ -43,14 +43,14 @@ class IrDatasets(Source):
                 "identifiers are looked up by ir_datasets (pip install 'cranfield[ir_datasets]')"
             ) from None
         try:
-            found = ir_datasets.load(self.identifier)
+            dataset = ir_datasets.load(self.identifier)
         except KeyError:
             raise FormatError(
                 f"ir_datasets knows no data set {self.identifier!r}; ir_datasets list names them"
             ) from None
-        if not found.has_docs():
+        if not dataset.has_docs():
             raise FormatError(f"{self.identifier}: this data set of ir_datasets has no documents")
-        return found
+        return dataset
 
     def documents(self) -> Iterator[Document]:
         """As ir_datasets gives them; without a text of their own they get its default text."""
@@ -77,21 +77,14 @@ class IrDatasets(Source):
         """The relevance column, as it is."""
         if not self.dataset.has_qrels():
             return None
-        where = f"{self.prefix}{self.identifier}"
-        return gathered(
-            (
-                Judgment(one.query_id, one.doc_id, one.relevance, where, i)
-                for i, one in enumerate(self._iterate("qrels"), 1)
-            ),
-            self.notes,
-        )
+        where, rows = f"{self.prefix}{self.identifier}", enumerate(self._iterate("qrels"), 1)
+        judged = (Judgment(one.query_id, one.doc_id, one.relevance, where, number) for number, one in rows)
+        return gathered(judged, self.notes)
 
     def labels(self) -> dict[float, Grade]:
         """What ir_datasets says about the grades."""
-        if not self.dataset.has_qrels():
-            return {}
-        said = self.dataset.qrels_defs() or {}
-        return {grade: Grade("", str(meaning)) for grade, meaning in said.items()}
+        meanings = self.dataset.qrels_defs() if self.dataset.has_qrels() else {}
+        return {grade: Grade("", str(meaning)) for grade, meaning in (meanings or {}).items()}
 
     def told(self) -> dict[str, Any]:
         """Where it came from."""
@@ -101,8 +94,8 @@ class IrDatasets(Source):
         try:
             yield from getattr(self.dataset, f"{what}_iter")()
         except (OSError, RuntimeError) as error:
-            said = " ".join(str(error).split())
-            raise DataError(f"{self.identifier}: ir_datasets could not get its {what}: {said}") from error
+            problem = " ".join(str(error).split())
+            raise DataError(f"{self.identifier}: ir_datasets could not get its {what}: {problem}") from error
 
 
 def _row(record: Any) -> dict[str, Any]:

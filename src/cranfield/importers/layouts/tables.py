@@ -91,10 +91,10 @@ class TableSource(Source):
             if not identifier or not (title or self._column(row, "description", DESCRIPTIONS)):
                 wanted = "a topic's id" if not identifier else "what it asks"
                 raise _no_column(row, wanted, "--field topic=COLUMN --field query=COLUMN", path, number)
-            name, asked = str(row.pop(identifier)), _text(row, title, path, number)
+            name, question = str(row.pop(identifier)), _text(row, title, path, number)
             description = _text(row, self._column(row, "description", DESCRIPTIONS), path, number)
             narrative = _text(row, self._column(row, "narrative", NARRATIVES), path, number)
-            yield Topic(name, asked or description, description, narrative, row)
+            yield Topic(name, question or description, description, narrative, row)
 
     def _column(self, row: Iterable[str], ours: str, usual: tuple[str, ...]) -> str:
         theirs = self.options.fields.get(ours)
@@ -104,8 +104,8 @@ class TableSource(Source):
 
 
 def _no_column(row: Iterable[str], wanted: str, advice: str, path: str, number: int) -> BadLineError:
-    found = ", ".join(row) or "none"
-    return BadLineError(path, number, f"expected columns with {wanted}, found {found}; {advice} names others")
+    names = ", ".join(row) or "none"
+    return BadLineError(path, number, f"expected columns with {wanted}, found {names}; {advice} names others")
 
 
 def _text(row: dict[str, Any], column: str, path: str, number: int) -> str:

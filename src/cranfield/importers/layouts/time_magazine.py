@@ -63,11 +63,10 @@ class Time(ClassicSource):
             stopped = stopped or line.startswith("*STOP")
             if stopped:  # read on all the same: a file that is cut off is to be noticed
                 continue
-            found = start.match(line)
-            if found:
+            if match := start.match(line):
                 if head is not None:
                     yield head, body
-                head, body = found, []
+                head, body = match, []
             elif line.startswith(word) or (head is None and line.strip()):
                 raise BadLineError(path, number, f"expected {word} and a number, found {line!r:.60}")
             else:
