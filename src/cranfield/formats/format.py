@@ -26,7 +26,7 @@ from cranfield.run import Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cranfield.kernels.table import Buffer
+    from cranfield.kernels.table import Buffer, Ints
 
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
