@@ -14,7 +14,7 @@ import random
 import sys
 import time
 from dataclasses import astuple, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from cranfield.errors import DataError
 from cranfield.formats.known.trec import QRELS, RUN
 from cranfield.kernels import native, twin
 from cranfield.kernels.table import Found, Layout, Order, Strings, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MARCO = Layout("topic document rank", topic=0, document=1, value=2, descending=False, most=3)
 LAYOUTS = [
@@ -81,11 +84,53 @@ SEEDS = [
 def index_columns() -> tuple[Strings, Any, Strings]:
     topics = Strings.of([b"q1", b"q2", b"q3"])
     names = [b"d1", b"d2", b"d3", b"d1#3", b"d1", b"d2", b"q2", b"d9", b"\xff", b"d1", b"d2"]
-    return topics, np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2], np.int32), Strings.of(names)
+    rows = [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2]
+    for name in (b"d%d", b"FBIS4-%05d", b"a-rather-long-identifier-of-a-document-%d", b"%07d"):
+        for topic in range(3):
+            names += [name % n for n in range(10, 900, 7 + topic)]
+            rows += [topic] * len(range(10, 900, 7 + topic))
+    order = np.argsort(rows, kind="stable")
+    return topics, np.array(rows, np.int32)[order], Strings.of([names[i] for i in order])
+
+
+def block(rng: random.Random) -> bytes:
+    """A run of a hundred lines or more, as systems write them: what the quick reader is for, and now and then what it is not."""
+    blank, end = rng.choice([b" ", b"\t"]), rng.choice([b"\n", b"\n", b"\n", b"\r\n"])
+    name = rng.choice([b"d%d", b"d%d", b"FBIS4-%05d", b"a-rather-long-identifier-of-a-document-%d", b"%07d"])
+    show = rng.choice(SCORES)
+    topics = rng.sample([b"q1", b"q2", b"q3", b"other", b"a-topic-of-some-length"], rng.randint(1, 4))
+    lines = []
+    for topic in topics:
+        value, step = rng.choice([9.5, 0.75, -3.0, 1e6, 12345678.0]), rng.choice([0.0, 0.001, 0.25, 1e-9, 1e-15])
+        documents = rng.sample(range(900), rng.randint(30, 180))
+        shuffled = rng.random() < 0.3
+        rows = []
+        for rank, document in enumerate(documents, 1):
+            value -= step * rng.choice([0, 1, 1, 1, 3])
+            tag = b"run" if rng.random() < 0.97 else b"run-of-line-%d" % rank
+            rows.append(blank.join([topic, b"Q0", name % document, b"%d" % rank, show(value, rng), tag]))
+        if shuffled:
+            rng.shuffle(rows)
+        lines += rows
+    return end.join(lines) + (end if rng.random() < 0.8 else b"")
+
+
+SCORES: list[Callable[[float, random.Random], bytes]] = [
+    lambda value, rng: b"%.6f" % value,
+    lambda value, rng: b"%.1f" % value,
+    lambda value, rng: repr(value).encode(),
+    lambda value, rng: b"%.17g" % value,
+    lambda value, rng: b"%.*f" % (rng.randint(0, 9), value),
+    lambda value, rng: b"%d" % value,
+    lambda value, rng: b"%.16f" % value if rng.random() < 0.9 else b"%.3e" % value,
+    lambda value, rng: b"%.15f" % (abs(value) % 99),
+    lambda value, rng: b"0.%d" % (10**15 + int(value) % 3),
+]
+"""How systems print their scores."""
 
 
 def mutate(rng: random.Random) -> bytes:
-    text = bytearray(rng.choice(SEEDS))
+    text = bytearray(block(rng) if rng.random() < 0.02 else rng.choice(SEEDS))
     if rng.random() < 0.3:
         text += rng.choice(SEEDS)
     for _ in range(rng.randint(0, 6)):

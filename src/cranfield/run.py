@@ -29,12 +29,14 @@ from cranfield.kernels import (
     hits_of_table,
     hits_of_text,
     parse,
+    rows_of_mapping,
+    tops,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.kernels import Found, Index, Layout
+    from cranfield.kernels import Found, Index, Layout, Top
     from cranfield.kernels.table import Buffer
 
 
@@ -58,6 +60,13 @@ class Text:
         """What a kernel finds of an index in it, were it a run."""
         try:
             return hits_of_text(index, self.buffer, self.layout, order, self.lenient, threads)
+        except FaultError as error:
+            raise bad_line(self, error.fault) from None
+
+    def tops(self, order: Order, depth: int | None) -> Top | None:
+        """The best documents of each topic, were it a run; None where that takes a closer look than a kernel's."""
+        try:
+            return tops(self.buffer, self.layout, order, depth, self.lenient)
         except FaultError as error:
             raise bad_line(self, error.fault) from None
 
@@ -170,6 +179,9 @@ def table_of(source: Mapping[str, Mapping[str, float]] | Text | Table, what: str
         return source
     if isinstance(source, Text):
         return source.table()
+    quick = rows_of_mapping(source, finite=value == "grade")
+    if quick is not None:
+        return quick
     sizes: list[int] = []
     documents: list[str] = []
     values: list[float] = []

@@ -9,13 +9,13 @@ Python strings.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.kernels import Index, Order, Strings
-from cranfield.run import Run, duplicate_row
+from cranfield.kernels import Index, Order, Strings, Top
+from cranfield.run import Run, Text, duplicate_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,16 +40,6 @@ class Tops:
     score: Floats
     documents: Strings  # of each entry; the entries of a topic stand together, in the order of their first rows
     home: Ints  # the topic of each entry
-
-
-class Top(NamedTuple):
-    """The best documents of every topic of one run, by topic and rank."""
-
-    topics: Strings
-    topic: Ints
-    rank: Ints
-    score: Floats
-    documents: Strings
 
 
 def tops(
@@ -93,6 +83,9 @@ def tops(
 
 def top(run: Run, depth: int | None = None, order: Order = Order()) -> Top:  # noqa: B008
     """Read one run down to a depth; what it names twice has no one rank, and is refused unless the order says which counts."""
+    quick = run.source.tops(order, depth) if isinstance(run.source, Text) else None
+    if quick is not None:
+        return quick
     read = Run(run.source, run.name)  # so that its rows are not kept with the run
     settled = order.collapse or order.drop_self or order.duplicates != "error"
     table = _settled(read, order) if settled else read.table

@@ -20,13 +20,13 @@ import numpy as np
 from cranfield.collection import Extras, Qrels
 from cranfield.errors import DataError, FormatError
 from cranfield.formats.streams import Opened, packing_of
-from cranfield.kernels import Layout, Strings, Table, decode, encode
+from cranfield.kernels import Layout, Strings, Table, decode, encode, run_lines
 from cranfield.run import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cranfield.kernels.table import Buffer
+    from cranfield.kernels.table import Buffer, Ints
 
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
@@ -195,21 +195,39 @@ def rows_of(table: Table, kind: Kind, tag: str = "", text: bool = False) -> Iter
     """
     ids: Any = Strings.text if text else list
     topics, documents = ids(table.topics), ids(table.documents)
-    otherwise = tag if kind == "run" else "0"
-    labels = ids(table.labels) or [otherwise if text else encode(otherwise)]
-    label = table.label if len(table.labels) else np.zeros(len(table.value), np.int32)
+    labelled, label = _labels(table, tag if kind == "run" else "0")
+    labels = ids(labelled)
     if kind == "run":
-        from cranfield.tops import ranked  # not needed to read
-
-        order, rank = ranked(table)
-        columns = (table.topic[order], order, rank, table.value[order], label[order])
-        for t, i, r, score, which in zip(*(column.tolist() for column in columns), strict=True):
+        for t, i, r, score, which in zip(*(column.tolist() for column in _by_rank(table, label)), strict=True):
             yield topics[t], documents[i], r, score, labels[which]
         return
     for t, which, document, grade in zip(
         table.topic.tolist(), label.tolist(), documents, table.value.tolist(), strict=True
     ):
         yield topics[t], labels[which], document, whole(grade)
+
+
+def run_in_lines(table: Table, tag: str) -> Iterator[bytes]:
+    """The lines of a run by rank, as TREC has them, many together."""
+    labels, label = _labels(table, tag)
+    columns = _by_rank(table, label)
+    for first in range(0, len(label), BATCH):
+        yield run_lines(table.topics, table.documents, labels, [column[first : first + BATCH] for column in columns])
+
+
+def _labels(table: Table, otherwise: str) -> tuple[Strings, Ints]:
+    """The labels and the number of each row's; one label for all where the table has none."""
+    if len(table.labels):
+        return table.labels, table.label
+    return Strings.of([encode(otherwise)]), np.zeros(len(table.value), np.int32)
+
+
+def _by_rank(table: Table, label: Ints) -> tuple[Any, ...]:
+    """The topic, the row, the rank, the score and the label's number of each document, by topic and rank."""
+    from cranfield.tops import ranked  # not needed to read
+
+    order, rank = ranked(table)
+    return table.topic[order], order, rank, table.value[order], label[order]
 
 
 def in_batches(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -18,10 +18,12 @@ import numpy as np
 
 from cranfield.errors import BadLineError, DataError, FormatError
 from cranfield.formats.format import BOTH, NOUNS, Kind, Kinds
-from cranfield.kernels import Fault, Strings, Table, encode
+from cranfield.kernels import Fault, Strings, Table, Wanted, encode, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from cranfield.kernels.table import Buffer
 
 
 TOPIC = ("query_id", "qid", "q_id", "queryid", "topic_id", "topicid", "topic", "query")
@@ -121,6 +123,19 @@ def _needed(what: str, wanted: Sequence[str], plain: dict[str, str], where: str)
 
 
 # rows
+
+
+def quick_table(
+    buffer: Buffer, start: int, separator: str, names: Sequence[str], kind: Kind, where: str
+) -> Table | None:
+    """The rows from `start` on, separated values or (no separator) objects with fields of these names; None if any is odd.
+
+    A kernel reads what is usual; whoever is told None reads it again with care, and says what is wrong.
+    """
+    columns = find(names, kind, where)
+    topic, document, value, label = (-1 if name is None else names.index(name) for name in columns[:4])
+    wanted = Wanted(topic, document, value, label, columns.descending)
+    return named(buffer, start, separator.encode(), [encode(name) for name in names], wanted)
 
 
 class Gathered:

@@ -1,6 +1,6 @@
 """Parse, join, rank: the only hot part, in C where a compiler was found and in NumPy where not.
 
-Both kernels have the same four entry points and the same results; `CRANFIELD_KERNEL=numpy` chooses the twin.
+Both kernels have the same entry points and the same results; `CRANFIELD_KERNEL=numpy` chooses the twin.
 A kernel knows bytes, numbers and lines. What they mean (topics, grades, conventions) is said above it.
 """
 
@@ -10,12 +10,22 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from cranfield.kernels.table import Fault, FaultError, Found, Layout, Order, Strings, Table, decode, encode
+from cranfield.kernels.table import Fault, FaultError, Found, Layout, Order, Strings, Table, Top, Wanted, decode, encode
 
 if TYPE_CHECKING:  # both kernels look the same
     from types import ModuleType
 
-    from cranfield.kernels.twin import Index, hits_of_mapping, hits_of_table, hits_of_text, parse
+    from cranfield.kernels.twin import (
+        Index,
+        hits_of_mapping,
+        hits_of_table,
+        hits_of_text,
+        named,
+        parse,
+        rows_of_mapping,
+        run_lines,
+        tops,
+    )
 
 __all__ = [
     "NATIVE",
@@ -27,13 +37,19 @@ __all__ = [
     "Order",
     "Strings",
     "Table",
+    "Top",
+    "Wanted",
     "decode",
     "encode",
     "hits_of_mapping",
     "hits_of_table",
     "hits_of_text",
+    "named",
     "parse",
     "processors",
+    "rows_of_mapping",
+    "run_lines",
+    "tops",
 ]
 
 
@@ -55,6 +71,10 @@ if not TYPE_CHECKING:
     hits_of_text = _kernel.hits_of_text
     hits_of_table = _kernel.hits_of_table
     hits_of_mapping = _kernel.hits_of_mapping
+    named = _kernel.named
+    rows_of_mapping = _kernel.rows_of_mapping
+    run_lines = _kernel.run_lines
+    tops = _kernel.tops
 
 
 def processors() -> int:

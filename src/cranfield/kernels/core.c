@@ -78,29 +78,55 @@ static inline uint32_t load32(const char *p) {
     return x;
 }
 
-static inline uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= UINT64_C(0x9E3779B97F4A7C15);
-    x ^= x >> 29;
-    return x * UINT64_C(0xBF58476D1CE4E5B9);
+static uint64_t seed[2] = {UINT64_C(0x9E3779B97F4A7C15), UINT64_C(0xD6E8FEB86659FD93)};
+
+/* Both halves of a product in one word. */
+static inline uint64_t folded(uint64_t a, uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), left = (a >> 32) * (b & UINT32_MAX);
+    uint64_t right = (a & UINT32_MAX) * (b >> 32), high = (a >> 32) * (b >> 32);
+    uint64_t middle = left + (low >> 32) + (right & UINT32_MAX);
+    return (middle << 32 | (low & UINT32_MAX)) ^ (high + (middle >> 32) + (right >> 32));
+#endif
 }
 
+/* One multiplication for an id of 16 bytes or fewer. */
 static inline uint64_t hash(const char *p, size_t n) {
-    uint64_t h = n * UINT64_C(0xD6E8FEB86659FD93);
+    uint64_t h = seed[1] ^ n, a, b;
     if (n >= 8) {
-        size_t i = 0;
-        for (; i + 8 <= n; i += 8) h = mix(h ^ load64(p + i));
-        if (i < n) h = mix(h ^ load64(p + n - 8));
+        size_t left = n;
+        for (; left > 16; left -= 16, p += 16) h = folded(load64(p) ^ seed[0], load64(p + 8) ^ h);
+        a = load64(n > 16 ? p + left - 16 : p);
+        b = load64(p + left - 8);
     } else if (n >= 4) {
-        h = mix(h ^ ((uint64_t)load32(p) << 32 | load32(p + n - 4)));
-    } else if (n) {
-        h = mix(h ^ ((uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[n / 2] << 8 | (uint8_t)p[n - 1]));
+        a = load32(p);
+        b = load32(p + n - 4);
+    } else {
+        a = n ? (uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[n / 2] << 8 | (uint8_t)p[n - 1] : 0;
+        b = 0;
     }
-    return h ^ h >> 32;
+    return folded(a ^ seed[0], b ^ h);
 }
 
+#if defined(__GNUC__)
+#define prefetch(address) __builtin_prefetch(address)
+#else
+#define prefetch(address) ((void)(address))
+#endif
+
+/* Whether two texts are the same; ids are short, and a call of memcmp costs as much as all this. */
 static inline int same(const char *a, size_t n, const char *b, size_t m) {
-    return n == m && memcmp(a, b, n) == 0;
+    if (n != m) return 0;
+    if (n >= 8) {
+        uint64_t differ = load64(a + n - 8) ^ load64(b + n - 8);
+        for (size_t i = 0; i + 8 < n; i += 8) differ |= load64(a + i) ^ load64(b + i);
+        return !differ;
+    }
+    if (n >= 4) return !((load32(a) ^ load32(b)) | (load32(a + n - 4) ^ load32(b + n - 4)));
+    return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
 /* Distinct byte strings, numbered in the order of their first appearance. */
@@ -465,6 +491,9 @@ typedef struct {
     uint64_t *slots;   /* every topic's table, one after the other */
     int64_t *table;    /* where each topic's table starts */
     uint64_t *mask;    /* its size less one */
+    uint64_t *filter;  /* bits of the hashes in every topic's table, one topic's after the other's */
+    int64_t *sieve;    /* where each topic's bits start */
+    uint64_t *holes;   /* how many words they are, less one */
     int64_t *rows;     /* the first row of each topic; rows are grouped by topic */
     char *again;       /* whether a row names a document that an earlier row of its topic names */
     int64_t size;      /* rows in all */
@@ -478,6 +507,9 @@ static void index_free(Index *x) {
     free(x->slots);
     free(x->table);
     free(x->mask);
+    free(x->filter);
+    free(x->sieve);
+    free(x->holes);
     free(x->rows);
     free(x->again);
     free(x);
@@ -498,104 +530,268 @@ static inline int32_t index_find(const Index *x, int32_t topic, const char *p, s
 /* ---- one topic of a run ----------------------------------------------------------------- */
 
 typedef struct {
-    double score;
-    const char *document;
-    uint64_t hash; /* while answers come in; then its place in the order given, which decides ties=input */
-    uint32_t size;
-    int32_t row; /* of the index; -1: not judged */
-} Answer;
-
-typedef struct {
     int ties, single, twice, drop_self;
     const char *collapse;
     size_t collapse_size;
 } Order;
 
+/* A score: a whole number of units of the topic's last decimal, or a double. A zero has no sign, so equal scores have equal bits. */
+typedef union {
+    int64_t whole;
+    double real;
+} Score;
+
+typedef struct {
+    uint32_t at; /* in the topic's columns */
+    int32_t row; /* of the index */
+} Judged;
+
+typedef struct {
+    uint64_t key; /* the smaller, the earlier */
+    uint32_t at;
+} Place;
+
+/* A document that is compared by its id. */
+typedef struct {
+    double score;
+    const char *document;
+    uint64_t place; /* in the order given, which decides ties=input */
+    uint32_t size;
+    int32_t row; /* of the index; -1: not judged */
+} Answer;
+
+/* The documents of a topic in columns, as they came. What depends on the others (is one there twice, is it judged, what is
+ * its rank) is found out when the topic ends, a column at a time. */
 typedef struct {
     Order order;
-    Block answers;  /* Answer */
-    uint32_t *seen; /* documents of this topic: number + 1, by hash */
-    size_t seen_mask;
-    int sorted, strict; /* scores never rise; they fall every time */
-    int64_t judged;
-    Block hits; /* five int32 each: topic, row, rank, first, last */
+    size_t count, room;
+    const char **document;
+    uint32_t *size;
+    uint64_t *hash;
+    Score *score;
+    int32_t *row;       /* of the index, or -1; filled where scores tie or rise */
+    int decimals;       /* of the whole numbers; REAL: scores are doubles; NONE: there are none yet */
+    int sorted, strict; /* scores never rise; they fall every time: known when the topic ends */
+    uint64_t near;      /* whole numbers no farther apart than this, which is 0 as a rule, may be one double */
+    const char *twice;  /* a document that stands there already, where that is an error */
+    uint64_t *bits;     /* a Bloom filter of the hashes: two bits each, in one word */
+    size_t words;
+    Block judged;       /* Judged, as they came */
+    Block places, turn; /* Place: the documents by score, and room to sort them */
+    Block group;        /* Answer: the documents of one score */
+    Block hits;         /* five int32 each: topic, row, rank, first, last */
 } Topic;
 
-static inline Answer *answers(const Topic *t) { return (Answer *)t->answers.data; }
-static inline size_t answered(const Topic *t) { return t->answers.used / sizeof(Answer); }
+enum { REAL = -1, NONE = -2, DECIMALS = 18 };
 
-static int topic_start(Topic *t) {
-    t->answers.used = 0;
-    t->sorted = t->strict = 1;
-    t->judged = 0;
-    if (!t->seen) {
-        t->seen_mask = 4095;
-        t->seen = malloc((t->seen_mask + 1) * sizeof *t->seen);
-        if (!t->seen) return 0;
-    }
-    memset(t->seen, 0, (t->seen_mask + 1) * sizeof *t->seen);
-    return 1;
+static void topic_start(Topic *t) {
+    t->count = 0;
+    t->twice = NULL;
+    t->decimals = NONE;
 }
 
-static int seen_grow(Topic *t) {
-    size_t room = (t->seen_mask + 1) * 2;
-    uint32_t *seen = calloc(room, sizeof *seen);
-    if (!seen) return 0;
-    for (size_t i = 0; i < answered(t); i++) {
-        size_t slot = answers(t)[i].hash & (room - 1);
-        while (seen[slot]) slot = (slot + 1) & (room - 1);
-        seen[slot] = (uint32_t)(i + 1);
-    }
-    free(t->seen);
-    t->seen = seen;
-    t->seen_mask = room - 1;
-    return 1;
+static int grow_column(void *column, size_t bytes) {
+    void *old, *larger;
+    memcpy(&old, column, sizeof old);
+    larger = realloc(old, bytes);
+    if (larger) memcpy(column, &larger, sizeof larger);
+    return larger != NULL;
 }
 
-/* Add a document. 1: fine, 0: no memory, -1: it stands there already and that is an error. */
-static inline int topic_add(
-    Topic *t, const Index *x, int32_t topic, const char *name, size_t name_size, const char *document, size_t size,
-    double score) {
+static int topic_grow(Topic *t) {
+    size_t room = t->room ? t->room * 2 : 1024;
+    if (room > UINT32_MAX / 2) return 0;
+    int fine = grow_column(&t->document, room * sizeof *t->document) && grow_column(&t->size, room * sizeof *t->size) &&
+               grow_column(&t->hash, room * sizeof *t->hash) && grow_column(&t->score, room * sizeof *t->score) &&
+               grow_column(&t->row, room * sizeof *t->row);
+    if (fine) t->room = room;
+    return fine;
+}
+
+static double real_of(int64_t whole, int decimals) {
+    uint64_t digits = whole < 0 ? (uint64_t)0 - (uint64_t)whole : (uint64_t)whole;
+    double value = (double)digits / ten[decimals];
+    if (digits > UINT64_C(1) << 53) scale(digits, -decimals, &value);
+    return whole < 0 ? -value : value;
+}
+
+/* Turn the scores into doubles, or what singles make of them. */
+static void topic_real(Topic *t) {
+    Score *s = t->score;
+    if (t->decimals >= 0)
+        for (size_t i = 0; i < t->count; i++) s[i].real = real_of(s[i].whole, t->decimals);
+    if (t->order.single)
+        for (size_t i = 0; i < t->count; i++) s[i].real = (double)(float)s[i].real;
+    t->decimals = REAL;
+}
+
+/* See whether the scores fall. */
+static void topic_look(Topic *t) {
+    const Score *s = t->score;
+    size_t n = t->count;
+    uint64_t size = 0, rises = 0, level = 0;
+    if (t->decimals >= 0) {
+        for (size_t i = 0; i < n; i++) size |= (uint64_t)(s[i].whole ^ s[i].whole >> 63);
+        for (size_t i = 1; i < n; i++) {
+            rises |= (uint64_t)(s[i - 1].whole - s[i].whole);
+            level |= s[i - 1].whole == s[i].whole;
+        }
+        rises >>= 63;
+    } else {
+        for (size_t i = 1; i < n; i++) {
+            rises |= s[i].real > s[i - 1].real;
+            level |= s[i].real == s[i - 1].real;
+        }
+    }
+    t->sorted = !rises;
+    t->strict = !rises && !level;
+    t->near = size >> 51;
+}
+
+/* Add a document, whatever the conventions. Returns 0 when memory ran out. */
+static int topic_add(Topic *t, const char *name, size_t name_size, const char *document, size_t size, double score) {
     const Order *order = &t->order;
-    if (order->collapse_size) {
+    if (order->collapse_size)
         for (size_t i = 0; i + order->collapse_size <= size; i++)
             if (memcmp(document + i, order->collapse, order->collapse_size) == 0) {
                 size = i;
                 break;
             }
-    }
     if (order->drop_self && same(document, size, name, name_size)) return 1;
-    if (order->single) score = (double)(float)score;
-    uint64_t h = hash(document, size);
-    size_t slot = h & t->seen_mask;
-    for (; t->seen[slot]; slot = (slot + 1) & t->seen_mask) {
-        Answer *old = answers(t) + t->seen[slot] - 1;
-        if (old->hash != h || !same(document, size, old->document, old->size)) continue;
-        int twice = order->collapse_size ? TWICE_BEST : order->twice;
-        if (twice == TWICE_ERROR) return -1;
-        if (twice == TWICE_LAST || (twice == TWICE_BEST && score > old->score)) {
-            old->score = score;
-            t->sorted = t->strict = 0;
+    if (t->decimals != REAL) topic_real(t);
+    size_t n = t->count;
+    if (n >= t->room && !topic_grow(t)) return 0;
+    score = (order->single ? (double)(float)score : score) + 0.0;
+    t->document[n] = document;
+    t->size[n] = (uint32_t)size;
+    t->hash[n] = hash(document, size);
+    t->score[n].real = score;
+    t->count = n + 1;
+    return 1;
+}
+
+static inline int same_document(const Topic *t, size_t i, size_t j) {
+    return t->hash[i] == t->hash[j] && same(t->document[i], t->size[i], t->document[j], t->size[j]);
+}
+
+/* Whether no document stands there twice: bits first, and for the few that share theirs all that came before. 0 also where
+ * too many share bits for that to be quick. */
+static int surely_once(Topic *t) {
+    size_t words = 64, doubtful = 0;
+    while (words < t->count / 2) words *= 2;
+    if (words > t->words) {
+        if (!grow_column(&t->bits, words * sizeof *t->bits)) return 0;
+        t->words = words;
+    }
+    memset(t->bits, 0, words * sizeof *t->bits);
+    for (size_t i = 0; i < t->count; i++) {
+        uint64_t h = t->hash[i], two = UINT64_C(1) << (h & 63) | UINT64_C(1) << (h >> 6 & 63);
+        uint64_t *word = t->bits + (h >> 12 & (words - 1)), before = *word;
+        *word = before | two;
+        if ((before & two) != two) continue;
+        if (++doubtful > 64) return 0;
+        for (size_t j = 0; j < i; j++)
+            if (same_document(t, i, j)) return 0;
+    }
+    return 1;
+}
+
+/* Keep one of each document, the one that the rule says, in the place of the first. Returns 0 when memory ran out. */
+static int keep_one_of_each(Topic *t) {
+    size_t room = 1024, kept = 0;
+    int rule = t->order.collapse_size ? TWICE_BEST : t->order.twice;
+    while (room < t->count * 2) room *= 2;
+    uint32_t *seen = calloc(room, sizeof *seen);
+    if (!seen) return 0;
+    if (t->decimals != REAL) topic_real(t);
+    for (size_t i = 0; i < t->count; i++) {
+        size_t slot = t->hash[i] & (room - 1);
+        while (seen[slot] && !same_document(t, i, seen[slot] - 1)) slot = (slot + 1) & (room - 1);
+        if (seen[slot]) {
+            Score *old = t->score + seen[slot] - 1;
+            if (rule == TWICE_ERROR && !t->twice) t->twice = t->document[i];
+            if (rule == TWICE_LAST || (rule == TWICE_BEST && t->score[i].real > old->real)) *old = t->score[i];
+            continue;
         }
-        return 1;
+        t->document[kept] = t->document[i];
+        t->size[kept] = t->size[i];
+        t->hash[kept] = t->hash[i];
+        t->score[kept] = t->score[i];
+        seen[slot] = (uint32_t)++kept;
     }
-    size_t n = answered(t);
-    if (n >= UINT32_MAX - 1 || !reserve(&t->answers, sizeof(Answer))) return 0;
-    t->seen[slot] = (uint32_t)(n + 1);
-    Answer *a = answers(t) + n;
-    if (n) {
-        double previous = a[-1].score;
-        t->strict &= score < previous;
-        t->sorted &= score <= previous;
+    free(seen);
+    t->count = kept;
+    return 1;
+}
+
+/* Find the judged documents: most others lack the bit of their hash. Returns 0 when memory ran out. */
+static int topic_join(Topic *t, const Index *x, int32_t topic) {
+    const uint64_t *filter = x->filter + x->sieve[topic], *slots = x->slots + x->table[topic];
+    uint64_t holes = x->holes[topic], mask = x->mask[topic];
+    size_t likely = 0, judged = 0;
+    t->judged.used = 0;
+    if (!reserve(&t->judged, (t->count + 1) * sizeof(Judged))) return 0;
+    Judged *j = (Judged *)t->judged.data;
+    for (size_t i = 0; i < t->count; i++) {
+        uint64_t h = t->hash[i];
+        j[likely].at = (uint32_t)i;
+        likely += filter[h >> 32 & holes] >> (h >> 26 & 63) & 1;
     }
-    a->score = score;
-    a->document = document;
-    a->size = (uint32_t)size;
-    a->hash = h;
-    a->row = index_find(x, topic, document, size, h);
-    t->judged += a->row >= 0;
-    t->answers.used += sizeof(Answer);
-    return (n + 1) * 3 <= t->seen_mask || seen_grow(t);
+    for (size_t i = 0; i < likely; i++) prefetch(slots + (t->hash[j[i].at] & mask));
+    for (size_t i = 0; i < likely; i++) {
+        uint32_t at = j[i].at;
+        int32_t row = index_find(x, topic, t->document[at], t->size[at], t->hash[at]);
+        if (row < 0) continue;
+        j[judged].at = at;
+        j[judged++].row = row;
+    }
+    t->judged.used = judged * sizeof(Judged);
+    return 1;
+}
+
+/* A number that is the smaller, the higher the score. */
+static inline uint64_t key_of(Score score, int real) {
+    uint64_t bits = (uint64_t)score.whole, sign = UINT64_C(1) << 63;
+    return ~(real && (bits & sign) ? ~bits : bits ^ sign);
+}
+
+/* The documents by score, best first, equal ones as they came: a radix sort over the bytes that differ. NULL: no memory. */
+static const Place *topic_sort(Topic *t) {
+    size_t n = t->count;
+    t->places.used = t->turn.used = 0;
+    if (!reserve(&t->places, n * sizeof(Place)) || !reserve(&t->turn, n * sizeof(Place))) return NULL;
+    Place *from = (Place *)t->places.data, *to = (Place *)t->turn.data;
+    uint64_t differ = 0;
+    for (size_t i = 0; i < n; i++) {
+        from[i].key = key_of(t->score[i], t->decimals == REAL);
+        from[i].at = (uint32_t)i;
+        differ |= from[i].key ^ from[0].key;
+    }
+    for (int shift = 0; shift < 64; shift += 8) {
+        if (!(differ >> shift & 255)) continue;
+        size_t start[256] = {0}, sum = 0;
+        for (size_t i = 0; i < n; i++) start[from[i].key >> shift & 255]++;
+        for (size_t b = 0; b < 256; b++) {
+            size_t many = start[b];
+            start[b] = sum;
+            sum += many;
+        }
+        for (size_t i = 0; i < n; i++) to[start[from[i].key >> shift & 255]++] = from[i];
+        Place *other = from;
+        from = to;
+        to = other;
+    }
+    return from;
+}
+
+/* Whether two scores that are different whole numbers may be one double. */
+static int topic_vague(const Topic *t, const Place *order) {
+    int vague = 0;
+    for (size_t i = 1; t->near && t->decimals >= 0 && i < t->count; i++) {
+        int64_t fall = t->score[order ? order[i - 1].at : i - 1].whole - t->score[order ? order[i].at : i].whole;
+        vague |= fall != 0 && (uint64_t)fall <= 2 * t->near;
+    }
+    return vague;
 }
 
 static inline int by_id(const Answer *a, const Answer *b) {
@@ -604,60 +800,246 @@ static inline int by_id(const Answer *a, const Answer *b) {
     return order ? order : (a->size > b->size) - (a->size < b->size);
 }
 
-static inline int by_score(const Answer *a, const Answer *b) { return (a->score < b->score) - (a->score > b->score); }
+static int compare_ascending(const void *a, const void *b) { return by_id(a, b); }
+static int compare_descending(const void *a, const void *b) { return by_id(b, a); }
 
-static int compare_descending(const void *a, const void *b) {
-    int order = by_score(a, b);
-    return order ? order : -by_id(a, b);
-}
-
-static int compare_ascending(const void *a, const void *b) {
-    int order = by_score(a, b);
-    return order ? order : by_id(a, b);
-}
-
-static int compare_input(const void *a, const void *b) {
-    int order = by_score(a, b);
-    uint64_t p = ((const Answer *)a)->hash, q = ((const Answer *)b)->hash;
-    return order ? order : (p > q) - (p < q);
-}
-
-static int (*const comparisons[])(const void *, const void *) = {compare_descending, compare_ascending, compare_input};
-
-static int add_hit(Block *hits, int32_t topic, int32_t row, size_t rank, size_t first, size_t last) {
+static inline int add_hit(Block *hits, int32_t topic, int32_t row, size_t rank, size_t first, size_t last) {
     int32_t hit[5] = {topic, row, (int32_t)rank, (int32_t)first, (int32_t)last};
     return push(hits, hit, sizeof hit);
 }
 
-/* Rank the topic's judged documents and append them to the hits. */
-static int topic_finish(Topic *t, int32_t topic) {
-    size_t n = answered(t);
-    Answer *a = answers(t);
-    if (!t->judged) return 1;
-    int whole = !t->sorted; /* sort all of it, or only the tie groups that hold a judged document */
-    if (whole) {
-        for (size_t i = 0; i < n; i++) a[i].hash = i;
-        qsort(a, n, sizeof *a, comparisons[t->order.ties]);
+/* Put the documents in the order of their scores; `order` is NULL where they came so. Returns 0 when memory ran out. */
+static int topic_order(Topic *t, const Place **order) {
+    for (;;) {
+        topic_look(t);
+        *order = NULL;
+        if (!t->sorted && !(*order = topic_sort(t))) return 0;
+        if (!topic_vague(t, *order)) return 1;
+        topic_real(t); /* which is never vague */
     }
+}
+
+/* Gather the documents at the places start to stop, which have one score, in the order that the rule for ties says; `order` says
+ * which stands where, NULL: as they came. Returns 0 when memory ran out. */
+static int group_sorted(Topic *t, const Place *order, size_t start, size_t stop) {
+    t->group.used = 0;
+    if (!reserve(&t->group, (stop - start) * sizeof(Answer))) return 0;
+    Answer *group = (Answer *)t->group.data;
+    for (size_t i = start; i < stop; i++) {
+        size_t at = order ? order[i].at : i;
+        group[i - start] = (Answer){.document = t->document[at], .size = t->size[at], .place = at};
+    }
+    if (stop - start > 1 && t->order.ties != TIES_INPUT)
+        qsort(group, stop - start, sizeof *group, t->order.ties == TIES_ASCENDING ? compare_ascending : compare_descending);
+    return 1;
+}
+
+/* Rank the topic's judged documents and append them to the hits. Returns 0 when memory ran out. */
+static int topic_finish(Topic *t, const Index *x, int32_t topic) {
+    if (t->order.single && t->decimals != REAL) topic_real(t);
+    if ((t->order.collapse_size || !surely_once(t)) && !keep_one_of_each(t)) return 0;
+    if (!topic_join(t, x, topic)) return 0;
+    size_t n = t->count, judged = t->judged.used / sizeof(Judged);
+    const Judged *j = (const Judged *)t->judged.data;
+    if (!judged) return 1;
+    if (!reserve(&t->hits, judged * 5 * sizeof(int32_t))) return 0;
+    const Place *order;
+    if (!topic_order(t, &order)) return 0;
+    if (t->strict) {
+        for (size_t i = 0; i < judged; i++) add_hit(&t->hits, topic, j[i].row, j[i].at + 1, j[i].at + 1, j[i].at + 1);
+        return 1;
+    }
+    memset(t->row, -1, n * sizeof *t->row);
+    for (size_t i = 0; i < judged; i++) t->row[j[i].at] = j[i].row;
     for (size_t start = 0, stop; start < n; start = stop) {
-        int judged = a[start].row >= 0;
-        stop = start + 1;
-        if (!t->strict)
-            for (; stop < n && a[stop].score == a[start].score; stop++) judged |= a[stop].row >= 0;
-        if (!judged) continue;
-        if (stop - start > 1 && !whole && t->order.ties != TIES_INPUT)
-            qsort(a + start, stop - start, sizeof *a, comparisons[t->order.ties]);
-        for (size_t i = start; i < stop; i++)
-            if (a[i].row >= 0 && !add_hit(&t->hits, topic, a[i].row, i + 1, start + 1, stop)) return 0;
+        size_t at = order ? order[start].at : start;
+        int any = t->row[at] >= 0;
+        for (stop = start + 1; stop < n; stop++) {
+            size_t next = order ? order[stop].at : stop;
+            if (t->score[next].whole != t->score[at].whole) break;
+            any |= t->row[next] >= 0;
+        }
+        if (!any) continue;
+        if (stop - start == 1) {
+            add_hit(&t->hits, topic, t->row[at], stop, stop, stop);
+            continue;
+        }
+        if (!group_sorted(t, order, start, stop)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t i = start; i < stop; i++) {
+            int32_t row = t->row[group[i - start].place];
+            if (row >= 0) add_hit(&t->hits, topic, row, i + 1, start + 1, stop);
+        }
     }
     return 1;
 }
 
-static void topic_drop(Topic *t) {
-    drop(&t->answers);
-    drop(&t->hits);
-    free(t->seen);
+/* The best documents of topics, as columns. */
+typedef struct {
+    size_t depth;
+    Block topic, rank, score, text, offsets; /* int32, int32, double; bytes and where they end */
+} Tops;
+
+static int add_top(Tops *tops, const Topic *t, int32_t topic, size_t at, size_t rank) {
+    int32_t place = (int32_t)rank;
+    double score = t->decimals >= 0 ? real_of(t->score[at].whole, t->decimals) : t->score[at].real;
+    if (!push(&tops->topic, &topic, 4) || !push(&tops->rank, &place, 4) || !push(&tops->score, &score, 8) ||
+        !push(&tops->text, t->document[at], t->size[at]))
+        return 0;
+    int64_t end = (int64_t)tops->text.used;
+    return push(&tops->offsets, &end, 8);
 }
+
+/* Append the topic's best documents. Returns 0 when memory ran out. */
+static int topic_top(Topic *t, int32_t topic, Tops *tops) {
+    const Place *order;
+    if (!topic_order(t, &order)) return 0;
+    size_t n = t->count, last = n < tops->depth ? n : tops->depth;
+    for (size_t start = 0, stop; start < last; start = stop) {
+        size_t at = order ? order[start].at : start;
+        stop = start + 1;
+        while (stop < n && t->score[order ? order[stop].at : stop].whole == t->score[at].whole) stop++;
+        if (!group_sorted(t, order, start, stop)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t i = start; i < stop && i < last; i++)
+            if (!add_top(tops, t, topic, group[i - start].place, i + 1)) return 0;
+    }
+    return 1;
+}
+
+static void tops_drop(Tops *tops) {
+    Block *blocks[] = {&tops->topic, &tops->rank, &tops->score, &tops->text, &tops->offsets};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) drop(blocks[i]);
+}
+
+static void topic_drop(Topic *t) {
+    Block *blocks[] = {&t->judged, &t->places, &t->turn, &t->group, &t->hits};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) drop(blocks[i]);
+    free(t->document);
+    free(t->size);
+    free(t->hash);
+    free(t->score);
+    free(t->row);
+    free(t->bits);
+}
+
+/* ---- usual lines ------------------------------------------------------------------------ */
+
+#if defined(__SSE2__) && defined(__SIZEOF_INT128__) && FLT_EVAL_METHOD == 0
+#define QUICK 1
+
+/* 64 bytes at a glance: a bit for each that is a blank or below, and for each that is the blank wanted. */
+typedef struct {
+    uint64_t low, blank;
+} Glance;
+
+static const int64_t power_of_ten[] = {
+    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
+    1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
+    1000000000000000000};
+
+/* A score of at most 18 digits as a whole number with so many decimals; 16 bytes behind it may be read. 0: read it the long way. */
+static inline int whole_number(const char *p, size_t n, int64_t *whole, int *decimals) {
+    int negative = *p == '-';
+    p += negative;
+    n -= (size_t)negative;
+    uint64_t points = load64(p) ^ UINT64_C(0x2E2E2E2E2E2E2E2E);
+    points = (points - UINT64_C(0x0101010101010101)) & ~points & UINT64_C(0x8080808080808080);
+    size_t before = points ? (size_t)__builtin_ctzll(points) / 8 : 8;
+    if (before >= n) { /* no point */
+        if (n == 0 || n > 8) return 0;
+        int64_t high = digits8(p, (unsigned)n);
+        *whole = negative ? -high : high;
+        *decimals = 0;
+        return high >= 0;
+    }
+    size_t rest = n - before - 1;
+    if (before == 0 || before > 7 || rest == 0 || rest + before > 18 || rest > 16) return 0;
+    int64_t high = digits8(p, (unsigned)before), low = digits8(p + before + 1, rest < 8 ? (unsigned)rest : 8), more = 0;
+    if (rest > 8) {
+        more = digits8(p + before + 9, (unsigned)rest - 8);
+        low = low * power_of_ten[rest - 8] + more;
+    }
+    if ((high | low | more) < 0) return 0;
+    int64_t value = high * power_of_ten[rest] + low;
+    *whole = negative ? -value : value;
+    *decimals = (int)rest;
+    return 1;
+}
+
+/* Count the topic's scores in units of more decimals; as doubles where they would not fit. */
+static void topic_decimals(Topic *t, int decimals) {
+    int more = decimals - t->decimals;
+    int64_t most = INT64_MAX / 2 / power_of_ten[more];
+    for (size_t i = 0; i < t->count; i++)
+        if (t->score[i].whole > most || t->score[i].whole < -most) {
+            topic_real(t);
+            return;
+        }
+    for (size_t i = 0; i < t->count; i++) t->score[i].whole *= power_of_ten[more];
+    t->decimals = decimals;
+}
+
+/* Add a document whose score is a whole number of units of some decimals. Returns 0 when memory ran out. */
+static int topic_add_whole(Topic *t, const char *document, size_t size, int64_t whole, int decimals) {
+    if (t->decimals == NONE) t->decimals = decimals;
+    if (t->decimals >= 0 && decimals > t->decimals) topic_decimals(t, decimals);
+    int64_t most = t->decimals >= decimals ? INT64_MAX / 2 / power_of_ten[t->decimals - decimals] : 0;
+    if (t->decimals >= 0 && (whole > most || whole < -most)) topic_real(t);
+    if (t->decimals == REAL) return topic_add(t, NULL, 0, document, size, real_of(whole, decimals));
+    size_t n = t->count;
+    if (n >= t->room && !topic_grow(t)) return 0;
+    t->document[n] = document;
+    t->size[n] = (uint32_t)size;
+    t->hash[n] = hash(document, size);
+    t->score[n].whole = whole * power_of_ten[t->decimals - decimals];
+    t->count = n + 1;
+    return 1;
+}
+
+static inline Glance glance_sse2(const char *p, char wanted) {
+    Glance g = {0, 0};
+    const __m128i space = _mm_set1_epi8(' '), blank = _mm_set1_epi8(wanted);
+    for (int i = 0; i < 4; i++) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(p + 16 * i));
+        g.low |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(v, space), v)) << (16 * i);
+        g.blank |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v, blank)) << (16 * i);
+    }
+    return g;
+}
+
+#define USUAL_LINES usual_lines_sse2
+#define GLANCE glance_sse2
+#define TARGET
+#include "usual.h"
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
+#define AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+
+static inline AVX2 Glance glance_avx2(const char *p, char wanted) {
+    Glance g = {0, 0};
+    const __m256i space = _mm256_set1_epi8(' '), blank = _mm256_set1_epi8(wanted);
+    for (int i = 0; i < 2; i++) {
+        __m256i v = _mm256_loadu_si256((const __m256i *)(p + 32 * i));
+        g.low |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(v, space), v)) << (32 * i);
+        g.blank |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, blank)) << (32 * i);
+    }
+    return g;
+}
+
+#undef USUAL_LINES
+#undef GLANCE
+#undef TARGET
+#define USUAL_LINES usual_lines_avx2
+#define GLANCE glance_avx2
+#define TARGET AVX2
+#include "usual.h"
+#endif
+
+typedef const char *(*UsualLines)(Topic *, const char *, const char *, const char *, size_t, int, const char **, size_t *);
+static UsualLines usual_lines = usual_lines_sse2; /* or what the processor knows better; chosen when the module is loaded */
+#endif
 
 /* ---- scanning text ---------------------------------------------------------------------- */
 
@@ -671,7 +1053,11 @@ typedef struct {
     const Index *index;
     Layout layout;
     Topic topic;
-    int lenient;
+    const char *base; /* the buffer */
+    int64_t size, tail_at; /* its bytes, and where its last line starts if that was copied */
+    Tops *tops;            /* not hits but the best documents are wanted, of every topic */
+    int doubt;             /* a topic in two places, or a document twice: the tops are to be found in another way */
+    int lenient, quick;
     Block segments; /* Segment */
     Block skipped;  /* int64 pairs: offset, fault */
     Names others;
@@ -682,19 +1068,30 @@ typedef struct {
     PyThreadState *saved;
 } Scan;
 
-static void note_twice(Scan *s, int64_t offset) {
-    if (s->twice_at < 0 || offset < s->twice_at) s->twice_at = offset;
+/* Where the line starts that a document stands in. */
+static int64_t line_of(const Scan *s, const char *document, int64_t stop) {
+    if (document < s->base || document >= s->base + stop) return s->tail_at;
+    while (document > s->base && document[-1] != '\n') document--;
+    return document - s->base;
 }
 
 static int segment_end(Scan *s, Segment *seg, int64_t stop) {
     seg->stop = stop;
     seg->retrieved = 0;
     seg->hits = 0;
+    if (s->tops) {
+        s->doubt |= !surely_once(&s->topic);
+        return topic_top(&s->topic, seg->topic, s->tops);
+    }
     if (seg->topic >= 0) {
         size_t before = s->topic.hits.used;
-        seg->retrieved = (int32_t)answered(&s->topic);
-        if (!topic_finish(&s->topic, seg->topic)) return 0;
+        if (!topic_finish(&s->topic, s->index, seg->topic)) return 0;
+        seg->retrieved = (int32_t)s->topic.count;
         seg->hits = (int64_t)((s->topic.hits.used - before) / 20);
+        if (s->topic.twice) {
+            int64_t at = line_of(s, s->topic.twice, s->size);
+            if (s->twice_at < 0 || at < s->twice_at) s->twice_at = at;
+        }
     }
     return push(&s->segments, seg, sizeof *seg);
 }
@@ -708,6 +1105,34 @@ static int keep_tag(Scan *s, const char *p, size_t n) {
     return 1;
 }
 
+/* The number of a topic; -1 if it is not judged. Returns 0 when memory ran out. */
+static int find_topic(Scan *s, const char *name, size_t size, int32_t *topic) {
+    size_t known = s->others.count;
+    *topic = s->tops ? -1 : names_find((Names *)&s->index->topics, name, size, 0);
+    if (*topic >= 0) return 1;
+    int32_t other = names_find(&s->others, name, size, 1);
+    if (s->tops) *topic = other;
+    if (s->tops && s->others.count == known) s->doubt = 1;
+    return other != -2;
+}
+
+/* Add the document of a line, its score as a whole number where that may come to be quicker. */
+static int add_line(Scan *s, const Line *line, const char *safe, const char *name, size_t name_size, double value) {
+    const char *document = line->at[s->layout.document];
+    size_t size = line->size[s->layout.document];
+#if defined(QUICK)
+    const char *text = line->at[s->layout.value];
+    size_t digits = line->size[s->layout.value];
+    int64_t whole;
+    int decimals;
+    if (s->quick && safe && safe - text >= (ptrdiff_t)digits + 16 && whole_number(text, digits, &whole, &decimals))
+        return topic_add_whole(&s->topic, document, size, whole, decimals);
+#else
+    (void)safe;
+#endif
+    return topic_add(&s->topic, name, name_size, document, size, value);
+}
+
 /* Read base[start:stop]. With `only` >= 0 every line is known to be of that topic. Returns 0 when memory ran out. */
 static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int32_t only, Reader *r) {
     Line line = {.count = 0};
@@ -716,6 +1141,7 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
     size_t name_size = 0, tag_size = 0;
     int64_t offset = start;
     if (!reader_open(r, base, start, stop)) return 0;
+    if (r->tail) s->tail_at = r->tail_from - base;
     while (reader_line(r, &s->layout, &line, &offset)) {
         double value = 0;
         int fault = read_line(&line, &s->layout, r->safe, &value, &s->saved);
@@ -729,14 +1155,13 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
             if (only < 0 && !push(&s->skipped, skip, sizeof skip)) return 0;
             continue;
         }
-        const char *t = line.at[s->layout.topic];
+        const char *t = line.at[s->layout.topic], *document = line.at[s->layout.document];
         size_t size = line.size[s->layout.topic];
         if (!name || (only < 0 && !same(t, size, name, name_size))) {
             if (only < 0) {
                 if (name && !segment_end(s, &seg, offset)) return 0;
-                seg.topic = names_find((Names *)&s->index->topics, t, size, 0);
-                if (seg.topic < 0 && names_find(&s->others, t, size, 1) == -2) return 0;
-                if (!topic_start(&s->topic)) return 0;
+                if (!find_topic(s, t, size, &seg.topic)) return 0;
+                topic_start(&s->topic);
             }
             seg.start = offset;
             name = t;
@@ -746,15 +1171,26 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
             tag = line.at[s->layout.label];
             tag_size = line.size[s->layout.label];
         }
-        if (seg.topic < 0) continue;
-        int fine = topic_add(
-            &s->topic, s->index, seg.topic, name, name_size, line.at[s->layout.document],
-            line.size[s->layout.document], value);
-        if (!fine) return 0;
-        if (fine < 0) note_twice(s, offset);
+        if (seg.topic >= 0 && !add_line(s, &line, r->safe, name, name_size, value)) return 0;
+#if defined(QUICK)
+        if (s->quick && r->safe) {
+            size_t prefix = (size_t)(document - base - offset);
+            r->next = usual_lines(
+                &s->topic, r->next, r->stop, base + offset, prefix, seg.topic >= 0, &tag, &tag_size);
+        }
+#endif
     }
     if (name && only < 0 && !segment_end(s, &seg, stop)) return 0;
     return !tag || keep_tag(s, tag, tag_size);
+}
+
+/* Whether lines of a run as TREC has them are read in the quick way: no convention looks at each id as it comes. */
+static void scan_start(Scan *s, const Py_buffer *buffer) {
+    const Layout *l = &s->layout;
+    s->base = buffer->buf;
+    s->size = buffer->len;
+    s->quick = l->topic == 0 && l->document == 2 && l->value == 4 && l->label == 5 && l->fewest == 6 && l->most == 6 &&
+               l->descending && !s->topic.order.collapse_size && !s->topic.order.drop_self;
 }
 
 static void scan_drop(Scan *s) {
@@ -793,8 +1229,54 @@ static PyObject *names_out(const Names *s) {
     return Py_BuildValue("NN", bytes_of(&s->text), offsets);
 }
 
+/* Rows in columns: topics and labels are numbered as they first appear. */
+typedef struct {
+    Names topics, labels;
+    Block topic, text, offsets, value, label; /* int32, bytes and where they end, double, int32 */
+    const char *name; /* the last row's topic */
+    size_t name_size;
+    int32_t number;
+} Rows;
+
+static int rows_start(Rows *rows) {
+    int64_t zero = 0;
+    return push(&rows->offsets, &zero, 8);
+}
+
+/* Append a row; one without a label has a size below 0. Returns 0 when memory ran out. */
+static inline int rows_add(
+    Rows *rows, const char *topic, size_t topic_size, const char *document, size_t size, double value, const char *label,
+    int64_t label_size) {
+    if (!rows->name || !same(topic, topic_size, rows->name, rows->name_size)) {
+        rows->number = names_find(&rows->topics, topic, topic_size, 1);
+        rows->name = topic;
+        rows->name_size = topic_size;
+    }
+    if (label_size >= 0) {
+        int32_t tag = names_find(&rows->labels, label, (size_t)label_size, 1);
+        if (tag < 0 || !push(&rows->label, &tag, 4)) return 0;
+    }
+    if (rows->number < 0 || !push(&rows->topic, &rows->number, 4) || !push(&rows->text, document, size)) return 0;
+    int64_t end = (int64_t)rows->text.used;
+    return push(&rows->value, &value, 8) && push(&rows->offsets, &end, 8);
+}
+
+/* topics, topic, documents, value, labels, label: a tuple that other results are put behind or before. */
+static PyObject *rows_out(const Rows *rows) {
+    return Py_BuildValue(
+        "NN(NN)NNN", names_out(&rows->topics), bytes_of(&rows->topic), bytes_of(&rows->text), bytes_of(&rows->offsets),
+        bytes_of(&rows->value), names_out(&rows->labels), bytes_of(&rows->label));
+}
+
+static void rows_drop(Rows *rows) {
+    names_drop(&rows->topics);
+    names_drop(&rows->labels);
+    Block *all[] = {&rows->topic, &rows->text, &rows->offsets, &rows->value, &rows->label};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+}
+
 PyDoc_STRVAR(parse_doc,
-    "parse(buffer, layout, lenient) -> (fault, offset, topics, topic, documents, value, labels, label, start, skipped)");
+    "parse(buffer, layout, lenient) -> (fault, offset, (topics, topic, documents, value, labels, label), start, skipped)");
 
 static PyObject *core_parse(PyObject *self, PyObject *args) {
     (void)self;
@@ -802,17 +1284,14 @@ static PyObject *core_parse(PyObject *self, PyObject *args) {
     Layout layout;
     int lenient;
     if (!PyArg_ParseTuple(args, "y*O&p", &buffer, read_layout, &layout, &lenient)) return NULL;
-    Names topics = {0}, labels = {0};
-    Block topic = {0}, text = {0}, offsets = {0}, value = {0}, label = {0}, starts = {0}, skipped = {0};
+    Rows rows = {0};
+    Block starts = {0}, skipped = {0};
     Reader r = {0};
     Line line = {.count = 0};
-    int64_t offset = 0, zero = 0;
+    int64_t offset = 0;
     int fault = FAULT_NONE, fine;
     PyThreadState *saved = PyEval_SaveThread();
-    fine = push(&offsets, &zero, 8) && reader_open(&r, buffer.buf, 0, buffer.len);
-    const char *name = NULL;
-    size_t name_size = 0;
-    int32_t number_ = -1, tag = 0;
+    fine = rows_start(&rows) && reader_open(&r, buffer.buf, 0, buffer.len);
     while (fine && reader_line(&r, &layout, &line, &offset)) {
         double x = 0;
         fault = read_line(&line, &layout, r.safe, &x, &saved);
@@ -823,34 +1302,270 @@ static PyObject *core_parse(PyObject *self, PyObject *args) {
             fine = push(&skipped, skip, sizeof skip);
             continue;
         }
-        const char *t = line.at[layout.topic];
-        size_t size = line.size[layout.topic];
-        if (!name || !same(t, size, name, name_size)) {
-            number_ = names_find(&topics, t, size, 1);
-            name = t;
-            name_size = size;
-        }
-        if (layout.label >= 0) tag = names_find(&labels, line.at[layout.label], line.size[layout.label], 1);
-        fine = number_ >= 0 && tag >= 0 && push(&topic, &number_, 4) && push(&label, &tag, 4) &&
-               push(&text, line.at[layout.document], line.size[layout.document]) && push(&value, &x, 8) &&
+        int labelled = layout.label >= 0;
+        int32_t none = 0;
+        fine = (labelled || push(&rows.label, &none, 4)) &&
+               rows_add(
+                   &rows, line.at[layout.topic], line.size[layout.topic], line.at[layout.document],
+                   line.size[layout.document], x, labelled ? line.at[layout.label] : "",
+                   labelled ? (int64_t)line.size[layout.label] : -1) &&
                push(&starts, &offset, 8);
-        int64_t end = (int64_t)text.used;
-        fine = fine && push(&offsets, &end, 8);
     }
     PyEval_RestoreThread(saved);
-    PyObject *answer = NULL;
-    if (!fine)
-        PyErr_NoMemory();
-    else
-        answer = Py_BuildValue(
-            "iLNN(NN)NNNNN", fault, (long long)offset, names_out(&topics), bytes_of(&topic), bytes_of(&text),
-            bytes_of(&offsets), bytes_of(&value), names_out(&labels), bytes_of(&label), bytes_of(&starts),
-            bytes_of(&skipped));
+    PyObject *answer =
+        fine ? Py_BuildValue("iLNNN", fault, (long long)offset, rows_out(&rows), bytes_of(&starts), bytes_of(&skipped))
+             : PyErr_NoMemory();
     free(r.tail);
-    names_drop(&topics);
-    names_drop(&labels);
-    Block *all[] = {&topic, &text, &offsets, &value, &label, &starts, &skipped};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    rows_drop(&rows);
+    drop(&starts);
+    drop(&skipped);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* A column of texts: bytes, and where each ends. */
+typedef struct {
+    Py_buffer text, offsets;
+} Texts;
+
+static int push_text(Block *out, const Texts *texts, int64_t i) {
+    const int64_t *offsets = texts->offsets.buf;
+    return push(out, (const char *)texts->text.buf + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
+}
+
+static int push_whole(Block *out, int64_t number) {
+    char digits[24], *p = digits + sizeof digits;
+    uint64_t rest = number < 0 ? (uint64_t)0 - (uint64_t)number : (uint64_t)number;
+    do *--p = (char)('0' + rest % 10); while (rest /= 10);
+    if (number < 0) *--p = '-';
+    return push(out, p, (size_t)(digits + sizeof digits - p));
+}
+
+/* The shortest text that reads back to the same double, as Python has it. */
+static int push_double(Block *out, double number) {
+    char *text = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
+    int fine = text && push(out, text, strlen(text));
+    PyMem_Free(text);
+    return fine;
+}
+
+PyDoc_STRVAR(lines_doc,
+    "lines(topics, topic_offsets, documents, document_offsets, labels, label_offsets, topic, document, rank, score, label)\n"
+    "-> the lines `topic Q0 document rank score label`; the last five number the texts, a row each");
+
+static PyObject *core_lines(PyObject *self, PyObject *args) {
+    (void)self;
+    Texts topics, documents, labels;
+    Py_buffer topic, document, rank, score, label;
+    if (!PyArg_ParseTuple(
+            args, "y*y*y*y*y*y*y*y*y*y*y*", &topics.text, &topics.offsets, &documents.text, &documents.offsets, &labels.text,
+            &labels.offsets, &topic, &document, &rank, &score, &label))
+        return NULL;
+    Py_buffer *all[] = {&topics.text, &topics.offsets, &documents.text, &documents.offsets, &labels.text, &labels.offsets,
+                        &topic, &document, &rank, &score, &label};
+    Block out = {0};
+    int64_t n = topic.len / 4;
+    int fine = document.len / 8 == n && rank.len / 4 == n && score.len / 8 == n && label.len / 4 == n;
+    if (!fine) PyErr_SetString(PyExc_ValueError, "lines: columns of different lengths");
+    for (int64_t i = 0; fine && i < n; i++)
+        fine = push_text(&out, &topics, ((const int32_t *)topic.buf)[i]) && push(&out, " Q0 ", 4) &&
+               push_text(&out, &documents, ((const int64_t *)document.buf)[i]) && push(&out, " ", 1) &&
+               push_whole(&out, ((const int32_t *)rank.buf)[i]) && push(&out, " ", 1) &&
+               push_double(&out, ((const double *)score.buf)[i]) && push(&out, " ", 1) &&
+               push_text(&out, &labels, ((const int32_t *)label.buf)[i]) && push(&out, "\n", 1);
+    PyObject *answer = fine ? bytes_of(&out) : PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    drop(&out);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) PyBuffer_Release(all[i]);
+    return answer;
+}
+
+/* ---- rows with named fields --------------------------------------------------------------- */
+
+/* Which fields of a row hold what; label < 0: none does. */
+typedef struct {
+    int topic, document, value, label, descending;
+} Wanted;
+
+static int read_wanted(PyObject *o, void *out) {
+    Wanted *w = out;
+    return PyArg_ParseTuple(o, "iiiip", &w->topic, &w->document, &w->value, &w->label, &w->descending);
+}
+
+enum { NAMED = 64 }; /* fields that a row may have at most */
+
+typedef struct {
+    const char *at[NAMED];
+    size_t size[NAMED];
+    int count;
+} Fields;
+
+/* Append a row of fields. 1: fine, 0: no memory, -1: unusual. */
+static int named_row(Rows *rows, const Wanted *w, const Fields *fields, PyThreadState **saved) {
+    double value;
+    if (!fields->size[w->topic] || !fields->size[w->document]) return -1;
+    if (!number(fields->at[w->value], fields->size[w->value], &value, saved) || isinf(value)) return -1;
+    return rows_add(
+        rows, fields->at[w->topic], fields->size[w->topic], fields->at[w->document], fields->size[w->document],
+        w->descending ? value : -value, w->label < 0 ? "" : fields->at[w->label],
+        w->label < 0 ? -1 : (int64_t)fields->size[w->label]);
+}
+
+/* Split a line of separated values; `end` is where it ends. 0: quotes, a carriage return or a zero byte, or too many fields. */
+static int split_separated(const char *p, const char *end, char separator, Fields *fields) {
+    if (end > p && end[-1] == '\r') end--;
+    fields->count = 0;
+    for (const char *start = p;; p++) {
+        if (p < end && *p != separator) {
+            if (*p == '"' || *p == '\r' || !*p) return 0;
+            continue;
+        }
+        if (fields->count == NAMED || p - start > 131072) return 0;
+        fields->at[fields->count] = start;
+        fields->size[fields->count++] = (size_t)(p - start);
+        start = p + 1;
+        if (p >= end) return 1;
+    }
+}
+
+static const char *json_blank(const char *p, const char *end) {
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r')) p++;
+    return p;
+}
+
+/* Behind a number as JSON has it, or NULL. */
+static const char *json_number(const char *p, const char *end) {
+    const char *digits;
+    if (p < end && *p == '-') p++;
+    if (p < end && *p == '0') {
+        p++;
+    } else {
+        for (digits = p; p < end && (unsigned)(*p - '0') < 10; p++) {}
+        if (p == digits) return NULL;
+    }
+    if (p < end && *p == '.') {
+        for (digits = ++p; p < end && (unsigned)(*p - '0') < 10; p++) {}
+        if (p == digits) return NULL;
+    }
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        if (p < end && (*p == '+' || *p == '-')) p++;
+        for (digits = p; p < end && (unsigned)(*p - '0') < 10; p++) {}
+        if (p == digits) return NULL;
+    }
+    return p;
+}
+
+/* Behind a text without escapes, at whose first quote `p` stands, or NULL. */
+static const char *json_text(const char *p, const char *end) {
+    for (p++; p < end && *p != '"'; p++)
+        if (*p == '\\' || (unsigned char)*p < ' ') return NULL;
+    return p < end ? p + 1 : NULL;
+}
+
+enum { TEXT = 1, NUMBER = 2, WORD = 3 };
+
+/* Split an object whose fields are called `keys`, in that order. 0 if it is anything else, or a value is no text, number or word. */
+static int split_object(const char *p, const char *end, const Fields *keys, Fields *fields, char *kinds) {
+    fields->count = keys->count;
+    p = json_blank(p, end);
+    if (p == end || *p++ != '{') return 0;
+    for (int i = 0; i < keys->count; i++) {
+        p = json_blank(p, end);
+        size_t size = keys->size[i];
+        if ((size_t)(end - p) < size + 3 || *p != '"' || p[size + 1] != '"' || !same(p + 1, size, keys->at[i], size)) return 0;
+        p = json_blank(p + size + 2, end);
+        if (p == end || *p++ != ':') return 0;
+        const char *start = p = json_blank(p, end);
+        if (p == end) return 0;
+        kinds[i] = *p == '"' ? TEXT : (unsigned)(*p - '0') < 10 || *p == '-' ? NUMBER : WORD;
+        if (kinds[i] == TEXT) {
+            p = json_text(p, end);
+            start++;
+        } else if (kinds[i] == NUMBER) {
+            p = json_number(p, end);
+        } else {
+            size_t left = (size_t)(end - p);
+            int word = left >= 5 && !memcmp(p, "false", 5) ? 5 : left >= 4 && (!memcmp(p, "true", 4) || !memcmp(p, "null", 4)) ? 4 : 0;
+            p = word ? p + word : NULL;
+        }
+        if (!p) return 0;
+        fields->at[i] = start;
+        fields->size[i] = (size_t)(p - start) - (kinds[i] == TEXT);
+        p = json_blank(p, end);
+        if (p == end || *p++ != (i + 1 < keys->count ? ',' : '}')) return 0;
+    }
+    return json_blank(p, end) == end;
+}
+
+/* An id: a text, or a whole number as its digits. */
+static int is_id(const Fields *fields, const char *kinds, int i) {
+    if (kinds[i] == TEXT) return 1;
+    if (kinds[i] != NUMBER) return 0;
+    for (size_t k = 0; k < fields->size[i]; k++)
+        if ((unsigned)(fields->at[i][k] - '0') >= 10) return 0;
+    return 1;
+}
+
+static int only_blanks(const char *p, const char *end) {
+    while (p < end && is_blank(*p)) p++;
+    return p == end;
+}
+
+PyDoc_STRVAR(named_doc,
+    "named(buffer, start, separator, count, keys, wanted)\n"
+    "-> (topics, topic, documents, value, labels, label) of lines with so many separated values, or (separator \"\") of lines that\n"
+    "are objects with these keys; None if anything is unusual, and a slower reader is to say what");
+
+static PyObject *core_named(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer buffer;
+    long long start;
+    const char *separator;
+    Py_ssize_t size;
+    int count;
+    PyObject *names;
+    Wanted wanted;
+    if (!PyArg_ParseTuple(
+            args, "y*Ly#iO!O&", &buffer, &start, &separator, &size, &count, &PyTuple_Type, &names, read_wanted, &wanted))
+        return NULL;
+    Fields keys = {.count = (int)PyTuple_Size(names)}, fields = {.count = 0};
+    char kinds[NAMED];
+    int fine = keys.count <= NAMED && start >= 0 && start <= buffer.len ? 1 : -1;
+    for (int i = 0; fine > 0 && i < keys.count; i++) {
+        PyObject *key = PyTuple_GetItem(names, i);
+        Py_ssize_t n;
+        char *text;
+        if (PyBytes_AsStringAndSize(key, &text, &n) < 0) {
+            PyBuffer_Release(&buffer);
+            return NULL;
+        }
+        keys.at[i] = text;
+        keys.size[i] = (size_t)n;
+    }
+    Rows rows = {0};
+    PyThreadState *saved = PyEval_SaveThread();
+    if (fine > 0) fine = rows_start(&rows);
+    const char *p = (const char *)buffer.buf + (fine > 0 ? start : 0), *stop = (const char *)buffer.buf + buffer.len, *end;
+    for (; fine > 0 && p < stop; p = end + 1) {
+        end = memchr(p, '\n', (size_t)(stop - p));
+        if (!end) end = stop;
+        if (size ? end == p || (end == p + 1 && *p == '\r') : only_blanks(p, end)) continue;
+        if (size) {
+            fine = split_separated(p, end, *separator, &fields) && fields.count == count ? 1 : -1;
+        } else {
+            fine = split_object(p, end, &keys, &fields, kinds) && is_id(&fields, kinds, wanted.topic) &&
+                           is_id(&fields, kinds, wanted.document) && kinds[wanted.value] == NUMBER &&
+                           (wanted.label < 0 || is_id(&fields, kinds, wanted.label))
+                       ? 1
+                       : -1;
+        }
+        if (fine > 0) fine = named_row(&rows, &wanted, &fields, &saved);
+    }
+    PyEval_RestoreThread(saved);
+    PyObject *answer = fine > 0 ? rows_out(&rows) : fine < 0 ? Py_NewRef(Py_None) : PyErr_NoMemory();
+    rows_drop(&rows);
     PyBuffer_Release(&buffer);
     return answer;
 }
@@ -866,23 +1581,30 @@ static int index_fill(
     x->offsets = malloc(((size_t)rows + 1) * 8);
     x->table = malloc(((size_t)topics + 1) * 8);
     x->mask = malloc(((size_t)topics + 1) * 8);
+    x->sieve = malloc(((size_t)topics + 1) * 8);
+    x->holes = malloc(((size_t)topics + 1) * 8);
     x->rows = calloc((size_t)topics + 1, 8);
     x->again = calloc((size_t)rows + 1, 1);
-    if (!x->again || !x->offsets || !x->table || !x->mask || !x->rows || !reserve(&x->text, 1)) return 0;
+    if (!x->again || !x->offsets || !x->table || !x->mask || !x->sieve || !x->holes || !x->rows || !reserve(&x->text, 1))
+        return 0;
     if (!push(&x->text, text, (size_t)offsets[rows])) return 0;
     memcpy(x->offsets, offsets, ((size_t)rows + 1) * 8);
     for (int64_t i = 0; i < rows; i++) x->rows[topic[i] + 1]++;
-    int64_t slots = 0;
+    int64_t slots = 0, words = 0;
     for (int64_t t = 0; t < topics; t++) {
         uint64_t room = 16; /* sparse: most look-ups find nothing, and should see that at once */
         while (room < (uint64_t)x->rows[t + 1] * 3) room *= 2;
         x->table[t] = slots;
         x->mask[t] = room - 1;
         slots += (int64_t)room;
+        x->sieve[t] = words;
+        x->holes[t] = room / 4 - 1; /* some 48 bits a document */
+        words += (int64_t)(room / 4);
         x->rows[t + 1] += x->rows[t];
     }
     x->slots = calloc((size_t)slots + 1, 8);
-    if (!x->slots) return 0;
+    x->filter = calloc((size_t)words + 1, 8);
+    if (!x->slots || !x->filter) return 0;
     for (int64_t i = 0; i < rows; i++) {
         const char *p = x->text.data + offsets[i];
         size_t n = (size_t)(offsets[i + 1] - offsets[i]);
@@ -895,6 +1617,7 @@ static int index_fill(
         size_t slot = h & x->mask[topic[i]];
         while (table[slot]) slot = (slot + 1) & x->mask[topic[i]];
         table[slot] = (h & UINT64_C(0xFFFFFFFF00000000)) | (uint64_t)(i + 1);
+        x->filter[x->sieve[topic[i]] + (int64_t)(h >> 32 & x->holes[topic[i]])] |= UINT64_C(1) << (h >> 26 & 63);
     }
     return 1;
 }
@@ -950,6 +1673,7 @@ static PyObject *core_scan(PyObject *self, PyObject *args) {
     s.index = PyCapsule_GetPointer(capsule, CAPSULE);
     if (s.index && start >= 0 && start <= stop && stop <= buffer.len) {
         Reader r = {0};
+        scan_start(&s, &buffer);
         s.saved = PyEval_SaveThread();
         int fine = scan_text(&s, buffer.buf, start, stop, -1, &r);
         PyEval_RestoreThread(s.saved);
@@ -958,6 +1682,42 @@ static PyObject *core_scan(PyObject *self, PyObject *args) {
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_ValueError, "scan: a stretch outside the buffer");
     }
+    scan_drop(&s);
+    PyBuffer_Release(&buffer);
+    return answer;
+}
+
+PyDoc_STRVAR(tops_doc,
+    "tops(buffer, layout, order, depth, lenient)\n"
+    "-> (fault, offset, topics, topic, rank, score, (documents, offsets), skipped), or None where that takes a closer look");
+
+static PyObject *core_tops(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer buffer;
+    long long depth;
+    int64_t zero = 0;
+    Scan s = {.fault_at = -1, .twice_at = -1};
+    Tops tops = {0};
+    if (!PyArg_ParseTuple(args, "y*O&O&Lp", &buffer, read_layout, &s.layout, read_order, &s.topic.order, &depth, &s.lenient))
+        return NULL;
+    Reader r = {0};
+    tops.depth = depth > 0 ? (size_t)depth : 0;
+    s.tops = &tops;
+    scan_start(&s, &buffer);
+    s.saved = PyEval_SaveThread();
+    int fine = push(&tops.offsets, &zero, 8) && scan_text(&s, buffer.buf, 0, buffer.len, -1, &r);
+    PyEval_RestoreThread(s.saved);
+    free(r.tail);
+    PyObject *answer = NULL;
+    if (!fine)
+        PyErr_NoMemory();
+    else if (s.doubt && !s.fault)
+        answer = Py_NewRef(Py_None);
+    else
+        answer = Py_BuildValue(
+            "iLNNNN(NN)N", s.fault, (long long)s.fault_at, names_out(&s.others), bytes_of(&tops.topic), bytes_of(&tops.rank),
+            bytes_of(&tops.score), bytes_of(&tops.text), bytes_of(&tops.offsets), bytes_of(&s.skipped));
+    tops_drop(&tops);
     scan_drop(&s);
     PyBuffer_Release(&buffer);
     return answer;
@@ -983,8 +1743,10 @@ static PyObject *core_gather(PyObject *self, PyObject *args) {
         Py_ssize_t count = stretches.len / 16;
         Segment seg = {.topic = topic};
         Reader *readers = calloc((size_t)count + 1, sizeof *readers);
+        scan_start(&s, &buffer);
         s.saved = PyEval_SaveThread();
-        int fine = readers && topic_start(&s.topic);
+        int fine = readers != NULL;
+        topic_start(&s.topic);
         for (Py_ssize_t i = 0; fine && i < count; i++)
             fine = scan_text(&s, buffer.buf, at[2 * i], at[2 * i + 1], topic, readers + i);
         fine = fine && segment_end(&s, &seg, 0);
@@ -1032,6 +1794,16 @@ PyDoc_STRVAR(columns_doc,
     "columns(index, topics, places, text, offsets, value, order) -> (duplicate_place, retrieved, hits)\n"
     "`topics` numbers the index's topic of each place, grouped; `places` says which row stands there.");
 
+/* The last row whose text starts at or before a place. */
+static int64_t row_of(const int64_t *offsets, int64_t rows, int64_t place) {
+    int64_t low = 0, high = rows;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (offsets[middle] <= place) low = middle + 1; else high = middle;
+    }
+    return low - 1;
+}
+
 static PyObject *core_columns(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *capsule;
@@ -1057,18 +1829,19 @@ static PyObject *core_columns(PyObject *self, PyObject *args) {
             int32_t now = topic[i];
             const char *name = x->topics.text.data + name_at(&x->topics, (size_t)now);
             size_t name_size = (size_t)(name_at(&x->topics, (size_t)now + 1) - name_at(&x->topics, (size_t)now));
-            fine = topic_start(&t);
+            topic_start(&t);
             for (; fine && i < n && topic[i] == now; i++) {
                 int64_t row = place[i];
-                int added = topic_add(
-                    &t, x, now, name, name_size, (const char *)text.buf + offset[row],
-                    (size_t)(offset[row + 1] - offset[row]), score[row]);
-                if (added < 0 && (twice < 0 || row < twice)) twice = row;
-                fine = added != 0;
+                fine = topic_add(
+                    &t, name, name_size, (const char *)text.buf + offset[row], (size_t)(offset[row + 1] - offset[row]),
+                    score[row]);
             }
-            if (!fine) break;
-            counts[now] = (int32_t)answered(&t);
-            fine = topic_finish(&t, now);
+            fine = fine && topic_finish(&t, x, now);
+            counts[now] = (int32_t)t.count;
+            if (fine && t.twice) {
+                int64_t row = row_of(offset, offsets.len / 8 - 1, t.twice - (const char *)text.buf);
+                if (twice < 0 || row < twice) twice = row;
+            }
         }
         PyEval_RestoreThread(saved);
         if (fine) {
@@ -1088,17 +1861,17 @@ static PyObject *core_columns(PyObject *self, PyObject *args) {
 typedef struct {
     double score;
     int64_t place;
-} Place;
+} Entry;
 
-static int compare_places(const void *a, const void *b) {
-    const Place *p = a, *q = b;
+static int compare_entries(const void *a, const void *b) {
+    const Entry *p = a, *q = b;
     int order = (p->score < q->score) - (p->score > q->score);
     return order ? order : (p->place > q->place) - (p->place < q->place);
 }
 
 typedef struct {
     Order order;
-    Block places; /* Place, in the dict's order or, once sorted, by score */
+    Block places; /* Entry, in the dict's order or, once sorted, by score */
     PyObject *values; /* dict.values */
     PyObject *keys; /* the topic's documents in the dict's order, once a tie asks for them */
     Block known;    /* the same as borrowed pointers, where dict_read_plain has passed all keys anyway */
@@ -1160,8 +1933,8 @@ static int dict_read(Dict *d, PyObject *topic, PyObject *documents, int *sorted)
     Py_XDECREF(view);
     if (!values) return 0;
     Py_ssize_t n = PyList_Size(values), i = 0;
-    int fine = reserve(&d->places, (size_t)n * sizeof(Place));
-    Place *places = (Place *)d->places.data;
+    int fine = reserve(&d->places, (size_t)n * sizeof(Entry));
+    Entry *places = (Entry *)d->places.data;
     for (; fine && i < n; i++) {
         value = PyList_GetItem(values, i);
         double score = PyFloat_AsDouble(value);
@@ -1173,7 +1946,7 @@ static int dict_read(Dict *d, PyObject *topic, PyObject *documents, int *sorted)
         places[i].score = score;
         places[i].place = i;
     }
-    d->places.used = (size_t)i * sizeof(Place);
+    d->places.used = (size_t)i * sizeof(Entry);
     Py_DECREF(values);
     return fine;
 }
@@ -1185,8 +1958,8 @@ static int dict_read_plain(Dict *d, PyObject *documents, int *sorted) {
     PyObject *key, *value;
     Py_ssize_t at = 0, n = 0, size = PyDict_Size(documents);
     double previous = HUGE_VAL;
-    if (!reserve(&d->places, (size_t)size * sizeof(Place)) || !reserve(&d->known, (size_t)size * sizeof key)) return 0;
-    Place *places = (Place *)d->places.data;
+    if (!reserve(&d->places, (size_t)size * sizeof(Entry)) || !reserve(&d->known, (size_t)size * sizeof key)) return 0;
+    Entry *places = (Entry *)d->places.data;
     PyObject **keys = (PyObject **)d->known.data;
     *sorted = 1;
     while (n < size && PyDict_Next(documents, &at, &key, &value)) {
@@ -1201,17 +1974,17 @@ static int dict_read_plain(Dict *d, PyObject *documents, int *sorted) {
         places[n].place = n;
         n++;
     }
-    d->places.used = (size_t)n * sizeof(Place);
+    d->places.used = (size_t)n * sizeof(Entry);
     d->known.used = (size_t)n * sizeof key;
     d->found.used = 0;
     return 1;
 }
 
 /* The span of places with this score: how many are higher, and how many are equal. */
-static void span(const Place *p, int64_t n, double score, int sorted, int64_t *higher, int64_t *equal) {
+static void span(const Entry *p, int64_t n, double score, int sorted, int64_t *higher, int64_t *equal) {
     int64_t above = 0, level = 0;
     if (sorted) {
-        const Place *low = p;
+        const Entry *low = p;
         for (int64_t size = n; size > 1; size -= size / 2) low += low[size / 2 - 1].score > score ? size / 2 : 0;
         above = low - p + (n > 0 && low->score > score);
         while (above + level < n && p[above + level].score == score) level++;
@@ -1225,23 +1998,25 @@ static void span(const Place *p, int64_t n, double score, int sorted, int64_t *h
     *equal = level;
 }
 
-static int compare_ids(const void *a, const void *b) { return by_id(a, b); }
-static int compare_scores(const void *a, const void *b) { return by_score(a, b); }
+static int compare_scores(const void *a, const void *b) {
+    double p = ((const Answer *)a)->score, q = ((const Answer *)b)->score;
+    return (p < q) - (p > q);
+}
 
 /* Collect the documents with this score, ordered by id; each remembers its place in the dict's order. */
 static int group_collect(Dict *d, PyObject *documents, double score, int64_t from, int64_t to) {
-    const Place *p = (const Place *)d->places.data;
+    const Entry *p = (const Entry *)d->places.data;
     d->group.used = 0;
     PyObject *const *known = d->known.used ? (PyObject *const *)d->known.data : NULL;
     if (!known && !d->keys) d->keys = PyDict_Keys(documents);
     if (!known && !d->keys) return 0;
     for (int64_t i = from, place = 0; i < to; i++) {
         if (p[i].score != score) continue;
-        Answer a = {.hash = (uint64_t)place++};
+        Answer a = {.place = (uint64_t)place++};
         PyObject *key = known ? known[p[i].place] : PyList_GetItem(d->keys, (Py_ssize_t)p[i].place);
         if (!key || !id_bytes(d, key, &a) || !push(&d->group, &a, sizeof a)) return 0;
     }
-    qsort(d->group.data, d->group.used / sizeof(Answer), sizeof(Answer), compare_ids);
+    qsort(d->group.data, d->group.used / sizeof(Answer), sizeof(Answer), compare_ascending);
     return 1;
 }
 
@@ -1254,7 +2029,7 @@ static int64_t place_in_group(const Dict *d, const Answer *document) {
         if (by_id(group + middle, document) < 0) low = middle + 1; else high = middle;
     }
     if (d->order.ties == TIES_ASCENDING) return low;
-    return d->order.ties == TIES_DESCENDING ? n - 1 - low : (int64_t)group[low].hash;
+    return d->order.ties == TIES_DESCENDING ? n - 1 - low : (int64_t)group[low].place;
 }
 
 /* Put the hits of one topic, from byte `first` on, into the order of their ranks, which run from 1 to n. */
@@ -1291,13 +2066,13 @@ static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObj
         if (!push(&d->found, &a, sizeof a)) return 0;
     }
     size_t found = d->found.used / sizeof(Answer), first = d->hits.used;
-    int64_t n = (int64_t)(d->places.used / sizeof(Place));
+    int64_t n = (int64_t)(d->places.used / sizeof(Entry));
     if (!sorted && found > 16) { /* for a few, counting is quicker than sorting */
-        qsort(d->places.data, (size_t)n, sizeof(Place), compare_places);
+        qsort(d->places.data, (size_t)n, sizeof(Entry), compare_entries);
         sorted = 1;
     }
     Answer *answers = (Answer *)d->found.data;
-    const Place *places = (const Place *)d->places.data;
+    const Entry *places = (const Entry *)d->places.data;
     size_t tied = 0;
     int64_t higher, equal;
     for (size_t i = 0; i < found; i++) {
@@ -1369,14 +2144,70 @@ static PyObject *core_mapping(PyObject *self, PyObject *args) {
     return answer;
 }
 
+/* Append what one topic's dict holds. 1: fine, 0: no memory, -1: unusual. */
+static int dict_rows(PyObject *rows, int finite, PyObject *documents, Block *text, Block *offsets, Block *values) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0, size;
+    while (PyDict_Next(rows, &at, &key, &value)) {
+        const char *id = Py_TYPE(key) == &PyUnicode_Type ? PyUnicode_AsUTF8AndSize(key, &size) : NULL;
+        int usual = id && (Py_TYPE(value) == &PyFloat_Type || Py_TYPE(value) == &PyLong_Type);
+        double number = usual ? PyFloat_AsDouble(value) : 0;
+        if (!usual || number != number || (finite && isinf(number)) || (number == -1.0 && PyErr_Occurred())) {
+            PyErr_Clear();
+            return -1;
+        }
+        if (PyList_Append(documents, key) < 0 || !push(text, id, (size_t)size) || !push(values, &number, 8)) return 0;
+        int64_t end = (int64_t)text->used;
+        if (!push(offsets, &end, 8)) return 0;
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(dicts_doc,
+    "dicts(source, finite) -> (sizes, names, documents, offsets, values): the rows of {topic: {document: number}}; None if\n"
+    "anything in it is no text, no dict or no plain number");
+
+static PyObject *core_dicts(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *source, *topic, *rows;
+    int finite;
+    if (!PyArg_ParseTuple(args, "O!p", &PyDict_Type, &source, &finite)) return NULL;
+    PyObject *documents = PyList_New(0);
+    Block sizes = {0}, text = {0}, offsets = {0}, values = {0};
+    int64_t zero = 0;
+    Py_ssize_t at = 0;
+    int fine = documents && push(&offsets, &zero, 8);
+    while (fine > 0 && PyDict_Next(source, &at, &topic, &rows)) {
+        if (Py_TYPE(topic) != &PyUnicode_Type || Py_TYPE(rows) != &PyDict_Type) fine = -1;
+        int64_t size = fine > 0 ? PyDict_Size(rows) : 0;
+        if (fine > 0) fine = push(&sizes, &size, 8) ? dict_rows(rows, finite, documents, &text, &offsets, &values) : 0;
+    }
+    PyObject *answer = NULL;
+    if (fine > 0)
+        answer = Py_BuildValue(
+            "NONNN", bytes_of(&sizes), documents, bytes_of(&text), bytes_of(&offsets), bytes_of(&values));
+    else if (fine < 0)
+        answer = Py_NewRef(Py_None);
+    else if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    Block *all[] = {&sizes, &text, &offsets, &values};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    Py_XDECREF(documents);
+    return answer;
+}
+
 static PyMethodDef methods[] = {
     {"parse", core_parse, METH_VARARGS, parse_doc},
+    {"named", core_named, METH_VARARGS, named_doc},
+    {"lines", core_lines, METH_VARARGS, lines_doc},
     {"index", core_index, METH_VARARGS, index_doc},
     {"scan", core_scan, METH_VARARGS, scan_doc},
+    {"tops", core_tops, METH_VARARGS, tops_doc},
     {"gather", core_gather, METH_VARARGS, gather_doc},
     {"boundary", core_boundary, METH_VARARGS, boundary_doc},
     {"columns", core_columns, METH_VARARGS, columns_doc},
     {"mapping", core_mapping, METH_VARARGS, mapping_doc},
+    {"dicts", core_dicts, METH_VARARGS, dicts_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -1387,5 +2218,10 @@ static struct PyModuleDef module = {
 PyMODINIT_FUNC PyInit__core(void) {
     five[0] = 1;
     for (int i = 1; i < 28; i++) five[i] = five[i - 1] * 5;
+#if defined(AVX2)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+        usual_lines = usual_lines_avx2;
+#endif
     return PyModule_Create(&module);
 }

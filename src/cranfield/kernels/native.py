@@ -14,12 +14,12 @@ import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.kernels import _core
-from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, decode, encode
+from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, Top, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from cranfield.kernels.table import Buffer, Ints, Layout, Order
+    from cranfield.kernels.table import Buffer, Ints, Layout, Offsets, Order, Wanted
 
 WHY: dict[int, Any] = {1: "columns", 2: "value", 3: "duplicate", 4: "blank"}
 TIES = {"descending": 0, "ascending": 1, "input": 2}
@@ -48,11 +48,14 @@ def _faults(raw: bytes) -> list[Fault]:
 
 def parse(buffer: Buffer, layout: Layout, lenient: bool = False) -> Table:
     """Read the rows of a buffer; the first bad line raises FaultError, or is noted and passed over if `lenient`."""
-    fault, offset, topics, topic, documents, value, labels, label, start, skipped = _core.parse(
-        buffer, _layout(layout), lenient
-    )
+    fault, offset, rows, start, skipped = _core.parse(buffer, _layout(layout), lenient)
     if fault:
         raise FaultError(Fault(offset, WHY[fault]))
+    return _table(rows, np.frombuffer(start, np.int64), _faults(skipped))
+
+
+def _table(rows: tuple[Any, ...], start: Offsets, skipped: list[Fault]) -> Table:
+    topics, topic, documents, value, labels, label = rows
     return Table(
         _strings(topics),
         np.frombuffer(topic, np.int32),
@@ -60,9 +63,47 @@ def parse(buffer: Buffer, layout: Layout, lenient: bool = False) -> Table:
         np.frombuffer(value, np.float64),
         _strings(labels),
         np.frombuffer(label, np.int32),
-        np.frombuffer(start, np.int64),
-        _faults(skipped),
+        start,
+        skipped,
     )
+
+
+def named(buffer: Buffer, start: int, separator: bytes, fields: Sequence[bytes], wanted: Wanted) -> Table | None:
+    """The rows of lines of separated values, or of objects (no separator), from `start` on; None if any is unusual."""
+    rows = _core.named(buffer, start, separator, len(fields), tuple(fields), tuple(wanted))
+    return None if rows is None else _table(rows, np.zeros(0, np.int64), [])
+
+
+def tops(buffer: Buffer, layout: Layout, order: Order, depth: int | None, lenient: bool = False) -> Top | None:
+    """The best documents of every topic of a run; None where that takes a closer look (see `twin.tops`)."""
+    if order.collapse or order.drop_self or order.single or order.duplicates != "error":
+        return None
+    answer = _core.tops(buffer, _layout(layout), _order(order), len(buffer) if depth is None else depth, lenient)
+    if answer is None:
+        return None
+    fault, offset, topics, topic, rank, score, documents, _ = answer
+    if fault:
+        raise FaultError(Fault(offset, WHY[fault]))
+    columns = np.frombuffer(topic, np.int32), np.frombuffer(rank, np.int32), np.frombuffer(score, np.float64)
+    return Top(_strings(topics), *columns, _strings(documents))
+
+
+def rows_of_mapping(source: Mapping[str, Mapping[str, float]], finite: bool) -> Table | None:
+    """A dict of dicts as columns; None if it holds anything but texts and plain numbers (see `twin.rows_of_mapping`)."""
+    rows = _core.dicts(source, finite) if type(source) is dict else None
+    if rows is None:
+        return None
+    sizes, names, documents, offsets, value = rows
+    topic = np.repeat(np.arange(len(source), dtype=np.int32), np.frombuffer(sizes, np.int64))
+    ids = Strings(documents, np.frombuffer(offsets, np.int64), names)
+    return Table(Strings.of_text(list(source)), topic, ids, np.frombuffer(value, np.float64))
+
+
+def run_lines(topics: Strings, documents: Strings, labels: Strings, columns: Sequence[Any]) -> bytes:
+    """The lines `topic Q0 document rank score label`; the columns number topic and document, then rank, score, label."""
+    kinds = (np.int32, np.int64, np.int32, np.float64, np.int32)
+    texts = [part for ids in (topics, documents, labels) for part in (ids.block, ids.offsets)]
+    return bytes(_core.lines(*texts, *(np.ascontiguousarray(c, k) for c, k in zip(columns, kinds, strict=True))))
 
 
 class Index:

@@ -7,7 +7,7 @@ encoding, and a line that is never shown need never become a Python string.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -199,3 +199,23 @@ class Found:
     others: list[str]  # topics of the run that the index does not know
     tag: str | None = None  # the last line's
     skipped: list[Fault] = field(default_factory=list)
+
+
+class Top(NamedTuple):
+    """The best documents of every topic of one run, by topic and rank."""
+
+    topics: Strings
+    topic: Ints
+    rank: Ints
+    score: Floats
+    documents: Strings
+
+
+class Wanted(NamedTuple):
+    """Which fields of a row hold what, counted from 0; -1: none holds a label."""
+
+    topic: int
+    document: int
+    value: int
+    label: int
+    descending: bool  # False where the value is a rank

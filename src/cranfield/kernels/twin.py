@@ -15,9 +15,9 @@ from cranfield.errors import DataError
 from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from cranfield.kernels.table import Buffer, Floats, Ints, Layout, Order
+    from cranfield.kernels.table import Buffer, Floats, Ints, Layout, Order, Top, Wanted
 
 NUMBER = re.compile(rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)")
 
@@ -207,3 +207,26 @@ def _found(index: Index, parts: dict[int, tuple[list[bytes], Floats]], others: I
                     column.append(int(value))
     topic, row_, rank_, first_, last_ = (np.array(column, np.int32) for column in columns)
     return Found(topic, row_, rank_, first_, last_, retrieved, list(others))
+
+
+# What the C core does beside: quick ways through what is usual. Here the careful ways, which stand above the kernels, do it.
+
+
+def named(buffer: Buffer, start: int, separator: bytes, fields: Sequence[bytes], wanted: Wanted) -> Table | None:
+    """The rows of separated values or objects, if that is quick: here it never is."""
+
+
+def tops(buffer: Buffer, layout: Layout, order: Order, depth: int | None, lenient: bool = False) -> Top | None:
+    """The best documents of every topic of a run, if that is quick: here it never is."""
+
+
+def rows_of_mapping(source: Mapping[str, Mapping[str, float]], finite: bool) -> Table | None:
+    """A dict of dicts as columns, if that is quick: here it never is."""
+
+
+def run_lines(topics: Strings, documents: Strings, labels: Strings, columns: Sequence[Any]) -> bytes:
+    """The lines `topic Q0 document rank score label`; the columns number topic and document, then rank, score, label."""
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return b"".join(
+        b"%b Q0 %b %d %r %b\n" % (topics[t], documents[d], rank, score, labels[n]) for t, d, rank, score, n in rows
+    )

@@ -19,6 +19,7 @@ from cranfield.formats.format import (
     in_batches,
     is_number,
     rows_of,
+    run_in_lines,
 )
 from cranfield.kernels import Layout, Table
 
@@ -67,10 +68,7 @@ class Trec(LineFormat):
         """One line a row; ranks count from 1, scores read back to the same double."""
         if kind == "qrels":
             return in_batches(b"%b %b %b %r\n" % row for row in rows_of(table, "qrels"))
-        return in_batches(
-            b"%b Q0 %b %d %r %b\n" % (topic, document, rank, score, label)
-            for topic, document, rank, score, label in rows_of(table, "run", tag)
-        )
+        return run_in_lines(table, tag)
 
 
 class JudgmentGroups(Trec):
