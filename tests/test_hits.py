@@ -79,6 +79,18 @@ def test_walking_down_the_ranks_starts_anew_in_each_topic() -> None:
     assert found.relevant().nth.tolist() == [1, 2, 1]
 
 
+def test_a_grid_holds_the_grade_at_every_rank_down_to_its_depth() -> None:
+    nan = np.nan
+    expected = [[2, nan, 0], [0, 4, nan], [nan, nan, nan], [nan, nan, nan]]
+    np.testing.assert_array_equal(hits().grid(3), expected)
+    assert hits().grid(5)[0].tolist()[2:] == [0, 1, -1]
+
+
+def test_the_total_at_a_rank_adds_up_the_hits_there_and_above() -> None:
+    found, topic, rank = hits(), np.array([0, 0, 0, 1, 1, 3]), np.array([0, 1, 4, 1, 9, 2])
+    assert found.total_at([1, 2, 3, 4, 5, 6], topic, rank).tolist() == [0, 1, 6, 5, 11, 0]
+
+
 def test_above_counts_the_others_that_stand_higher_in_the_same_topic() -> None:
     found = hits()
     assert found.relevant().above(found.nonrelevant()).tolist() == [0, 1, 1]

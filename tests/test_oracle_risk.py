@@ -93,6 +93,16 @@ def geo_risk(table: list[list[float]], alpha: float) -> list[float]:
 
 
 @proves("GeoRisk")
+def test_a_run_alone_is_as_risky_as_expected_so_that_half_of_its_mean_counts() -> None:
+    geo = measure("GeoRisk(of=RR)")
+    assert geo.summarise(np.array([0.25, 0.75])) == pytest.approx(math.sqrt(0.5 / 2))
+    assert geo.summarise(np.array([-0.5])) == 0
+    assert math.isnan(geo.summarise(np.array([])))
+    scores = evaluate(QRELS, {"old": OLD}, "RR GeoRisk(of=RR)")
+    assert scores.mean("GeoRisk(of=RR)") == pytest.approx(math.sqrt(scores.mean("RR") / 2))
+
+
+@proves("GeoRisk")
 @pytest.mark.parametrize("alpha", [0, 1, 10])
 def test_georisk_against_the_papers_formula_cell_by_cell(alpha: float) -> None:
     runs = {"old": OLD, "new": NEW, "flat": with_rr(2, 2, 2, 2, 2, 2)}
