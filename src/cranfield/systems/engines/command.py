@@ -43,7 +43,7 @@ class Command(System):
         self.seconds: float | None = None
 
     def timeout(self, seconds: float) -> None:
-        """Whether it answers one topic or all."""
+        """For one topic, or for all where they are answered in one go."""
         self.seconds = seconds
 
     def search(self, query: Query, k: int) -> Ranking:
