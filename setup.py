@@ -20,6 +20,7 @@ FLAGS = [] if os.name == "nt" else ["-O3", "-std=c11"]
 core = Extension(
     "cranfield.kernels._core",
     sources=["src/cranfield/kernels/core.c"],
+    depends=["src/cranfield/kernels/usual.h"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,
     extra_compile_args=[*FLAGS, *os.environ.get("CRANFIELD_CFLAGS", "").split()],
