@@ -127,12 +127,8 @@ def line_chart(
     if not points and len(order) > 1:  # no shapes to tell the lines by: the legend shows their dashes
         colour, dash = ({**encoded, "legend": STROKES} for encoded in (colour, dash))
     nth = {"field": "nth", "type": "quantitative"}
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "line", "strokeWidth": 2.2},
-            "encoding": {"x": across, "y": height, "color": colour, "strokeDash": dash, "order": nth},
-        }
-    ]
+    drawing = {"x": across, "y": height, "color": colour, "strokeDash": dash, "order": nth}
+    layers: list[Spec] = [{"mark": {"type": "line", "strokeWidth": 2.2}, "encoding": drawing}]
     if points:
         shape = by_run(order, SHAPES) if len(order) > 1 else {"value": SHAPES[0]}
         mark = {"type": "point", "filled": True, "size": 50, "opacity": 1}
@@ -143,15 +139,20 @@ def line_chart(
         low, high = {**height, "field": "low"}, {"field": "high"}
         band = {"mark": {"type": "area", "opacity": 0.18}, "data": {"values": shades}}
         layers.insert(0, {**band, "encoding": {"x": across, "y": low, "y2": high, "color": colour}})
-    if levels:
-        rule = {"mark": {"type": "rule", "strokeDash": [4, 4], "color": GREY}, "data": {"values": levels}}
-        text = {"mark": {"type": "text", "align": "right", "dy": -6, "dx": -4}, "data": {"values": levels}}
-        at = {**height, "field": "level"}
-        layers += [
-            {**rule, "encoding": {"y": at}},
-            {**text, "encoding": {"y": at, "x": {"value": 520}, "text": {"field": "name"}}},
-        ]
-    return _specification(title, subtitle, values, layers)
+    return _specification(title, subtitle, values, [*layers, *_labelled_rules(levels, height)])
+
+
+def _labelled_rules(levels: list[Spec], height: Spec) -> list[Spec]:
+    """Lines across at some heights, each with its name at the right end."""
+    if not levels:
+        return []
+    rule = {"mark": {"type": "rule", "strokeDash": [4, 4], "color": GREY}, "data": {"values": levels}}
+    text = {"mark": {"type": "text", "align": "right", "dy": -6, "dx": -4}, "data": {"values": levels}}
+    at = {**height, "field": "level"}
+    return [
+        {**rule, "encoding": {"y": at}},
+        {**text, "encoding": {"y": at, "x": {"value": 520}, "text": {"field": "name"}}},
+    ]
 
 
 def interval_chart(
