@@ -1434,9 +1434,9 @@ static const char *json_blank(const char *p, const char *end) {
     return p;
 }
 
-/* Behind a number as JSON has it, or NULL. */
+/* Behind a number as JSON has it, or NULL; also for -0, a whole number without a sign. */
 static const char *json_number(const char *p, const char *end) {
-    const char *digits;
+    const char *digits, *start = p;
     if (p < end && *p == '-') p++;
     if (p < end && *p == '0') {
         p++;
@@ -1454,7 +1454,7 @@ static const char *json_number(const char *p, const char *end) {
         for (digits = p; p < end && (unsigned)(*p - '0') < 10; p++) {}
         if (p == digits) return NULL;
     }
-    return p;
+    return p - start == 2 && !memcmp(start, "-0", 2) ? NULL : p;
 }
 
 /* Behind a text without escapes, at whose first quote `p` stands, or NULL. */
