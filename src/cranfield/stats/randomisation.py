@@ -143,17 +143,18 @@ def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats,
 
 
 def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
-    below, above = question.tails
     means = _subset_means(d, question.resamples, question.rng)
-    low = order_statistic(means, below)
-    np.negative(means, out=means, where=np.isfinite(means))  # the empty subset stays below everything
-    return low, -order_statistic(means, above)
-
-
-def order_statistic(values: Floats, tail: float) -> Floats:
-    """Row by row, the smallest value with more than this share of the row at or below it."""
-    k = min(math.floor(values.shape[1] * tail + 1e-9), values.shape[1] - 1)
-    return np.asarray(np.partition(values, k, axis=1)[:, k], np.float64)
+    total = means.shape[1]
+    empty = int(np.isinf(means[:1]).sum())  # these stand below everything, seen from either end
+    first, last = (min(math.floor(total * tail + 1e-9), total - 1) for tail in question.tails)
+    from_above = total - 1 - (last - empty)
+    low, high = np.empty(len(d)), np.full(len(d), np.inf)
+    for row, each in enumerate(means):
+        each.partition(sorted({first, min(from_above, total - 1)}))
+        low[row] = each[first]
+        if last >= empty:
+            high[row] = each[from_above]
+    return low, high
 
 
 def _subset_means(d: Floats, resamples: int, rng: np.random.Generator) -> Floats:
