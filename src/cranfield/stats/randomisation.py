@@ -92,8 +92,9 @@ def sign_flip_p_all(
     """The same test for every pair of columns at once: entry [i, j] tests column j against column i.
 
     Signs times the table gives the signed sum of every column; a pair's is the difference of two. So the matrix
-    product is as small as the table, and a pair costs only its comparisons. `progress` is told how many sign vectors
-    are done, of how many.
+    product is as small as the table, and a pair costs only its comparisons. Columns stand in the order of their sums,
+    so that pairs too far apart to be reached lie at the end of a column's and are passed over. `progress` is told how
+    many sign vectors are done, of how many.
 
     >>> sign_flip_p_all(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]), 1000, np.random.default_rng(0)).tolist()
     [[nan, 0.25], [0.25, nan]]
@@ -105,6 +106,8 @@ def sign_flip_p_all(
     fit = np.logical_and.reduce(np.isfinite(x), axis=0)
     x = np.where(fit, x, 0.0)
     x = (x - x.mean(axis=1, keepdims=True)) * _SIGN[alternative] if x.size else x  # what is common to a row cancels
+    order = np.argsort(x.sum(axis=0), kind="stable")
+    x = x[:, order]
     columns, sums, size = x.shape[1], x.sum(axis=0), np.abs(x).sum(axis=0)
     least = _least(sums[None, :] - sums[:, None], size[None, :] + size[:, None], alternative)
     most = sums[None, :] - sums[:, None] + NEAR * (size[None, :] + size[:, None])
@@ -113,9 +116,10 @@ def sign_flip_p_all(
     done, total = 0, _tried(x.shape[0], resamples)[1]
     for signs in sign_blocks(x.shape[0], resamples, rng):
         signed = x.T @ signs.T
-        for i in range(columns - 1):
-            later = slice(i + 1, columns)
-            gap = np.subtract(signed[later], signed[i], out=room[: columns - i - 1, : len(signs)])
+        ends = _reached(signed, least) if alternative == "two-sided" else [columns] * columns
+        for i, end in enumerate(ends):
+            later = slice(i + 1, end)
+            gap = np.subtract(signed[later], signed[i], out=room[: max(end - i - 1, 0), : len(signs)])
             if alternative == "two-sided":
                 np.abs(gap, out=gap)
             else:
@@ -126,10 +130,20 @@ def sign_flip_p_all(
             progress(done, total)
     if alternative == "two-sided":
         count += count.T
-    p = _share(count, x.shape[0], resamples)
+    p = np.empty(count.shape)
+    p[np.ix_(order, order)] = _share(count, x.shape[0], resamples)
     p[~(fit[:, None] & fit)] = np.nan
     np.fill_diagonal(p, np.nan)
     return p
+
+
+def _reached(signed: Floats, least: Floats) -> list[int]:
+    """For each column, where those end whose distance from it may be as large as the one found."""
+    if not len(signed):
+        return []
+    largest = np.abs(signed).max(axis=1) * (1 + NEAR)
+    within = least <= largest[:, None] + largest
+    return (within.shape[1] - np.argmax(within[:, ::-1], axis=1)).tolist()  # type: ignore[no-any-return]
 
 
 def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats, ...]:
@@ -186,8 +200,11 @@ def _least(sums: Floats, size: Floats, alternative: Alternative) -> Floats:
 
 
 def _count(mask: Bools) -> npt.NDArray[np.uint32]:
-    """How many in each row hold; as bytes, which is twice as fast as np.count_nonzero with an axis."""
-    return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
+    """How many in each row hold: eight bytes at a time, of which none can overflow in a block."""
+    if mask.shape[1] % 8 or mask.shape[1] > 8 * 255:
+        return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
+    eight = np.add.reduce(mask.view(np.uint64), axis=1)
+    return np.asarray(np.add.reduce(eight[:, None].view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
 
 
 def _share(count: npt.NDArray[np.int64], n: int, resamples: int) -> Floats:
