@@ -42,7 +42,9 @@ def differences(a: Floats, b: Floats) -> Floats:
     [0.0, 0.25]
     """
     d: Floats = np.asarray(b - a, np.float64)
-    d[np.abs(d) <= NEAR * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    near = np.maximum(np.abs(a), np.abs(b))
+    near *= NEAR
+    d[np.abs(d) <= near] = 0.0
     return d
 
 
