@@ -75,13 +75,16 @@ def _t_values(d: Floats, question: Question) -> Floats:
     least = 1e-14 * squares.mean(axis=1, keepdims=True)
 
     def t_values(rows: Floats, counts: Floats) -> Floats:
-        mean = rows @ counts.T / n
-        spread = np.maximum(squares @ counts.T / n - mean**2, 0.0)
+        mean, spread = rows @ counts.T, squares @ counts.T
+        mean /= n
+        spread /= n
+        spread -= mean**2
         spread[spread <= least] = 0.0  # a resample of one value only
+        spread /= n - 1
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = mean / np.sqrt(spread / (n - 1))
+            t: Floats = np.divide(mean, np.sqrt(spread, out=spread), out=mean)
         t[np.isnan(t)] = 0.0
-        return np.asarray(t, np.float64)
+        return t
 
     return _resampled(centred, question, t_values)
 

@@ -45,15 +45,22 @@ def _tried(n: int, resamples: int) -> tuple[bool, int]:
 
 def sign_blocks(n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK) -> Iterator[Floats]:
     """Vectors of n signs in blocks of rows: each of the 2^n once if they are no more than `resamples`, else random."""
+    for flipped in _flips(n, resamples, rng, block):
+        flipped *= -2.0
+        flipped += 1.0
+        yield flipped
+
+
+def _flips(n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK) -> Iterator[Floats]:
+    """The same as 1 where the sign is −, else 0."""
     exact, total = _tried(n, resamples)
     for start in range(0, total, block):
         rows = min(block, total - start)
         if exact:
-            flipped = ((np.arange(start, start + rows)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+            yield ((np.arange(start, start + rows)[:, None] >> np.arange(n)) & 1).astype(np.float64)
         else:
             draws = rng.integers(0, 256, (rows, -(-n // 8)), np.uint8)
-            flipped = np.unpackbits(draws, axis=1, count=n).astype(np.float64)
-        yield 1.0 - 2.0 * flipped
+            yield np.unpackbits(draws, axis=1, count=n).astype(np.float64)
 
 
 def sign_flip_p(
@@ -176,12 +183,11 @@ def _subset_means(d: Floats, resamples: int, rng: np.random.Generator) -> Floats
     exact, tried = _tried(d.shape[1], resamples)
     means = np.full((len(d), tried if exact else tried + 1), -np.inf)
     start = 0
-    for signs in sign_blocks(d.shape[1], resamples, rng):
-        chosen = (1 - signs) / 2
+    for chosen in _flips(d.shape[1], resamples, rng):
         size = chosen.sum(axis=1)
-        part = means[:, start : start + len(signs)]
+        part = means[:, start : start + len(chosen)]
         np.divide(d @ chosen.T, size, out=part, where=size > 0)
-        start += len(signs)
+        start += len(chosen)
     return means
 
 

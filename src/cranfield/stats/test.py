@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "less", "greater")
-KEPT = 2**22  # resampled numbers kept at once: 32 MB
+KEPT = 2**23  # resampled numbers kept at once: 64 MB
 NO_SPREAD = "there is no spread to measure"
 
 
