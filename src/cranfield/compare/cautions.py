@@ -246,7 +246,7 @@ def _doubtful(evidence: Evidence) -> Iterator[Pair]:
             some = several[start : start + AT_ONCE]
             d = np.stack([values[pair.other] - values[pair.one] for pair in some])
             mean, size = t_without_each(d)
-            turns = (np.sign(mean) * np.sign([[pair.difference] for pair in some]) < 0).any(axis=1)
+            turns = np.any(np.sign(mean) * np.sign([[pair.difference] for pair in some]) < 0, axis=1)
             settled = np.array([evidence.significant(pair) for pair in some])
             p = p_of_t(np.where(settled, size.min(axis=1), size.max(axis=1)), d.shape[1] - 1)
             p *= np.where(settled, 1 + ROUNDING, 1 - ROUNDING)

@@ -185,11 +185,11 @@ randomisation p = 0.12
     scored = _scored(scores, runs, measures, conventions)
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
     numbers |= {"alternative": alternative, "rope": rope, "margin": margin}
-    evidence = tested(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
+    evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
     return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
 
 
-def tested(
+def evidence_of(
     scored: Scored,
     tests: str | Iterable[str],
     correction: str,
