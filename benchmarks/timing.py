@@ -36,7 +36,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Sample:
-    """One process: how long it took, how long processors worked for it, the most memory it held, what it printed."""
+    """One process: how long it took, the processor's share of that, the most memory it held, what it printed."""
 
     seconds: float
     cpu: float
@@ -60,7 +60,7 @@ class Spread:
 
     def plain(self) -> dict[str, Any]:
         """As plain values, for the history."""
-        digits = {"median": round(self.median, 6), "low": round(self.low, 6), "high": round(self.high, 6)}
+        digits = {name: float(f"{getattr(self, name):.7g}") for name in ("median", "low", "high")}
         return {**digits, "count": self.count}
 
 
@@ -104,7 +104,7 @@ def seconds(samples: Sequence[Sample]) -> Spread:
 
 
 def cpu(samples: Sequence[Sample]) -> Spread:
-    """How much work, in seconds of a processor."""
+    """How long on all processors together."""
     return Spread.of([sample.cpu for sample in samples])
 
 
