@@ -627,18 +627,22 @@ static void topic_real(Topic *t) {
     t->decimals = REAL;
 }
 
-/* See whether the scores fall. */
+/* See whether the scores fall. Whole numbers in sums and signs alone, which every processor does several at a time. */
 static void topic_look(Topic *t) {
     const Score *s = t->score;
     size_t n = t->count;
     uint64_t size = 0, rises = 0, level = 0;
     if (t->decimals >= 0) {
-        for (size_t i = 0; i < n; i++) size |= (uint64_t)(s[i].whole ^ s[i].whole >> 63);
+        for (size_t i = 0; i < n; i++) size |= (uint64_t)s[i].whole;
         for (size_t i = 1; i < n; i++) {
-            rises |= (uint64_t)(s[i - 1].whole - s[i].whole);
-            level |= s[i - 1].whole == s[i].whole;
+            uint64_t fall = (uint64_t)s[i - 1].whole - (uint64_t)s[i].whole;
+            rises |= fall;
+            level |= fall - 1; /* below 0 where it is 0 */
         }
+        if (size >> 63) /* a negative score */
+            for (size_t i = size = 0; i < n; i++) size |= (uint64_t)(s[i].whole ^ s[i].whole >> 63);
         rises >>= 63;
+        level >>= 63;
     } else {
         for (size_t i = 1; i < n; i++) {
             rises |= s[i].real > s[i - 1].real;
@@ -836,6 +840,32 @@ static int group_sorted(Topic *t, const Place *order, size_t start, size_t stop)
     return 1;
 }
 
+/* The same where the scores fall: only the neighbours of judged documents are looked at. Returns 0 when memory ran out. */
+static int ranks_of_sorted(Topic *t, int32_t topic) {
+    const Judged *j = (const Judged *)t->judged.data;
+    const Score *s = t->score;
+    size_t judged = t->judged.used / sizeof(Judged);
+    for (size_t i = 0, next; i < judged; i = next) {
+        size_t start = j[i].at, stop = start + 1;
+        while (start > 0 && s[start - 1].whole == s[start].whole) start--;
+        while (stop < t->count && s[stop].whole == s[start].whole) stop++;
+        next = i + 1;
+        if (stop - start == 1) {
+            add_hit(&t->hits, topic, j[i].row, stop, stop, stop);
+            continue;
+        }
+        memset(t->row + start, -1, (stop - start) * sizeof *t->row);
+        for (next = i; next < judged && j[next].at < stop; next++) t->row[j[next].at] = j[next].row;
+        if (!group_sorted(t, NULL, start, stop)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t k = start; k < stop; k++) {
+            int32_t row = t->row[group[k - start].place];
+            if (row >= 0) add_hit(&t->hits, topic, row, k + 1, start + 1, stop);
+        }
+    }
+    return 1;
+}
+
 /* Rank the topic's judged documents and append them to the hits. Returns 0 when memory ran out. */
 static int topic_finish(Topic *t, const Index *x, int32_t topic) {
     if (t->order.single && t->decimals != REAL) topic_real(t);
@@ -851,6 +881,7 @@ static int topic_finish(Topic *t, const Index *x, int32_t topic) {
         for (size_t i = 0; i < judged; i++) add_hit(&t->hits, topic, j[i].row, j[i].at + 1, j[i].at + 1, j[i].at + 1);
         return 1;
     }
+    if (!order) return ranks_of_sorted(t, topic);
     memset(t->row, -1, n * sizeof *t->row);
     for (size_t i = 0; i < judged; i++) t->row[j[i].at] = j[i].row;
     for (size_t start = 0, stop; start < n; start = stop) {
