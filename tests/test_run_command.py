@@ -221,6 +221,14 @@ def test_a_function_s_list_keeps_its_order_and_the_statistics_say_so(folder):
     assert stats(folder).order == {"by": "score"}
 
 
+def test_a_function_s_mapping_has_no_order_to_keep(folder):
+    (folder / "mapping_engine.py").write_text("def f(text, k): return {'a': 1.0, 'c': 1.0, 'b': 2.0}")
+    answer = run(folder, system="mapping_engine:f")
+    assert cranfield.read_run(folder / "x.run")["1"] == [("b", 2.0), ("c", 1.0), ("a", 1.0)]
+    assert stats(folder).order == {"by": "score"}
+    assert "order" not in answer.err
+
+
 @given(scores=st.lists(st.floats(allow_nan=False), max_size=12))
 def test_lowered_scores_fall_in_32_bits_and_scores_that_fall_stay(scores):
     lowered = falling(scores)

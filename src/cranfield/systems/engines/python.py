@@ -50,7 +50,9 @@ class Function(System):
                 pass
 
     def search(self, query: Query, k: int) -> Ranking:
-        return _ranking(self.ask(query.text, k), self.spec)[:k]
+        answer = self.ask(query.text, k)
+        self.keeps_order = not isinstance(answer, Mapping)
+        return _ranking(answer, self.spec)[:k]
 
     def close(self) -> None:
         end = getattr(self.engine, "close", None)
