@@ -83,7 +83,7 @@ class Plan:
         sided = "" if self.alternative == "two-sided" else ", one-sided"
         facts = f"difference {self.difference:.4g}{seen}, power {self.power:g}, alpha {self.alpha:g}{sided}"
         yield Lines([f"{self.measure}: {self.about}" if self.measure else self.about, facts])
-        coarse = replace(how, digits=3)
+        coarse = how._replace(digits=3)
         head, rows = ["test", "topics needed"], [[each.test, str(each.needed or "-")] for each in self.tests]
         if self.n is not None:
             head += [f"power with {self.n}", f"smallest difference with {self.n}"]
