@@ -11,6 +11,7 @@ from scipy import stats
 from cranfield.errors import DataError
 from cranfield.stats.power import (
     Design,
+    _reaches,
     anova_power,
     anova_sample_size,
     detectable_difference,
@@ -21,6 +22,8 @@ from cranfield.stats.power import (
     sample_size,
     width_sample_size,
 )
+from cranfield.stats.test import Prospect
+from cranfield.stats.testing import TESTS
 
 OTHER = {"two-sided": "two-sided", "greater": "larger", "less": "smaller"}
 
@@ -76,6 +79,25 @@ def test_the_power_of_the_sign_test_against_exact_enumeration(alternative):
         found += chance * (p <= 0.2)
     design = Design("sign", sample=sample, alpha=0.2, alternative=alternative)
     assert power(design, n, float(np.mean(sample))) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("tied", [0.0, 0.1, 3 / 7])
+@pytest.mark.parametrize("n", [2, 7, 50, 1000])
+def test_the_power_of_the_sign_test_against_scipy_s_binomial(n, tied):
+    for up, alpha in product((0.3, 0.5, 0.7, 1.0), (0.01, 0.05, 0.2)):
+        m = np.arange(n + 1)
+        least = stats.binom.isf(alpha / 2, m, 0.5) + 1
+        chance = stats.binom.sf(least - 1, m, up) + stats.binom.cdf(m - least, m, up)
+        expected = float((chance * stats.binom.pmf(m, n, 1 - tied)).sum())
+        assert TESTS["sign"].power_at(n, Prospect(0.0, up, tied), alpha, "two-sided") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("difference", [0.02, 0.08, 0.2])
+def test_a_simulation_that_ends_early_answers_as_the_whole_one(difference):
+    design = Design("randomisation", sd=0.2, trials=1100, resamples=100)
+    found = power(design, 30, difference)
+    for target in (found - 1e-9, found, found + 1e-9, 0.01, 0.99):
+        assert _reaches(design, 30, difference, target) == (found >= target)
 
 
 def test_the_sample_size_of_the_sign_test_suffices_from_there_on():

@@ -22,7 +22,7 @@ from cranfield.stats.test import Alternative, Prospect, Question, check_alternat
 from cranfield.stats.testing import TESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from cranfield.stats.ties import Floats
 
@@ -132,10 +132,7 @@ def power(design: Design, n: int, difference: float) -> float:
     >>> round(power(Design("sign", sd=1.0), 20, 0.5244005127080409), 4)  # P(up) = 0.7: 15 of 20 or more, or 5 or fewer
     0.4164
     """
-    if n < 2:
-        raise DataError(f"power: expected two blocks or more, got {n}")
-    if not isfinite(difference):
-        raise DataError(f"power: the difference must be a number, got {difference}")
+    _check(n, difference)
     if design.simulated:
         return _power_simulated(design, n, difference)
     return TESTS[design.test].power_at(n, design.prospect(difference), design.alpha, design.alternative)
@@ -167,7 +164,7 @@ def detectable_difference(design: Design, n: int, power: float = 0.8) -> float:
     def enough(difference: float) -> bool:
         if difference > 1e6 * design.spread:
             raise DataError(f"{design.test} cannot reach p < {design.alpha:g} with {n} blocks, whatever the difference")
-        return _power(design, n, sign * difference) >= power
+        return _reaches(design, n, sign * difference, power)
 
     return sign * _least(enough, design.spread / sqrt(n), 14 if design.simulated else 60)
 
@@ -255,13 +252,17 @@ def width_sample_size(width: float, sd: float, level: float = 0.95) -> int:
     return _smallest(lambda n: interval_width(n, sd, level) <= width, MOST, f"a width of {width:g}")
 
 
-_power = power  # where a parameter takes the name
+def _check(n: int, difference: float) -> None:
+    if n < 2:
+        raise DataError(f"power: expected two blocks or more, got {n}")
+    if not isfinite(difference):
+        raise DataError(f"power: the difference must be a number, got {difference}")
 
 
 def _holds(design: Design, n: int, difference: float, target: float) -> bool:
     """Whether n blocks suffice; a discrete test's power is a saw, so a few teeth on must suffice too."""
     teeth = 6 if TESTS[design.test].discrete else 1
-    return all(_power(design, n + i, difference) >= target for i in range(teeth))
+    return all(_reaches(design, n + i, difference, target) for i in range(teeth))
 
 
 def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
@@ -288,7 +289,13 @@ def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
 
 
 def _power_simulated(design: Design, n: int, difference: float) -> float:
-    """The share of simulated experiments that find the difference; some at a time, each lot with its own draws."""
+    """The share of simulated experiments that find the difference."""
+    *_, (detected, _) = _simulated(design, n, difference)
+    return detected / design.trials
+
+
+def _simulated(design: Design, n: int, difference: float) -> Iterator[tuple[int, int]]:
+    """How many simulated experiments found the difference so far and how many are left; each lot has its own draws."""
     detected = 0
     moved = None if design.sample is None else design.shifted(difference)
     for start in range(0, design.trials, LOT):
@@ -299,6 +306,18 @@ def _power_simulated(design: Design, n: int, difference: float) -> float:
         else:
             drawn = moved[rng.integers(0, len(moved), lot)]
         question = Question(design.alternative, 0.95, design.resamples, rng)
-        p = TESTS[design.test].simulated_p(np.ascontiguousarray(drawn.T), question)
-        detected += int((p <= design.alpha).sum())
-    return detected / design.trials
+        detected += int(TESTS[design.test].rejects(np.ascontiguousarray(drawn.T), design.alpha, question).sum())
+        yield detected, design.trials - start - lot[1]
+
+
+def _reaches(design: Design, n: int, difference: float, target: float) -> bool:
+    """Whether the power is at least the target; a simulation ends as soon as that is certain."""
+    if not design.simulated:
+        return power(design, n, difference) >= target
+    _check(n, difference)
+    for detected, left in _simulated(design, n, difference):
+        if detected / design.trials >= target:
+            return True
+        if (detected + left) / design.trials < target:
+            return False
+    return False

@@ -152,6 +152,10 @@ class Test(SignificanceTest, ABC):
         p = [outcome.p for outcome in self.without_interval(np.zeros_like(d), d, question)]
         return np.asarray(np.nan_to_num(p, nan=1.0), np.float64)
 
+    def rejects(self, d: Floats, alpha: float, question: Question) -> Bools:
+        """Whether the p-value of each row of differences is at most alpha, for simulation."""
+        return self.simulated_p(d, question) <= alpha
+
     @abstractmethod
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         """The arithmetic, on rows that were checked."""
