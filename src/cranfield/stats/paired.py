@@ -16,6 +16,7 @@ from cranfield.stats.test import Alternative, Figures, Prospect, Question, Test,
 from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
 
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
+FEW = 20  # with so few the normal limit would reject where the test cannot
 
 
 def mean_and_error(d: Floats) -> tuple[Floats, Floats]:
@@ -94,6 +95,7 @@ class Wilcoxon(Test):
     aliases = ("signed-rank", "wilcoxon-signed-rank")
     compares = "ranks"
     p_from = "exact or approximate"
+    centre = "pseudomedian"
     power = "simulated"
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
@@ -113,7 +115,9 @@ class Wilcoxon(Test):
         return Figures(p_from_tails(lower, upper, question.alternative), positive, exact=exact)
 
     def simulated_p(self, d: Floats, question: Question) -> Floats:
-        """By the normal limit with its correction for ties; zeros are left out."""
+        """Exact with few pairs, beyond by the normal limit with its correction for ties; zeros are left out."""
+        if d.shape[1] <= FEW:
+            return super().simulated_p(d, question)
         from scipy.special import ndtr
         from scipy.stats import rankdata  # type: ignore[import-untyped, unused-ignore]
 
@@ -127,6 +131,7 @@ class Wilcoxon(Test):
 
 class _Wins(Test):
     compares = "wins"
+    centre = "median"
     discrete = True
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
