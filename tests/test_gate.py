@@ -457,7 +457,13 @@ def test_junit_has_a_test_case_a_measure_and_counts_that_add_up(failed):
     assert failure is not None
     assert "more than the 0.01 allowed" in (failure.get("message") or "")
     assert "quality:" in (failure.text or "")
-    assert {each.get("name") for each in suite.iter("property")} >= {"baseline", "candidate", "alpha", "test"}
+    assert {each.get("name") for each in suite.iter("property")} >= {
+        "baseline",
+        "candidate",
+        "question",
+        "alpha",
+        "test",
+    }
 
 
 def test_junit_calls_what_is_undecided_an_error_and_holds_any_id():

@@ -204,9 +204,7 @@ def design(
     >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
     't: to find a difference of 0.05 with power 0.8 takes 128 topics'
     """
-    names, known = words(tests), [name for some in power_tests() for name in some]
-    if not names or any(name not in known for name in names):
-        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
+    names = _known(tests)
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
     refuse_below(1, family=family)
@@ -221,21 +219,28 @@ def design(
         variances = [_given(sd, difference, n, systems)]
         family = family or math.comb(systems or 2, 2)
     else:
-        scored = (
-            scores if isinstance(scores, Scores) else Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
-        )
-        variances = [_observed(scored, name, difference, n, systems, remarks) for name in scored.measures]
-        family = family or math.comb(systems or len(scored.runs), 2) * len(variances)
-    level = corrected_by.level_of_one(alpha, family)
+        if not isinstance(scores, Scores):
+            scores = Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
+        variances = [_observed(scores, name, difference, n, systems, remarks) for name in scores.measures]
+        family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
     chance: dict[str, Any] = {"trials": trials, "resamples": resamples, "seed": seed}
+    chance["alpha"] = corrected_by.level_of_one(alpha, family)
+    corrected = {"alpha": alpha, "correction": corrected_by.name, "family": family}
     steps = len(variances) * len(names)
     plans = []
     for i, variance in enumerate(variances):
         tell = None if progress is None else lambda j, i=i: progress(i * len(names) + j, steps)
-        by_t = Design("t", **variance.spread, alpha=level, alternative=alternative, **chance)  # type: ignore[arg-type]
-        corrected = {"alpha": alpha, "correction": corrected_by.name, "family": family}
+        by_t = Design("t", **variance.spread, alternative=alternative, **chance)  # type: ignore[arg-type]
         plans.append(_plan(variance, by_t, names, power, corrected, sizes, tell))
     return Plans(plans, trials, resamples, seed, remarks)
+
+
+def _known(tests: str | Iterable[str]) -> list[str]:
+    """The tests by name, of those whose power is known."""
+    names, known = words(tests), [name for some in power_tests() for name in some]
+    if not names or any(name not in known for name in names):
+        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
+    return names
 
 
 @dataclass(frozen=True)

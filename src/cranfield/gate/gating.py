@@ -97,13 +97,21 @@ def gate(
     suspects = Suspects(evaluator, one, other, moved, options, scores, settings, tuple(drops.values()))
     decisions = decided(gains(scores), suspects.max_drops, settings)
     verdicts = tuple(_verdict(suspects, m, decision, hits, worst) for m, decision in enumerate(decisions))
-    remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
-    if forgive_turnover:
-        remarks.append(f"{len(moved.gone)} documents that are gone were taken out of the judgments and the baseline")
-    if max_drop is not None and not any(map(asked.allowed, drops.values())) and any(drops.values()):
-        remarks.append(f"question {asked.name} asks for any drop; what max-drop allows is not looked at")
+    remarks = _remarks(scores, len(moved.gone) if forgive_turnover else None, asked, max_drop is not None, drops)
     facts = (verdicts, moved, asked.name, alpha, test, resamples, seed, scores, forgive_turnover, tuple(remarks))
     return Gate(one.name, other.name, *facts)
+
+
+def _remarks(
+    scores: Scores, forgiven: int | None, asked: GateQuestion, given: bool, drops: Mapping[str, float]
+) -> list[str]:
+    """What must be said beside the verdicts; `forgiven` documents were taken out, `given` is whether drops were."""
+    remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
+    if forgiven is not None:
+        remarks.append(f"{forgiven} documents that are gone were taken out of the judgments and the baseline")
+    if given and any(drops.values()) and not any(map(asked.allowed, drops.values())):
+        remarks.append(f"question {asked.name} asks for any drop; what max-drop allows is not looked at")
+    return remarks
 
 
 def allowed_drops(

@@ -127,7 +127,7 @@ class Test(SignificanceTest, ABC):
     interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
     too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
-    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what of the differences it holds to be 0
+    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what it holds to be 0, if its power is known
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
     facts = (
         *SignificanceTest.facts,
