@@ -143,6 +143,15 @@ def test_p_values_of_a_drop_are_corrected_over_measures_and_those_of_non_inferio
     assert all("Holm" not in each.reason for each in found)
 
 
+def test_data_say_which_correction_was_made():
+    for question, correction in (("drop", "holm"), ("max-drop", "holm"), ("non-inferior", None)):
+        found = gate(QRELS, shuffled(1), shuffled(2), "AP RR", question=question)
+        assert json.loads(found.to_json())["correction"] == correction
+        row = dict(zip(*(line.split(",") for line in found.to_csv().splitlines()[:2]), strict=True))
+        assert bool(row["Holm"]) == bool(correction)
+        assert ("at worst" in row) == (question == "non-inferior")
+
+
 def test_the_drop_found_half_of_the_time_is_found_half_of_the_time():
     rng = np.random.default_rng(8)
     n, sd, allowed = 30, 0.1, 0.02

@@ -223,11 +223,10 @@ def design(
             scores = Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
         variances = [_observed(scores, name, difference, n, systems, remarks) for name in scores.measures]
         family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
-    chance: dict[str, Any] = {"trials": trials, "resamples": resamples, "seed": seed}
-    chance["alpha"] = corrected_by.level_of_one(alpha, family)
+    level = corrected_by.level_of_one(alpha, family)
+    chance: dict[str, Any] = {"alpha": level, "trials": trials, "resamples": resamples, "seed": seed}
     corrected = {"alpha": alpha, "correction": corrected_by.name, "family": family}
-    steps = len(variances) * len(names)
-    plans = []
+    plans, steps = [], len(variances) * len(names)
     for i, variance in enumerate(variances):
         tell = None if progress is None else lambda j, i=i: progress(i * len(names) + j, steps)
         by_t = Design("t", **variance.spread, alternative=alternative, **chance)  # type: ignore[arg-type]

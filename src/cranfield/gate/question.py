@@ -40,7 +40,7 @@ class Finding:
     def chance(self) -> str:
         """The p-value, corrected too where it was."""
         corrected = f", Holm {shown_p(self.corrected)}" if self.tests > 1 else ""
-        return f"p = {shown_p(self.p)}{corrected}"
+        return f"{_equals(self.p)}{corrected}"
 
     @property
     def evidence(self) -> str:
@@ -50,7 +50,7 @@ class Finding:
     @property
     def by_signs(self) -> str:
         """Why there is no interval."""
-        return f"all {self.n} differences are equal, and by signs alone p = {shown_p(self.p)}"
+        return f"all {self.n} differences are equal, and by signs alone {_equals(self.p)}"
 
 
 class GateQuestion(Method, ABC):
@@ -142,7 +142,7 @@ class NonInferior(GateQuestion):
             return "passed", f"{found.moved}, and that it stays {within} is shown: {sure} ({found.evidence})"
         if found.drop > found.allowed:
             return "failed", f"{found.moved}, more than the {found.allowed:g} allowed ({found.evidence})"
-        more = f" ({sure})" if math.isfinite(found.bound) else ""
+        more = f": {sure}" if math.isfinite(found.bound) else ""
         return "failed", f"{found.moved}, but that it stays {within} is not shown{more} ({found.evidence})"
 
     def how(self, test: str, alpha: float, measures: int) -> str:
@@ -156,3 +156,9 @@ QUESTIONS = GateQuestion.registry
 def shown_p(value: float) -> str:
     """A p-value as text; a small one is never shown as 0."""
     return "-" if math.isnan(value) else f"{value:.4f}" if value >= 0.00005 else "<0.0001"
+
+
+def _equals(p: float) -> str:
+    """A p-value in a sentence: p = 0.0123, p < 0.0001."""
+    shown = shown_p(p)
+    return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"

@@ -240,6 +240,7 @@ class Gate(Answer):
         )
         return {
             **{name: getattr(self, name) for name in facts},
+            "correction": "holm" if self.asked.one_suffices else None,
             "turnover_forgiven": self.forgiven,
             "measures": plain([each.to_dict() for each in self.verdicts], how.digits),
             "turnover": self.turnover.to_dict(),
@@ -250,7 +251,8 @@ class Gate(Answer):
     def records(self, how: Layout) -> Iterator[list[Any]]:
         yield self._columns()
         for each in self.verdicts:
-            numbers = each.before, each.after, each.difference, each.end, each.max_drop, each.p, each.corrected
+            corrected = each.corrected if self.asked.one_suffices else math.nan
+            numbers = each.before, each.after, each.difference, each.end, each.max_drop, each.p, corrected
             cells = [value if math.isfinite(value) else None for value in numbers]
             yield [each.measure, *cells, each.n, each.state]
 
