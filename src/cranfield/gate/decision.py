@@ -55,7 +55,7 @@ def decided(gains: Sequence[Floats], max_drops: Sequence[float], settings: Setti
     >>> settings = Settings(QUESTIONS["max-drop"], 0.05, "t", 100, 0)
     >>> [one] = decided([np.array([-0.2, -0.1, -0.3, -0.2])], [0.01], settings)
     >>> one.state, round(one.p, 4)
-    ('failed', 0.0101)
+    ('failed', 0.0094)
     """
     question, tests = settings.question, len(gains) if settings.question.one_suffices else 1
     findings = [_finding(gain, drop, tests, settings) for gain, drop in zip(gains, max_drops, strict=True)]
