@@ -55,7 +55,7 @@ class RankInterval(Method, ABC):
     kind = "rank interval"
     registry: ClassVar[dict[str, RankInterval]] = {}
 
-    promise: ClassVar[str]  # what the level is the chance of
+    promise: ClassVar[str]  # what the level is the chance of, after "95 % intervals"
     way: ClassVar[str]
     facts = ("promise", "way")
 
@@ -101,7 +101,7 @@ class Redrawn(RankInterval):
     name = "bootstrap"
     title = "bootstrap"
     reference = "Efron (1979)"
-    promise = "the middle of the redrawn ranks, which cover less where means are close"
+    promise = "of redrawn ranks, too narrow where means are close"
     way = "percentiles"
 
     def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
