@@ -17,7 +17,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
-from cranfield.compare.comparison import compare
+from cranfield.compare.comparison import evidence_of
 from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
 from cranfield.compare.settings import refuse_below, refuse_shares
 from cranfield.errors import ConventionError, DataError
@@ -309,7 +309,7 @@ def _apart_by_pairs(scores: Scores, test: str, correction: str, alpha: float, se
     """Which pairs differ by a paired test, corrected over all pairs."""
     place = {run: r for r, run in enumerate(scores.runs)}
     apart = np.zeros((len(place), len(place)), np.bool_)
-    for pair in compare(scores, tests=test, correction=correction, alpha=alpha, seed=seed).pairs:
+    for pair in evidence_of(Scored(scores, {}, {}), test, correction, alpha=alpha, seed=seed).pairs:
         one, other = place[pair.one], place[pair.other]
         apart[one, other] = apart[other, one] = pair.corrected <= alpha
     return apart

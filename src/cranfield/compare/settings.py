@@ -62,13 +62,13 @@ class Settings:
     everything: bool  # all tests were asked for: those that do not fit the data are passed over
     correction: str
     alpha: float
-    level: float
-    interval: str
+    level: float = 0.95
+    interval: str = "t"
     resamples: int
     seed: int
-    alternative: str
-    rope: float | None
-    margin: float | None
+    alternative: str = "two-sided"
+    rope: float | None = None
+    margin: float | None = None
 
     @property
     def tests(self) -> list[str]:

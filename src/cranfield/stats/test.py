@@ -23,12 +23,12 @@ from cranfield.stats.method import SignificanceTest
 from cranfield.stats.ties import Bools, Floats, differences, rounding, two_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
 
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "less", "greater")
-KEPT = 2**22  # resampled numbers kept at once: 32 MB
+KEPT = 2**23  # resampled numbers kept at once: 64 MB
 NO_SPREAD = "there is no spread to measure"
 
 
@@ -62,6 +62,8 @@ class Question:
     level: float
     resamples: int
     rng: np.random.Generator
+    drawn: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What was drawn for it, kept for the next rows and the next test that draw the same."""
 
     def __post_init__(self) -> None:
         check_alternative(self.alternative)
@@ -76,6 +78,10 @@ class Question:
         outside = 1 - self.level
         both = {"two-sided": (outside / 2, outside / 2), "greater": (outside, 0.0), "less": (0.0, outside)}
         return both[self.alternative]
+
+    def asked_again(self) -> Question:
+        """The same for another test, which begins where this one began."""
+        return replace(self, rng=deepcopy(self.rng))
 
     def in_batches(self, method: Callable[[Floats, Question], tuple[Floats, ...]], d: Floats) -> tuple[Floats, ...]:
         """A method applied to some rows at a time, so that memory stays bounded; every batch sees the same resamples."""
