@@ -96,7 +96,9 @@ def test_five_topics_prove_no_rank_however_far_apart_the_runs():
 
 def test_from_fifty_topics_on_the_share_of_redraws_needs_no_caution():
     assert not any("weak hint" in note for note in leaderboard(table(0.0, 0.1, topics=50)).notes())
-    assert any("weak hint" in note for note in leaderboard(table(0.0, 0.1, topics=49)).notes())
+    for kind, said in (("simultaneous", "; go by ranks"), ("bootstrap", ", and so are ranks")):
+        board = leaderboard(table(0.0, 0.1, topics=49), rank_intervals=kind)
+        assert any("weak hint" in note and note.endswith(said) for note in board.notes())
 
 
 def test_the_letters_do_not_move_the_rank_intervals():

@@ -215,7 +215,7 @@ def leaderboard(
     if table is not None:
         low, high, draws = kind.ranges(table, level, resamples, np.random.default_rng(seed))
         ranks = low, high, first_in_redraws(table, resamples, np.random.default_rng(seed))
-        remarks += _few(len(table))
+        remarks += _few(len(table), kind)
         try:
             if isinstance(chosen, TestOfMany):
                 apart = _apart_at_once(chosen, table, alpha, resamples, seed, progress)
@@ -269,13 +269,13 @@ def _rank_interval(name: str) -> RankInterval:
         raise ConventionError(str(error)) from None
 
 
-def _few(topics: int) -> list[str]:
+def _few(topics: int, kind: RankInterval) -> list[str]:
     """A word on the share of redraws where topics are few."""
     if topics >= FEW_TOPICS:
         return []
+    hint = "first in redraws is a weak hint (of eight equal runs the first leads in half of the redraws)"
     return [
-        f"{topics} topics, fewer than {FEW_TOPICS}: first in redraws is a weak hint (of eight equal runs the first leads in "
-        "half of the redraws); go by ranks"
+        f"{topics} topics, fewer than {FEW_TOPICS}: {hint}{'; go by ranks' if kind.holds else ', and so are ranks'}"
     ]
 
 

@@ -103,6 +103,8 @@ def board_table(report: Report, measure: str) -> Table:
     caption = f"Runs by {measure}"
     how = board.how()
     notes = [f"{how[0].upper()}{how[1:]}.", "Bold: the best mean."]
+    own = [remark for remark in board.remarks if remark not in report.comparison.remarks]
+    notes += [f"{remark[0].upper()}{remark[1:]}." for remark in own]
     if report.comparison.groups:
         notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
     return Table(head, rows, names=2, caption=caption, notes=notes)

@@ -57,7 +57,8 @@ class RankInterval(Method, ABC):
 
     promise: ClassVar[str]  # what the level is the chance of, after "95 % intervals"
     way: ClassVar[str]
-    facts = ("promise", "way")
+    holds: ClassVar[bool] = True  # whether the promise is kept however close the groups are
+    facts = ("promise", "way", "holds")
 
     @abstractmethod
     def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
@@ -103,6 +104,7 @@ class Redrawn(RankInterval):
     reference = "Efron (1979)"
     promise = "of redrawn ranks, too narrow where means are close"
     way = "percentiles"
+    holds = False
 
     def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
         found = rank_intervals(table, level, resamples, rng)
