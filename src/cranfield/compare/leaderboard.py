@@ -9,7 +9,7 @@ Tukey HSD and its normal twin test all pairs at once.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -127,7 +127,7 @@ class Leaderboard(Answer):
             span = how.undefined if row.low is None else f"{row.low}–{row.high}"
             rank = f"{row.rank}{'=' if row.shared else ''}"
             cells = [Cell(row.run), Cell(rank, float(row.rank)), Cell(span, row.low)]
-            cells += [replace(how, digits=2).cell(row.first_in_redraws), Cell(_short(row.tier) or how.undefined)]
+            cells += [how._replace(digits=2).cell(row.first_in_redraws), Cell(_short(row.tier) or how.undefined)]
             for name, mean in row.means.items():
                 cells.append(Cell(how.number(mean), mean, best=len(self.rows) > 1 and mean == best[name]))
             rows.append([*cells, *(how.cell(column[i]) for column in beside.values())])
