@@ -9,9 +9,9 @@ says so. Scores of topics are independent, so the bounds of a mean are the means
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations, product
-from math import comb, inf, nan, nextafter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from itertools import product
+from math import inf, nan, nextafter
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import Hits
 from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.orders import EVERY_CASE, Orders, side_by_side, starts
 from cranfield.parameters import Choice, Flag
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 
     Mask = npt.NDArray[np.bool_]
 
-Case = TypeVar("Case")
-
-EVERY_CASE = 256  # topics with no more cases than this are tried out case by case
 FAMILY = 64  # unjudged documents of a topic up to which every number of relevant ones among them is tried
 PLAIN = {"size"}  # what a measure may need and still see nothing of a document but its rank and grade
 MOVED = PLAIN | {"labels", "probabilities", "baseline"}  # and still see judged documents only
@@ -307,20 +305,6 @@ class _Range:
             getattr(self, name)[chosen] = getattr(part, name)
 
 
-def _side_by_side(cases: Mapping[int, list[Case]], size: int) -> Iterator[tuple[Mask, dict[int, Case]]]:
-    """The first case of every topic, then the second …; with each the topics that have one more."""
-    for i in range(max(map(len, cases.values()), default=0)):
-        here = {topic: each[i] for topic, each in cases.items() if i < len(each)}
-        new = np.zeros(size, bool)
-        new[list(here)] = True
-        yield new, here
-
-
-def _starts(number: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Where each group begins, where so many stand in each."""
-    return np.asarray(np.cumsum(number) - number)
-
-
 # over the orders of ties
 
 
@@ -335,7 +319,7 @@ def _over_ties(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: 
 
 
 def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_document: bool) -> _Range:
-    orders = _Orders(hits, by_document)
+    orders = Orders(hits, by_document, EVERY_CASE)
     answer = _Range(measures, hits.size)
     answer.take(hits)
     levels = {float(each.values["rel"]) for each in measures if "rel" in each.values}
@@ -358,104 +342,6 @@ def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_docum
         for _ in range(samples):
             answer.take(orders.drawn(rng), many)
     return answer.settled()
-
-
-class _Orders:
-    """The orders that ties leave open: extreme ones, all of them where they are few, and random ones."""
-
-    def __init__(self, hits: Hits, by_document: bool) -> None:
-        self.hits = hits
-        ties = hits.ties
-        self.group = np.repeat(np.arange(len(ties.size)), ties.number)  # of each hit
-        self.start = _starts(ties.number)  # the first hit of each group
-        self.kind = hits.row.astype(np.float64) if by_document else hits.grade
-        self.ties = ties
-        self.ways = [self._ways(g) for g in range(len(ties.size))]
-        orders = [1] * hits.size
-        for topic, ways in zip(ties.topic.tolist(), self.ways, strict=True):
-            orders[topic] *= ways
-        self.free = np.array([number > 1 for number in orders], bool)
-        self.counted_out = np.array([1 < number <= EVERY_CASE for number in orders], bool)
-
-    def _kinds(self, g: int) -> dict[float, list[int]]:
-        """The hits of a group by what a measure sees of them."""
-        kinds: dict[float, list[int]] = {}
-        for hit in range(int(self.start[g]), int(self.start[g] + self.ties.number[g])):
-            kinds.setdefault(float(self.kind[hit]), []).append(hit)
-        return kinds
-
-    def _ways(self, g: int) -> int:
-        """In how many orders a group can stand that a measure could tell apart."""
-        left = int(self.ties.size[g])
-        if left == 1:
-            return 1
-        ways = 1
-        for hits in self._kinds(g).values():
-            ways *= comb(left, len(hits))
-            left -= len(hits)
-        return ways
-
-    def _ranked(self, rank: Ints) -> Hits:
-        """The hits at other ranks."""
-        hits = self.hits
-        order = np.lexsort((rank, hits.topic))
-        topic, rank, row, first, last = (
-            column[order] for column in (hits.topic, rank, hits.row, hits.tied_from, hits.tied_to)
-        )
-        return Hits(hits.judgments, topic, rank, hits.grade[order], first, last, hits.retrieved, row)
-
-    def extreme(self, pivot: float, best: bool) -> Hits:
-        """Hits of grade `pivot` or more at the top of their ties, the best first, the others at the bottom; or reversed."""
-        hits = self.hits
-        up = hits.grade >= pivot if best else hits.grade < pivot
-        order = np.lexsort((-hits.grade if best else hits.grade, ~up, self.group))
-        group = self.group[order]
-        nth = np.arange(len(order)) - self.start[group]
-        top = self.ties.first[group] + nth
-        bottom = self.ties.first[group] + self.ties.size[group] - self.ties.number[group] + nth
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.where(up[order], top, bottom)
-        return self._ranked(rank)
-
-    def drawn(self, rng: np.random.Generator) -> Hits:
-        """Every group in a random order."""
-        group, place = self.ties.places()
-        shuffled = place[np.lexsort((rng.random(len(place)), group))]
-        first_place = _starts(self.ties.size)
-        nth = np.arange(len(self.group)) - self.start[self.group]
-        rank = self.ties.first[self.group] + shuffled[first_place[self.group] + nth]
-        return self._ranked(rank.astype(np.int32))
-
-    def every(self) -> Iterator[tuple[Mask, Hits]]:
-        """All orders of the topics that have few, side by side; with each the topics for which it is a new one."""
-        cases = {t: self._cases(t) for t in np.flatnonzero(self.counted_out).tolist()}
-        for new, orders in _side_by_side(cases, self.hits.size):
-            rank = self.hits.rank.copy()
-            for moves in orders.values():
-                for hit, place in moves:
-                    rank[hit] = place
-            yield new, self._ranked(rank)
-
-    def _cases(self, topic: int) -> list[list[tuple[int, int]]]:
-        """All orders of one topic: the rank of each hit that may move."""
-        groups = []
-        for g in np.flatnonzero(self.ties.topic == topic).tolist():
-            if self.ways[g] > 1:
-                first = int(self.ties.first[g])
-                ranks = list(range(first, first + int(self.ties.size[g])))
-                groups.append(list(_placed(list(self._kinds(g).values()), ranks)))
-        return [[moved for group in case for moved in group] for case in product(*groups)]
-
-
-def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int, int]]]:
-    """Every way to give ranks to hits, those of one kind being alike."""
-    if not kinds:
-        yield []
-        return
-    for chosen in combinations(ranks, len(kinds[0])):
-        left = [rank for rank in ranks if rank not in chosen]
-        for rest in _placed(kinds[1:], left):
-            yield [*zip(kinds[0], chosen, strict=True), *rest]
 
 
 # over the grades of unjudged documents
@@ -501,7 +387,7 @@ class _Unjudged:
         judged = hits.judged()
         self.hits, self.judged = hits, judged
         retrieved = hits.retrieved.astype(np.int64)
-        start = _starts(retrieved)
+        start = starts(retrieved)
         self.all_topics = np.repeat(np.arange(hits.size, dtype=np.int32), retrieved)
         self.all_ranks = (np.arange(len(self.all_topics)) - np.repeat(start, retrieved) + 1).astype(np.int32)
         self.place = start[judged.topic] + judged.rank - 1  # where the judged documents stand
@@ -509,7 +395,7 @@ class _Unjudged:
         self.unknown[self.place] = False
         self.topic = self.all_topics[self.unknown]
         self.number = np.bincount(self.topic, minlength=hits.size)
-        self.start = _starts(self.number)
+        self.start = starts(self.number)
         self.nth = np.arange(len(self.topic)) - self.start[self.topic] + 1
         self.row = np.empty(len(self.all_topics), np.int32)
         self.row[self.place] = judged.row
@@ -528,7 +414,7 @@ class _Unjudged:
     def every(self, scale: Floats, few: Mask) -> Iterator[tuple[Mask, Hits]]:
         """All grades for the topics that have few unjudged documents, side by side."""
         cases = {t: list(product(scale.tolist(), repeat=int(self.number[t]))) for t in np.flatnonzero(few).tolist()}
-        for new, grades in _side_by_side(cases, self.hits.size):
+        for new, grades in side_by_side(cases, self.hits.size):
             grade = np.zeros(len(self.topic))
             for topic, each in grades.items():
                 grade[self.start[topic] : self.start[topic] + self.number[topic]] = each

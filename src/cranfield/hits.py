@@ -77,7 +77,10 @@ class Judgments:
     def sum(self, topic: Ints, values: npt.ArrayLike) -> Floats:
         """Add up values within each topic, in the order given."""
         weights = np.broadcast_to(np.asarray(values, np.float64), topic.shape)
-        return np.asarray(np.bincount(topic, weights=weights, minlength=self.size), np.float64)
+        totals = np.asarray(np.bincount(topic, weights=weights, minlength=self.size), np.float64)
+        if np.geterr()["over"] == "raise" and np.isinf(totals).any() and np.isfinite(weights).all():
+            raise FloatingPointError("overflow encountered in sum")  # bincount does not look
+        return totals
 
     def count(self, mask: Mask) -> Ints:
         """How many of the judged documents that `mask` marks each topic has."""

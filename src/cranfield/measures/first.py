@@ -109,7 +109,7 @@ class ERR(_Cascade):
     def stopping(self, grade: Floats) -> Floats:
         if self.stop == "linear":
             return grade / (self.max + 1)
-        probability: Floats = (np.exp2(grade) - 1) / np.exp2(self.max)
+        probability: Floats = np.exp2(grade - self.max) - np.exp2(-self.max)  # (2^grade − 1) / 2^max, for any max
         return probability
 
     def _with_unjudged(self, hits: Hits) -> Floats:

@@ -12,7 +12,8 @@ import functools
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -136,8 +137,21 @@ class Inner(Parameter["Measure"]):
 
 
 def _total(values: Floats) -> float:
-    """Add up in the order given, as trec_eval does, so that the last digit of a mean agrees."""
-    return float(np.cumsum(values)[-1])
+    """Add up in the order given, as trec_eval does, so that the last digit of a mean agrees; infinite beyond doubles."""
+    with np.errstate(over="ignore"):
+        return float(np.cumsum(values)[-1])
+
+
+def _mean(values: Floats) -> float:
+    total = _total(values)
+    return total / len(values) if math.isfinite(total) else _total(values / len(values))
+
+
+def _sum(values: Floats) -> float:
+    total = _total(values)
+    if math.isinf(total) and np.isfinite(values).all():
+        raise MeasureError("the values of all topics add up to more than a number can hold")
+    return total
 
 
 def _geometric(values: Floats) -> float:
@@ -152,13 +166,13 @@ def _harmonic(values: Floats) -> float:
 
 
 AGGREGATES: dict[str, Callable[[Floats], float]] = {
-    "mean": lambda values: _total(values) / len(values),
+    "mean": _mean,
     "gmean": _geometric,
     "median": lambda values: float(np.median(values)),
     "min": lambda values: float(values.min()),
     "max": lambda values: float(values.max()),
     "hmean": _harmonic,
-    "sum": _total,
+    "sum": _sum,
 }
 """How the values of all topics become one number. `gmean` lifts values below 0.00001 to that, as trec_eval does."""
 
@@ -213,7 +227,19 @@ class Measure(Parametrised, ABC):
 
     def __call__(self, hits: Hits) -> Floats:
         """One value a topic, of the run or, with `judged_only`, of its condensed list."""
-        return self.score(hits.condensed() if self.judged_only else hits)
+        with self.within_doubles(hits):
+            return self.score(hits.condensed() if self.judged_only else hits)
+
+    @contextmanager
+    def within_doubles(self, hits: Hits) -> Iterator[None]:
+        """Stop where grades are so high that a number on the way would be infinite."""
+        try:
+            with np.errstate(over="raise"):
+                yield
+        except FloatingPointError:
+            highest = float(np.abs(hits.judgments.grade).max(initial=0))
+            how = "give gains: gain={grade:gain, …}" if "gain" in self.parameters else "use smaller ones"
+            raise MeasureError(f"{self}: grades up to {highest:g} make numbers too large to compute; {how}") from None
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
