@@ -332,7 +332,9 @@ def test_compatibility_at_1000_goes_on_past_the_end_of_both_lists_and_without_a_
 
 
 def test_compatibility_at_a_depth_beyond_all_weight_is_that_at_the_last_rank_that_weighs_anything() -> None:
-    means = evaluate({"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}, "Compat(p=0.5)@1100 Compat(p=0.5)@1000000000000").means()
+    means = evaluate(
+        {"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}, "Compat(p=0.5)@1100 Compat(p=0.5)@1000000000000"
+    ).means()
     assert len(set(means.values())) == 1
 
 

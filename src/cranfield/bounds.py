@@ -17,9 +17,9 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError, MeasureError
-from cranfield.evaluate import Evaluator
+from cranfield.evaluate import MOVED, PLAIN, Evaluator
 from cranfield.hits import Hits
-from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.measures.measure import Gain, needs_of, takes_topics_alone
 from cranfield.orders import EVERY_CASE, Orders, side_by_side, starts
 from cranfield.parameters import Choice, Flag
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 FAMILY = 64  # unjudged documents of a topic up to which every number of relevant ones among them is tried
-PLAIN = {"size"}  # what a measure may need and still see nothing of a document but its rank and grade
-MOVED = PLAIN | {"labels", "probabilities", "baseline"}  # and still see judged documents only
 BINARY = ("precision and recall", "set", "average precision", "first relevant")  # families that ask: relevant or not
 RISING = ("P", "CG", "DCG", "ERR", "RR", "Success", "RBP", "NumRelRet")  # a better grade never lowers them
 
@@ -93,21 +91,13 @@ def _refuse(evaluator: Evaluator, over: str) -> None:
     if over == "unjudged" and evaluator.conventions.unjudged == "drop":
         raise ConventionError("bounds over unjudged documents make no sense where unjudged=drop takes them out")
     for name, measure in evaluator.measures.items():
-        needs = set(_needs(measure))
-        if evaluator.judgments.extras.costs is not None and "cost" in measure.parameters:
-            needs.add("costs")
+        needs = evaluator.sees(measure)
         refused = needs - PLAIN if over == "unjudged" else needs - MOVED
         if refused:
             known = "only a grade can be supposed of it" if over == "unjudged" else "only judged documents are moved"
             raise MeasureError(
                 f"{name}: no bounds over {over}: it sees a document's {', '.join(sorted(refused))}, {known}"
             )
-
-
-def _needs(measure: Measure) -> tuple[str, ...]:
-    """What the measure and those that it is made from must know."""
-    inner = [value for value in measure.values.values() if hasattr(value, "needs")]
-    return tuple(dict.fromkeys([*measure.needs, *(need for each in inner for need in _needs(each))]))
 
 
 @dataclass
@@ -230,7 +220,7 @@ class Bounds(Answer):
 
 def _rises(measure: Measure) -> bool:
     """Whether moving a better document up never lowers it: claimed by the class, for the first of each choice."""
-    return measure.monotone and not set(_needs(measure)) - PLAIN and _as_claimed(measure)
+    return measure.monotone and not needs_of(measure) - PLAIN and _as_claimed(measure)
 
 
 def _as_claimed(measure: Measure) -> bool:
@@ -312,7 +302,7 @@ def _over_ties(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: 
     every = list(measures.values())
     answer = _Range(every, hits.size)
     for by_document in (False, True):  # measures that see labels or groups tell documents of one grade apart
-        chosen = [m for m, each in enumerate(every) if bool(set(_needs(each)) - PLAIN) == by_document]
+        chosen = [m for m, each in enumerate(every) if bool(needs_of(each) - PLAIN) == by_document]
         if chosen:
             answer.put(chosen, _tied(hits, [every[m] for m in chosen], samples, seed, by_document))
     return answer

@@ -349,19 +349,20 @@ class Hits:
         walked: Floats = step(grid, axis=1)[self.topic, column]
         return walked
 
-    def above(self, other: Hits) -> Ints:
-        """For each hit, how many of `other`'s hits stand above it in its topic."""
-        depth = 1 + int(max(self.rank.max(initial=0), other.rank.max(initial=0)))
+    def above(self, other: Hits, rank: Ints | None = None) -> Ints:
+        """For each hit, how many of `other`'s hits stand above it in its topic, or above another rank a hit."""
+        rank = self.rank if rank is None else rank
+        depth = 1 + int(max(rank.max(initial=0), other.rank.max(initial=0)))
         place = other.topic.astype(np.int64) * depth + other.rank
         start = np.searchsorted(place, self.topic.astype(np.int64) * depth)
-        here = np.searchsorted(place, self.topic.astype(np.int64) * depth + self.rank)
+        here = np.searchsorted(place, self.topic.astype(np.int64) * depth + rank)
         return (here - start).astype(np.int32)
 
 
 class Ties(NamedTuple):
     """Tie groups: their topic, first rank and size, how many of the hits stand in each, and how many above it."""
 
-    topic: Ints
+    topic: npt.NDArray[Any]
     first: Ints
     size: Ints
     number: npt.NDArray[np.intp]
@@ -372,6 +373,16 @@ class Ties(NamedTuple):
         group = np.repeat(np.arange(len(self.size)), self.size)
         place = np.arange(len(group)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
         return group, place.astype(np.int32)
+
+    def precisions(self) -> tuple[npt.NDArray[np.intp], Ints, Floats]:
+        """Every place of every group: its group, its rank, and the precision there times the chance that a hit is there.
+
+        McSherry & Najork (2008). The sum over places is the sum of precisions at hits, on average over the orders.
+        """
+        group, place = self.places()
+        size, number, rank = self.size[group], self.number[group], self.first[group] + place
+        others = ratio(place * (number - 1.0), size - 1)  # hits of the group expected above this place
+        return group, rank, number / size * (self.above[group] + 1 + others) / rank
 
     def none_before(self) -> Floats:
         """For each place, the probability that none of the hits of its group stands before it."""

@@ -253,6 +253,10 @@ class Measure(Parametrised, ABC):
         """One value a topic: the mean of the score over all orders of tied documents; None if no formula is known."""
         return None
 
+    def assumed(self, highest: float) -> str:
+        """What is taken for granted that these judgments, up to this grade, do not show; empty if nothing is."""
+        return ""
+
     # how `explain` shows it
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
@@ -291,7 +295,7 @@ class Measure(Parametrised, ABC):
     def with_values(self, **changes: Any) -> Measure:
         """The same measure with other values for some of its parameters."""
         answer = type(self)(**{**self.values, **changes})
-        answer.aggregate = self.aggregate
+        answer.aggregate, answer.typed = self.aggregate, self.typed | set(changes)
         return answer
 
     def __repr__(self) -> str:
@@ -344,6 +348,12 @@ def takes_topics_alone(measure: Measure) -> bool:
     """Whether its number for all topics is made in the usual way: of each topic's value, and of one run."""
     own = type(measure)
     return own.summarise is Measure.summarise and own.summarise_runs is Measure.summarise_runs
+
+
+def needs_of(measure: Measure) -> set[str]:
+    """What the measure and those that it is made from must know beyond hits."""
+    inner = [value for value in measure.values.values() if isinstance(value, Measure)]
+    return {*measure.needs, *(need for each in inner for need in needs_of(each))}
 
 
 def micro_average(measure: Measure) -> Measure | None:
