@@ -330,7 +330,7 @@ def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_docum
     if (many & ~settled).any():
         rng = np.random.default_rng(seed)
         for _ in range(samples):
-            answer.take(orders.drawn(rng), many)
+            answer.take(orders.drawn(rng.random(int(orders.ties.size.sum()))), many)
     return answer.settled()
 
 

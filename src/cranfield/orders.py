@@ -9,16 +9,19 @@ from __future__ import annotations
 from itertools import combinations, product
 from math import comb, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zlib import crc32
 
 import numpy as np
 
 from cranfield.hits import Hits
+from cranfield.kernels import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
 
+    from cranfield.hits import Ties
     from cranfield.kernels.table import Floats, Ints
 
     Mask = npt.NDArray[np.bool_]
@@ -49,11 +52,24 @@ def mean_over_orders(score: Callable[[Hits], Floats], hits: Hits, by_document: b
             seen[counted] += 1
         value[few] = total[few] / seen[few]
     if many.any():
-        rng = np.random.default_rng(SEED)
-        drawn = np.array([score(orders.drawn(rng))[many] for _ in range(DRAWN)])
+        draw = _Draw(hits, orders.ties)
+        drawn = np.array([score(orders.drawn(draw.keys()))[many] for _ in range(DRAWN)])
         value[many] = drawn.mean(axis=0)
         error[many] = drawn.std(axis=0, ddof=1) / sqrt(DRAWN)
     return Mean(value, error)
+
+
+class _Draw:
+    """Random numbers for every place of every tie: those of a topic are the same alone and in company."""
+
+    def __init__(self, hits: Hits, ties: Ties) -> None:
+        self.places = np.bincount(ties.topic, weights=ties.size, minlength=hits.size).astype(int).tolist()
+        names = hits.judgments.qrels.topics
+        self.generators = [np.random.default_rng([SEED, crc32(encode(name))]) for name in names]
+
+    def keys(self) -> Floats:
+        """One a place, by topic and rank."""
+        return np.concatenate([rng.random(n) for rng, n in zip(self.generators, self.places, strict=True)])
 
 
 class Orders:
@@ -113,10 +129,10 @@ class Orders:
         rank[order] = np.where(up[order], top, bottom)
         return self._ranked(rank)
 
-    def drawn(self, rng: np.random.Generator) -> Hits:
-        """Every group in a random order."""
+    def drawn(self, keys: Floats) -> Hits:
+        """Every group in the order of these random numbers, one a place."""
         group, place = self.ties.places()
-        shuffled = place[np.lexsort((rng.random(len(place)), group))]
+        shuffled = place[np.lexsort((keys, group))]
         first_place = starts(self.ties.size)
         nth = np.arange(len(self.group)) - self.start[self.group]
         rank = self.ties.first[self.group] + shuffled[first_place[self.group] + nth]
