@@ -19,19 +19,20 @@ from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import MOVED, PLAIN, Evaluator
 from cranfield.hits import Hits
+from cranfield.measures import Measure
 from cranfield.measures.measure import Gain, needs_of, takes_topics_alone
 from cranfield.orders import EVERY_CASE, Orders, side_by_side, starts
 from cranfield.parameters import Choice, Flag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
     from cranfield.answer import Part
     from cranfield.hits import Judgments
     from cranfield.kernels.table import Floats, Ints
-    from cranfield.measures import Measure
+    from cranfield.run import Run
     from cranfield.scores import Scores
 
     Mask = npt.NDArray[np.bool_]
@@ -73,23 +74,36 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     _refuse(evaluator, over)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
-    ranges = [
-        (_over_ties if over == "ties" else _over_grades)(evaluator.hits(run), scores.measures, samples, seed)
-        for run in opened
-    ]
+    ranges = [_ranges(evaluator, run, over, samples, seed) for run in opened]
     arrays: dict[str, Any] = {
         name: np.stack([getattr(each, name) for each in ranges])[:, :, evaluator.wanted] for name in _Range.ARRAYS
     }
     for name in ("low", "high", "expected"):
         arrays[name][np.broadcast_to(~scores.counted[:, None, :], arrays[name].shape)] = nan
-    grades = _scale(evaluator.judgments).tolist()
-    return Bounds(over, scores, grades=grades, samples=samples, seed=seed, **arrays)
+    grades, every = (_scale(evaluator.judgments, valued).tolist() for valued in (False, True))
+    valued = [name for name, measure in scores.measures.items() if _values_negative(measure)]
+    negative = {name: [grade for grade in every if grade < 0] for name in valued if every[0] < 0}
+    return Bounds(over, scores, grades=grades, negative=negative, samples=samples, seed=seed, **arrays)
+
+
+def _ranges(evaluator: Evaluator, run: Run, over: str, samples: int, seed: int) -> _Range:
+    """The ranges of one run, of each measure under its own conventions."""
+    every = list(evaluator.measures.values())
+    answer = _Range(every, evaluator.judgments.size)
+    for conventions in dict.fromkeys(map(evaluator.conventions_for, every)):
+        chosen = [m for m, each in enumerate(every) if evaluator.conventions_for(each) == conventions]
+        work = _over_ties if over == "ties" else _over_grades
+        hits = evaluator.hits(run, every[chosen[0]])
+        answer.put(chosen, work(hits, [every[m] for m in chosen], samples, seed))
+    return answer
 
 
 def _refuse(evaluator: Evaluator, over: str) -> None:
     """Stop where a measure sees more than the documents that are moved or graded here."""
     if over == "unjudged" and evaluator.conventions.unjudged == "drop":
         raise ConventionError("bounds over unjudged documents make no sense where unjudged=drop takes them out")
+    if over == "unjudged" and evaluator.conventions.ties == "averaged":
+        raise ConventionError("bounds over unjudged documents need one order of ties, not the mean over all of them")
     for name, measure in evaluator.measures.items():
         needs = evaluator.sees(measure)
         refused = needs - PLAIN if over == "unjudged" else needs - MOVED
@@ -116,6 +130,7 @@ class Bounds(Answer):
     proven: Mask
     exact: Mask
     grades: list[float]  # what an unjudged document may be
+    negative: dict[str, list[float]]  # measure that values negative grades → what else it may be for that one
     samples: int
     seed: int
 
@@ -132,15 +147,21 @@ class Bounds(Answer):
                 "some order; proven: no order goes beyond",
             ),
             "unjudged": (
-                f"each unjudged document that the run returned may have any grade of {grades}; the number of relevant "
-                "documents and the ideal ranking move with them; documents not returned stay irrelevant",
-                "some grades; proven: no grades go beyond",
+                f"each unjudged document that the run returned may have any grade of {grades}{self._lower()}, or all stay "
+                "unjudged; the number of relevant documents and the ideal ranking move with them; documents not returned "
+                "stay irrelevant",
+                "some grades, or by the score as it is; proven: no grades go beyond",
             ),
         }[self.over]
         return (
             f"{varied}. Every bound is attained by {attained}; found: the furthest of those tried, {self.samples} of them "
             f"drawn with seed {self.seed}"
         )
+
+    def _lower(self) -> str:
+        """The grades below 0 that some measures value."""
+        lower = ", ".join(f"{grade:g}" for grade in next(iter(self.negative.values()), []))
+        return f" (for {', '.join(self.negative)} of {lower} too)" if lower else ""
 
     def sort(self, by: str | Measure = "name") -> Bounds:
         """The runs in another order, as that of scores."""
@@ -211,6 +232,8 @@ class Bounds(Answer):
         answer: dict[str, Any] = {"over": self.over, "assumption": self.assumption, "bounds": rows}
         if self.over == "unjudged":
             answer["grades"] = self.grades
+            if self.negative:
+                answer["negative"] = self.negative
         conventions = self.scores.conventions.to_dict()
         return {**answer, "samples": self.samples, "seed": self.seed, "conventions": conventions}
 
@@ -242,6 +265,16 @@ def _binary(measure: Measure) -> bool:
     if "rel" not in measure.values or any(isinstance(each, Gain) for each in measure.parameters.values()):
         return False
     return bool(measure.values.get("gain", "binary") == "binary")
+
+
+def _values_negative(measure: Measure) -> bool:
+    """Whether a grade below 0 is a judgment to it: it has a gain of its own, or counts as relevant."""
+    values = [(parameter, measure.values[name]) for name, parameter in measure.parameters.items()]
+    gains = [value for parameter, value in values if isinstance(parameter, Gain)]
+    own = [grade for gain in gains if not isinstance(gain, str) for grade, _ in gain]
+    inner = [value for _, value in values if isinstance(value, Measure)]
+    lowest = min([float(measure.values.get("rel", 0)), *own])
+    return lowest < 0 or any(map(Gain.signed, gains)) or any(map(_values_negative, inner))
 
 
 # bounds as they are found, measures × topics
@@ -298,8 +331,7 @@ class _Range:
 # over the orders of ties
 
 
-def _over_ties(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: int) -> _Range:
-    every = list(measures.values())
+def _over_ties(hits: Hits, every: list[Measure], samples: int, seed: int) -> _Range:
     answer = _Range(every, hits.size)
     for by_document in (False, True):  # measures that see labels or groups tell documents of one grade apart
         chosen = [m for m, each in enumerate(every) if bool(needs_of(each) - PLAIN) == by_document]
@@ -337,17 +369,27 @@ def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_docum
 # over the grades of unjudged documents
 
 
-def _scale(judgments: Judgments) -> Floats:
-    """The grades that an unjudged document may have: 0 and those that the judges gave."""
-    grades = np.unique(judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else [1.0])
+def _scale(judgments: Judgments, valued: bool) -> Floats:
+    """The grades that an unjudged document may have: 0 and those that the judges gave, below 0 where they are `valued`."""
+    grades = np.unique(judgments.grade if valued else judgments.grade[judgments.grade >= 0])
+    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else np.r_[grades, 1.0])
     return scale
 
 
-def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: int) -> _Range:
-    unjudged = _Unjudged(hits)
-    number, scale = unjudged.number, _scale(hits.judgments)
-    answer = _Range(list(measures.values()), hits.size)
+def _over_grades(hits: Hits, every: list[Measure], samples: int, seed: int) -> _Range:
+    answer = _Range(every, hits.size)
+    for valued in (False, True):  # to some measures a document of grade -2 is judged, to the others it is not
+        chosen = [m for m, each in enumerate(every) if _values_negative(each) == valued]
+        if chosen:
+            answer.put(chosen, _graded(_Unjudged(hits, valued), [every[m] for m in chosen], valued, samples, seed))
+    return answer
+
+
+def _graded(unjudged: _Unjudged, measures: list[Measure], valued: bool, samples: int, seed: int) -> _Range:
+    hits, number = unjudged.hits, unjudged.number
+    scale = _scale(hits.judgments, valued)
+    answer = _Range(measures, hits.size)
+    answer.take(hits)  # as it is: to a measure that passes over unjudged documents no grade is the same
     few = np.array([float(len(scale)) ** float(min(n, 20)) <= EVERY_CASE for n in number.tolist()])
     most = int(number.max(initial=0))
     steps = (
@@ -356,10 +398,11 @@ def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed
     for relevant in steps:
         for top in (True, False):
             chosen = unjudged.nth <= relevant if top else unjudged.nth > number[unjudged.topic] - relevant
-            answer.take(unjudged.graded(np.where(chosen, scale[-1], 0.0)))
-    for m, measure in enumerate(measures.values()):
-        rising = measure.name in RISING and measure.values.get("gain") != "topic" and _rises(measure)
-        family = _rises(measure) and _binary(measure)
+            answer.take(unjudged.graded(np.where(chosen, scale[-1], scale[0])))
+    for m, measure in enumerate(measures):
+        rises = _rises(measure) and not (valued and measure.judged_only)  # a grade below 0 takes it out of the list
+        rising = rises and measure.name in RISING and measure.values.get("gain") != "topic"
+        family = rises and _binary(measure)
         answer.proven[m] = few | rising | (family & (number <= FAMILY if most > FAMILY else True))
     for only, case in unjudged.every(scale, few):
         answer.take(case, only=only)
@@ -373,8 +416,8 @@ def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed
 class _Unjudged:
     """The unjudged documents that a run returned, and the run as it is once they are judged."""
 
-    def __init__(self, hits: Hits) -> None:
-        judged = hits.judged()
+    def __init__(self, hits: Hits, valued: bool) -> None:
+        judged = hits if valued else hits.judged()
         self.hits, self.judged = hits, judged
         retrieved = hits.retrieved.astype(np.int64)
         start = starts(retrieved)
@@ -390,8 +433,8 @@ class _Unjudged:
         self.row = np.empty(len(self.all_topics), np.int32)
         self.row[self.place] = judged.row
         self.row[self.unknown] = len(hits.judgments.of_row) + np.arange(len(self.topic))  # behind the judgments' own
-        returned = hits.where(hits.grade < 0).row  # negative grades that now get another
-        self.kept = ~np.isin(hits.judgments.row, returned)
+        regraded = hits.where((hits.grade < 0) & (not valued)).row  # negative grades that now get another
+        self.kept = ~np.isin(hits.judgments.row, regraded)
 
     def graded(self, grade: Floats) -> Hits:
         """The run where each unjudged document has been given a grade; the judgments hold it as well."""

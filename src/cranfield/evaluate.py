@@ -116,7 +116,6 @@ class Evaluator:
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
         self.exceptions: dict[Measure, dict[str, Any]] = {}  # conventions of single measures
-        self.assumed: dict[str, str] = {}
         self.threads = _threads(threads)
         self.lenient = lenient
         self.run_format = run_format
@@ -132,9 +131,8 @@ class Evaluator:
 
             self.measures = as_peer(conventions, self.measures, highest)
             self.exceptions = exceptions(conventions, self.measures, changes)
-        else:
-            assumed = {name: measure.assumed(highest) for name, measure in self.measures.items()}
-            self.assumed = {name: words for name, words in assumed.items() if words}
+        assumed = {name: measure.assumed(highest) for name, measure in self.measures.items()}
+        self.assumed = {name: words for name, words in assumed.items() if words}
         if baseline is not None:
             self.judgments.extras = replace(self.judgments.extras, baseline=self._baseline(baseline))
         for name, measure in self.measures.items():

@@ -69,8 +69,7 @@ class Peer:
         if rule is None:
             return None
         fixed = {key: highest if value == HIGHEST else value for key, value in rule.parameters.items()}
-        unchanged = all(measure.values.get(key) == value for key, value in fixed.items())
-        return measure if unchanged else measure.with_values(**fixed)
+        return measure.with_values(**fixed) if fixed else measure
 
 
 SIGNED = {"gain": "signed-exp2"}

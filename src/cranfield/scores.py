@@ -344,9 +344,8 @@ class Scores(Answer):
         values = sum(int(np.count_nonzero(error)) for error in errors.values())
         worst = max(float(error.max()) for error in errors.values())
         how = f"{DRAWN} drawn with seed {SEED} where there are too many to try (standard error of a topic up to {worst:.4f})"
-        return [
-            f"{', '.join(errors)}: means over the orders of ties, in {values} value{'s' if values > 1 else ''} over {how}, elsewhere over all"
-        ]
+        some = "1 value" if values == 1 else f"{values} values"
+        return [f"{', '.join(errors)}: means over the orders of ties, in {some} over {how}, elsewhere over all"]
 
     def turned(self) -> dict[str, tuple[str, str]]:
         """The measures by which mean and geometric mean rank two runs differently, and the first two such runs."""

@@ -49,7 +49,9 @@ class _Cascade(Measure):
         top = self.values["max"]
         if "max" in self.typed or highest >= top or highest <= 0:
             return ""
-        return f"max={top:g} is assumed, and the highest grade here is {highest:g}; if the scale ends there, max={highest:g}"
+        return (
+            f"max={top:g} is assumed, and no judgment is above {highest:g}; say max={highest:g} if the scale ends there"
+        )
 
     def refuse_beyond_scale(self, hits: Hits) -> None:
         """Stop at a judgment above the highest grade of the scale."""
