@@ -17,6 +17,8 @@ from cranfield.kernels import Order
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cranfield.run import Run
+
 
 @dataclass(frozen=True)
 class Conventions:
@@ -69,6 +71,10 @@ class Conventions:
             collapse=self.collapse.encode(),
             drop_self=self.drop_self,
         )
+
+    def ordered(self, run: Run) -> Run:
+        """A run as these conventions order it: by its scores, or by its rank column."""
+        return run.by_rank() if self.scores == "rank" else run
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON and reports."""

@@ -163,14 +163,7 @@ class Evaluator:
 
     def _joined(self, run: Run, threads: int, conventions: Conventions) -> tuple[Found, Hits]:
         found = run.hits(self.qrels.index, conventions.order, threads)
-        return found, join(found, self._judgments_under(conventions), conventions, run)
-
-    def _judgments_under(self, conventions: Conventions) -> Judgments:
-        """The judgments; others where an exception sees negative grades otherwise."""
-        if conventions.negative == self.conventions.negative:
-            return self.judgments
-        work = lambda: Judgments.of(self.qrels, conventions.negative, self.judgments.extras)  # noqa: E731
-        return self.judgments.once(("negative", conventions.negative), work)
+        return found, join(found, self.judgments.under(conventions.negative), conventions, run)
 
     def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
         """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
@@ -206,8 +199,7 @@ class Evaluator:
 
     def open(self, runs: Any) -> list[Run]:
         """The runs that were given, files among them opened, ordered by their rank column where conventions say so."""
-        opened = as_runs(runs, self.run_format, self.lenient)
-        return [run.by_rank() for run in opened] if self.conventions.scores == "rank" else opened
+        return [self.conventions.ordered(run) for run in as_runs(runs, self.run_format, self.lenient)]
 
     def _row(self, run: Run, threads: int) -> _Row:
         found, hits = self._joined(run, threads, self.conventions)

@@ -63,6 +63,13 @@ class Judgments:
         row = np.flatnonzero(once).astype(np.int32)
         return cls(qrels, known, len(qrels.topics), grade, row, qrels.topic[once], grade[once])
 
+    def under(self, negative: str) -> Judgments:
+        """The same judgments where negative grades count as 0, if they are to; else as they are."""
+        if negative != "irrelevant" or not (self.grade < 0).any():
+            return self
+        work = lambda: replace(self, of_row=np.maximum(self.of_row, 0), grade=np.maximum(self.grade, 0))  # noqa: E731
+        return self.once(("negative", negative), work)
+
     def only(self, row: Ints, topic: Ints, grade: Floats) -> Judgments:
         """The same topics judged by these judgments alone, by topic: those of one label, one judge."""
         return replace(self, row=row, topic=topic, grade=grade)
