@@ -9,12 +9,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from cranfield import PRESETS, Conventions, evaluate, explain, explain_as
+from cranfield import PRESETS, Conventions, correlate, evaluate, explain, explain_as
 from cranfield.conventions import conventions
 from cranfield.errors import ConventionError, DataError, DuplicateError, TopicError
+from cranfield.formats import as_runs
 from cranfield.peers import PEERS
+from cranfield.pool.partial import Partial
 from oracles import per_topic
 
 if TYPE_CHECKING:
@@ -239,6 +242,23 @@ def test_a_rank_that_stands_twice_or_a_run_without_ranks_is_refused_by_scores_ra
         evaluate({"7": {"a": 1}}, {"7": {"a": 1.0}}, "AP", scores="rank")
     run.write_text("7\ta\t2\n7\tb\t1\n")
     assert evaluate({"7": {"b": 1}}, run, "RR", scores="rank").mean() == 1  # MS MARCO has nothing but ranks
+
+
+def test_lists_are_compared_and_pools_made_by_the_rank_column_where_the_conventions_say_so(tmp_path: Path) -> None:
+    run, other = tmp_path / "a.run", tmp_path / "b.run"
+    run.write_text("7 Q0 a 1 1 t\n7 Q0 b 2 2 t\n")
+    other.write_text("7 Q0 a 1 2 t\n7 Q0 b 2 1 t\n")
+    assert correlate([run, other], kinds="tau").value() == -1
+    assert correlate([run, other], kinds="tau", conventions="ndeval").value() == 1
+    assert Partial({"7": {"a": 1}}, as_runs(run), "RR", scores="rank").values().item() == 1
+    assert Partial({"7": {"a": 1}}, as_runs(run), "RR").values().item() == 0.5
+
+
+def test_runs_scored_under_parts_of_the_judgments_follow_the_exceptions_of_a_preset() -> None:
+    qrels = {"q": {**GRADED["q"], "zz": -1}}
+    names = ["Compat", "P@1", "Judged@3", "RR@5"]
+    partly = Partial(qrels, as_runs(TIED), names, conventions="ir_measures").values()
+    assert np.array_equal(partly, evaluate(qrels, TIED, names, conventions="ir_measures").values)
 
 
 def test_preset_ir_measures_keeps_the_last_of_two_equal_documents_against_ir_measures(tmp_path: Path) -> None:
