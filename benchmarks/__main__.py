@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import driving, importing, peers, pool, sets, significance, suite, table
+from benchmarks import driving, importing, peers, pool, sets, significance, suite, table, unusual
 from benchmarks.agreement import VoidError
 
 HISTORY = Path(__file__).parent / "history.jsonl"
-SECTIONS = ("start", "files", "dicts", "significance", "import", "driving", "pool")
+SECTIONS = ("start", "files", "unusual", "dicts", "significance", "import", "driving", "pool")
 RIVALS = ("pytrec_eval", "ir_measures", "ranx")
 
 
@@ -94,6 +94,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     for data in chosen:
         if "files" in parts:
             rows += suite.files(plan, data, RIVALS if data.name != "L" or given.slow else RIVALS[:1])
+        if "unusual" in parts and data.name == "S":
+            rows += unusual.lines(plan, data) + unusual.formats(plan, five, given.scale)
         if "dicts" in parts and data.name != "L":
             rows += suite.dicts(plan, data)
         if "pool" in parts and data.name == "L":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.suite import Plan
 
 DEPTH = 100
-SECONDS = 5.0
+SECONDS = 2.5
 MEGABYTES = 1000.0
 
 

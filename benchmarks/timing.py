@@ -36,9 +36,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Sample:
-    """One process: how long it took, the most memory it held, what it printed."""
+    """One process: how long it took, the processor's share of that, the most memory it held, what it printed."""
 
     seconds: float
+    cpu: float
     peak: int
     output: str
 
@@ -59,7 +60,7 @@ class Spread:
 
     def plain(self) -> dict[str, Any]:
         """As plain values, for the history."""
-        digits = {"median": round(self.median, 6), "low": round(self.low, 6), "high": round(self.high, 6)}
+        digits = {name: float(f"{getattr(self, name):.7g}") for name in ("median", "low", "high")}
         return {**digits, "count": self.count}
 
 
@@ -81,7 +82,7 @@ def run(command: Sequence[str]) -> Sample:
         if child.returncode:
             said = err.read().strip().splitlines()
             raise FailedError(f"{' '.join(command)[:200]}: exit {child.returncode}: {said[-1] if said else 'silent'}")
-        return Sample(seconds, usage.ru_maxrss * KILOBYTE, out.read())
+        return Sample(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * KILOBYTE, out.read())
 
 
 def interleave(contenders: Sequence[Contender], title: str) -> dict[str, list[Sample]]:
@@ -100,6 +101,11 @@ def interleave(contenders: Sequence[Contender], title: str) -> dict[str, list[Sa
 def seconds(samples: Sequence[Sample]) -> Spread:
     """How long."""
     return Spread.of([sample.seconds for sample in samples])
+
+
+def cpu(samples: Sequence[Sample]) -> Spread:
+    """How long on all processors together."""
+    return Spread.of([sample.cpu for sample in samples])
 
 
 def peak(samples: Sequence[Sample]) -> Spread:

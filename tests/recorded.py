@@ -15,14 +15,10 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy
-import scipy
 
 import layouts
 from cranfield.formats.folder import BUNDLED
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOLDEN = ROOT / "tests" / "golden"
-VERSIONS = GOLDEN / "versions"
 LAYOUTS = ("smart", "time", "npl", "lisa", "trec", "beir", "msmarco", "jsonl", "csv", "parquet")
 FOR_PEOPLE = (".html", ".md", ".tex", ".svg")
 """Endings of files whose layout is free; of .html and .svg only the text is recorded, as fonts move the rest."""
@@ -153,13 +148,8 @@ def masked(text: str, folder: Path, timed: bool = False) -> str:
     return text
 
 
-def versions() -> str:
-    """What the last digits of a number depend on."""
-    return f"python {sys.version_info.major}.{sys.version_info.minor}, numpy {numpy.__version__}, scipy {scipy.__version__}\n"
-
-
 def rounded(text: str) -> str:
-    """Numbers to twelve digits: what other versions of NumPy and SciPy agree on."""
+    """Numbers to twelve digits: what other processors and other versions of NumPy and SciPy agree on."""
     return re.sub(r"\d+\.\d{12,}(e[+-]?\d+)?", lambda number: f"{float(number[0]):.12g}", text)
 
 

@@ -495,6 +495,19 @@ PACKERS = {
 BIG = b"".join(b"q%d Q0 d%d 1 0.5 t\n" % (i, i * 7919 % 10007) for i in range(20_000))
 
 
+@pytest.fixture(params=["the quickest module", "Python's own"])
+def unpacked_by(request, monkeypatch):
+    if request.param == "Python's own":
+        monkeypatch.setattr(streams, "QUICKER", {})
+
+
+def test_gzip_is_unpacked_by_isal_where_that_is_installed(monkeypatch):
+    assert streams._unpacker("gzip").__name__ == "isal.igzip"
+    monkeypatch.setitem(sys.modules, "isal.igzip", None)
+    assert streams._unpacker("gzip") is gzip
+
+
+@pytest.mark.usefixtures("unpacked_by")
 @pytest.mark.parametrize("packing", PACKERS)
 def test_a_truncated_file_is_refused(packing, tmp_path):
     path = tmp_path / "bm25.run.packed"
@@ -507,6 +520,7 @@ def test_a_truncated_file_is_refused(packing, tmp_path):
             read_run(path)
 
 
+@pytest.mark.usefixtures("unpacked_by")
 @pytest.mark.parametrize("packing", PACKERS)
 def test_a_corrupt_file_is_refused(packing, tmp_path):
     path = tmp_path / "bm25.run.packed"
@@ -517,6 +531,7 @@ def test_a_corrupt_file_is_refused(packing, tmp_path):
         read_run(path)
 
 
+@pytest.mark.usefixtures("unpacked_by")
 @pytest.mark.parametrize("packing", PACKERS)
 def test_lines_come_one_by_one_from_a_packed_file_and_stop_where_it_is_damaged(packing, tmp_path):
     path = tmp_path / "packed"
@@ -547,6 +562,7 @@ def test_lines_of_what_is_no_text_are_refused(tmp_path):
         list(streams.lines(tmp_path / "none"))
 
 
+@pytest.mark.usefixtures("unpacked_by")
 def test_several_gzip_members_are_one_file():
     assert len(read_run(gzip.compress(b"q Q0 d1 1 2 t\n") + gzip.compress(b"q Q0 d2 2 1 t\n"))) == 2
 

@@ -38,6 +38,7 @@ MODULES = {
     "xz": "lzma",
     "bzip2": "bz2",
 }
+QUICKER = {"gzip": "isal.igzip"}  # for unpacking, where installed: the same bytes in about half of the time
 BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # what follows BZh and a digit; an id may well start with BZh
 BOM = b"\xef\xbb\xbf"
 WIDE = (b"\xff\xfe", b"\xfe\xff")
@@ -115,7 +116,7 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     with raw:
         packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be wound back
         with _unpacking(packing, where):
-            file = raw if packing is None else _codec(packing).open(raw, "rb")
+            file = raw if packing is None else _unpacker(packing).open(raw, "rb")
             first = file.readline()
             _refuse_wide(first[:64], where)
             if first:
@@ -219,7 +220,7 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
     if packing is None:
         return buffer
     with _unpacking(packing, where):
-        return _codec(packing).decompress(buffer)
+        return _unpacker(packing).decompress(memoryview(buffer))
 
 
 def salvaged(path: str) -> bytes:
@@ -229,7 +230,7 @@ def salvaged(path: str) -> bytes:
         if packing not in MODULES:
             return b""
         parts: list[bytes] = []
-        with _codec(packing).open(raw, "rb") as packed:
+        with _unpacker(packing).open(raw, "rb") as packed:
             try:
                 while part := packed.read1(1 << 16):
                     parts.append(part)
@@ -257,6 +258,14 @@ def _unpacking(packing: str | None, where: str) -> Iterator[None]:
         if "end-of-stream" in str(error) or "incomplete" in str(error):
             raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
         raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
+
+
+def _unpacker(packing: str) -> Any:
+    """The quickest module that unpacks."""
+    try:
+        return importlib.import_module(QUICKER.get(packing, MODULES[packing]))
+    except ImportError:
+        return _codec(packing)
 
 
 def _codec(packing: str) -> Any:

@@ -78,7 +78,7 @@ static inline uint32_t load32(const char *p) {
     return x;
 }
 
-static uint64_t seed[2] = {UINT64_C(0x9E3779B97F4A7C15), UINT64_C(0xD6E8FEB86659FD93)};
+static uint64_t seed[2]; /* drawn when the module is loaded, so that nobody can make ids that share their hash */
 
 /* Both halves of a product in one word. */
 static inline uint64_t folded(uint64_t a, uint64_t b) {
@@ -1434,9 +1434,9 @@ static const char *json_blank(const char *p, const char *end) {
     return p;
 }
 
-/* Behind a number as JSON has it, or NULL. */
+/* Behind a number as JSON has it, or NULL; also for -0, a whole number without a sign. */
 static const char *json_number(const char *p, const char *end) {
-    const char *digits;
+    const char *digits, *start = p;
     if (p < end && *p == '-') p++;
     if (p < end && *p == '0') {
         p++;
@@ -1454,7 +1454,7 @@ static const char *json_number(const char *p, const char *end) {
         for (digits = p; p < end && (unsigned)(*p - '0') < 10; p++) {}
         if (p == digits) return NULL;
     }
-    return p;
+    return p - start == 2 && !memcmp(start, "-0", 2) ? NULL : p;
 }
 
 /* Behind a text without escapes, at whose first quote `p` stands, or NULL. */
@@ -2196,6 +2196,27 @@ static PyObject *core_dicts(PyObject *self, PyObject *args) {
     return answer;
 }
 
+PyDoc_STRVAR(hashes_doc, "hashes(text, offsets) -> the hash of each text (uint64) in this process");
+
+static PyObject *core_hashes(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer text, offsets;
+    if (!PyArg_ParseTuple(args, "y*y*", &text, &offsets)) return NULL;
+    const int64_t *at = offsets.buf;
+    size_t count = (size_t)offsets.len / sizeof *at;
+    Block found = {0};
+    int fine = reserve(&found, (count + 1) * sizeof(uint64_t));
+    for (size_t i = 0; fine && i + 1 < count; i++) {
+        uint64_t h = hash((const char *)text.buf + at[i], (size_t)(at[i + 1] - at[i]));
+        fine = push(&found, &h, sizeof h);
+    }
+    PyObject *answer = fine ? bytes_of(&found) : PyErr_NoMemory();
+    drop(&found);
+    PyBuffer_Release(&text);
+    PyBuffer_Release(&offsets);
+    return answer;
+}
+
 static PyMethodDef methods[] = {
     {"parse", core_parse, METH_VARARGS, parse_doc},
     {"named", core_named, METH_VARARGS, named_doc},
@@ -2208,6 +2229,7 @@ static PyMethodDef methods[] = {
     {"columns", core_columns, METH_VARARGS, columns_doc},
     {"mapping", core_mapping, METH_VARARGS, mapping_doc},
     {"dicts", core_dicts, METH_VARARGS, dicts_doc},
+    {"hashes", core_hashes, METH_VARARGS, hashes_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -2215,7 +2237,19 @@ static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "cranfield.kernels._core", "Parse, join, rank.", -1, methods, NULL, NULL, NULL, NULL,
 };
 
+/* Fill the seed from the system's source of chance. */
+static int draw_seed(void) {
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *drawn = os ? PyObject_CallMethod(os, "urandom", "n", (Py_ssize_t)sizeof seed) : NULL;
+    char *bytes = drawn ? PyBytes_AsString(drawn) : NULL;
+    if (bytes) memcpy(seed, bytes, sizeof seed);
+    Py_XDECREF(drawn);
+    Py_XDECREF(os);
+    return bytes != NULL;
+}
+
 PyMODINIT_FUNC PyInit__core(void) {
+    if (!draw_seed()) return NULL;
     five[0] = 1;
     for (int i = 1; i < 28; i++) five[i] = five[i - 1] * 5;
 #if defined(AVX2)
