@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 
-from cranfield import Measure, evaluate, measure, measures
+from cranfield import Measure, curves, evaluate, explain, measure, measures
 from cranfield.errors import CranfieldError, MeasureError, UnknownMeasureError
 from cranfield.measures import REGISTRY
 from cranfield.measures.external import named
@@ -351,6 +351,16 @@ def test_sums_beyond_doubles_are_refused_and_means_of_large_numbers_are_right() 
         one({"a": 2000, "b": 1}, "b a", "nDCG(gain=exp2)@10")
     with pytest.raises(MeasureError, match="add up to more than a number can hold"):
         evaluate(judged, run, "sum(CG)").mean()
+
+
+def test_huge_grades_are_refused_by_explanations_and_curves_too() -> None:
+    judged, run = {"q": {"a": 2000, "b": 1e308, "c": 1e308}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    with pytest.raises(MeasureError, match="too large to compute"):
+        explain(judged, run, "nDCG(gain=exp2)@2", "q")
+    with pytest.raises(MeasureError, match=r"ERR: a grade of 1e\+308 is above max=4"):
+        explain(judged, run, "ERR", "q")
+    with pytest.raises(MeasureError, match=r"curve gain: grades up to 1e\+308 make numbers too large to compute"):
+        curves(judged, run, "gain")
 
 
 def test_rndcg_looks_at_the_end_of_a_list_that_is_one_document_longer_than_the_ideal_one() -> None:

@@ -153,7 +153,7 @@ class Evaluator:
 
     def conventions_for(self, measure: Measure | None) -> Conventions:
         """The conventions under which a measure is computed: those of all, but for a preset's exceptions."""
-        changes = None if measure is None else self.exceptions.get(measure)
+        changes = None if measure is None or not self.exceptions else self.exceptions.get(measure)
         return replace(self.conventions, **changes) if changes else self.conventions
 
     def in_order_given(self, measures: Iterable[Measure]) -> None:
@@ -208,15 +208,19 @@ class Evaluator:
             topic = self.qrels.topics[int(np.argmax(lacking))]
             hint = 'use missing="zero" to score it 0 or missing="skip" to leave it out'
             raise TopicError(f"topic {topic!r} is judged but missing from {run.name} ({hint})")
-        views = {self.conventions: hits}
+        views: dict[Conventions, Hits] = {}  # of measures under conventions of their own
         values = np.empty((len(self.measures), hits.size))
         pooled, errors = {}, {}
         for i, (name, measure) in enumerate(self.measures.items()):
             own = self.conventions_for(measure)
-            if own not in views:
-                views[own] = self._joined(run, threads, own)[1]
-            values[i], errors[name] = self.mean_of(measure, views[own])
-            parts = measure.pooled(views[own])
+            seen = hits if own is self.conventions else views.get(own)
+            if seen is None:
+                seen = views[own] = self._joined(run, threads, own)[1]
+            if own.ties == "averaged":
+                values[i], errors[name] = self.mean_of(measure, seen)
+            else:
+                values[i] = measure(seen)
+            parts = measure.pooled(seen)
             if parts is not None:
                 above, below = parts
                 if own.ties == "averaged":  # what stands below the line is the same in every order
@@ -237,7 +241,7 @@ class Evaluator:
         if self.conventions_for(measure).ties != "averaged":
             return Mean(measure(hits), exact)
         condensed = hits.condensed() if measure.judged_only else hits
-        with measure.within_doubles(hits):
+        with measure.within_doubles(hits.judgments):
             expected = measure.expected(condensed)
             if expected is not None:
                 return Mean(expected, exact)

@@ -285,15 +285,20 @@ def walk(
 ) -> Explanation:
     """Explain one topic's score of one run by one of the evaluator's measures."""
     case = _Case(evaluator, run, name, topic)
-    measure, steps = case.measure, case.steps()
-    k, (value, error) = measure.values.get("k"), case.scored(case.listing)
+    with case.measure.within_doubles(case.hits.judgments):
+        return _explained(case, run.name, full, preset)
+
+
+def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explanation:
+    measure, value, steps = case.measure, case.value, case.steps()
+    k = measure.values.get("k")
     cut = k or len(case.listing)
     ties = case.ties(steps, cut)
     settled = case.conventions.ties != "averaged" or ties is None
     return Explanation(
         measure=str(measure),
-        run=run.name,
-        topic=topic,
+        run=run,
+        topic=case.topic,
         value=value,
         formula=measure.formula,
         worked=case.worked(steps, value) if settled else "",
@@ -306,7 +311,7 @@ def walk(
         ties=ties,
         conventions=case.conventions,
         preset=preset,
-        error=error,
+        error=case.error,
     )
 
 
@@ -321,7 +326,9 @@ class _Case:
         self.listing: Listing = run.ranking(topic, self.conventions.order) if topic in run else []
         hits = evaluator.hits(Run({topic: dict(self.listing)}), self.measure)
         self.hits = hits.condensed() if self.measure.judged_only else hits
-        self.best = self.measure.ideal_hits(self.hits)
+        self.value, self.error = self._scored(hits)
+        with self.measure.within_doubles(hits.judgments):
+            self.best = self.measure.ideal_hits(self.hits)
         qrels = evaluator.qrels
         self.grades: dict[str, float] = {}  # of several judgments for one document the highest
         for row in np.flatnonzero(qrels.topic == self.t).tolist():
@@ -330,11 +337,10 @@ class _Case:
 
     def score(self, listing: Listing) -> float:
         """The measure of another list of documents for the topic."""
-        return self.scored(listing)[0]
+        return self._scored(self.evaluator.hits(Run({self.topic: dict(listing)}), self.measure))[0]
 
-    def scored(self, listing: Listing) -> tuple[float, float]:
-        """The same with its standard error, above 0 where orders of ties were drawn."""
-        hits = self.evaluator.hits(Run({self.topic: dict(listing)}), self.measure)
+    def _scored(self, hits: Hits) -> tuple[float, float]:
+        """The score of hits and its standard error, above 0 where orders of ties were drawn."""
         value, error = self.evaluator.mean_of(self.measure, hits)
         return float(value[self.t]), float(error[self.t])
 

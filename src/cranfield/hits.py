@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cranfield.run import Run
 
 
+HUGE = 900  # grades up to this are safe: 2^900 can be added up more often than there are documents
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
@@ -63,6 +64,11 @@ class Judgments:
         row = np.flatnonzero(once).astype(np.int32)
         return cls(qrels, known, len(qrels.topics), grade, row, qrels.topic[once], grade[once])
 
+    @cached_property
+    def huge(self) -> bool:
+        """Whether sums of grades, or of 2 to their power, may be more than a double can hold."""
+        return bool(np.abs(self.grade).max(initial=0) > HUGE)
+
     def under(self, negative: str) -> Judgments:
         """The same judgments where negative grades count as 0, if they are to; else as they are."""
         if negative != "irrelevant" or not (self.grade < 0).any():
@@ -85,7 +91,7 @@ class Judgments:
         """Add up values within each topic, in the order given."""
         weights = np.broadcast_to(np.asarray(values, np.float64), topic.shape)
         totals = np.asarray(np.bincount(topic, weights=weights, minlength=self.size), np.float64)
-        if np.geterr()["over"] == "raise" and np.isinf(totals).any() and np.isfinite(weights).all():
+        if self.huge and np.geterr()["over"] == "raise" and np.isinf(totals).any() and np.isfinite(weights).all():
             raise FloatingPointError("overflow encountered in sum")  # bincount does not look
         return totals
 

@@ -13,7 +13,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.hits import Hits
+    from cranfield.hits import Hits, Judgments
     from cranfield.kernels.table import Floats
 
 REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
@@ -227,19 +227,17 @@ class Measure(Parametrised, ABC):
 
     def __call__(self, hits: Hits) -> Floats:
         """One value a topic, of the run or, with `judged_only`, of its condensed list."""
-        with self.within_doubles(hits):
-            return self.score(hits.condensed() if self.judged_only else hits)
-
-    @contextmanager
-    def within_doubles(self, hits: Hits) -> Iterator[None]:
-        """Stop where grades are so high that a number on the way would be infinite."""
         try:
             with np.errstate(over="raise"):
-                yield
+                return self.score(hits.condensed() if self.judged_only else hits)
         except FloatingPointError:
-            highest = float(np.abs(hits.judgments.grade).max(initial=0))
-            how = "give gains: gain={grade:gain, …}" if "gain" in self.parameters else "use smaller ones"
-            raise MeasureError(f"{self}: grades up to {highest:g} make numbers too large to compute; {how}") from None
+            with self.within_doubles(hits.judgments):
+                raise
+
+    def within_doubles(self, judgments: Judgments) -> AbstractContextManager[None]:
+        """Stop where grades are so high that a number on the way would be infinite."""
+        gains = isinstance(self.parameters.get("gain"), Gain)
+        return within_doubles(str(self), judgments, "give gains: gain={grade:gain, …}" if gains else "use smaller ones")
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
@@ -307,6 +305,17 @@ class Measure(Parametrised, ABC):
 
     def __hash__(self) -> int:
         return hash((type(self), self.aggregate, tuple(self.values.items())))
+
+
+@contextmanager
+def within_doubles(what: str, judgments: Judgments, hint: str = "use smaller ones") -> Iterator[None]:
+    """Stop where grades are so high that a number on the way would be infinite."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except FloatingPointError:
+        highest = float(np.abs(judgments.grade).max(initial=0))
+        raise MeasureError(f"{what}: grades up to {highest:g} make numbers too large to compute; {hint}") from None
 
 
 def traced(seen: npt.NDArray[np.bool_], columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
