@@ -115,7 +115,7 @@ class Run:
         rank = columns.index("rank")
         if source.layout.value == rank:
             return self
-        layout = replace(source.layout, value=rank, descending=False)
+        layout = source.layout._replace(value=rank, descending=False)
         run = Run(replace(source, layout=layout), self.name, self._tag)
         _refuse_ranks_twice(run.table, source.where)
         return run
@@ -152,7 +152,7 @@ class Run:
             raise DataError(f"{self.name}: no topic {topic!r}; it has {len(self.topics)} others")
         numbers = {name: i for i, name in enumerate(self.table.topics)}
         rows = np.flatnonzero(self.table.topic == numbers[encode(topic)])
-        names = [self.table.documents[row] for row in rows.tolist()]
+        names = list(self.table.documents.take(rows))
         scores, _ = counted(encode(topic), names, self.table.value[rows], order)
         ranked = list(scores.items())
         best, _, _ = rank(list(scores), np.array(list(scores.values())), order)
