@@ -446,7 +446,9 @@ class Scores(Answer):
         return [self._table(how), Lines(self.basis(), dim=True)]
 
     def basis(self) -> list[str]:
-        own = [f"{name}: {answers_in_words(changes)}" for name, changes in self.exceptions.items()]
+        words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}
+        alike = {said: [name for name in words if words[name] == said] for said in dict.fromkeys(words.values())}
+        own = [f"{', '.join(names)}: {said}" for said, names in alike.items()]
         return ["; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
 
     def _table(self, how: Layout) -> Table:
