@@ -1194,7 +1194,7 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
             if (only < 0 && !push(&s->skipped, skip, sizeof skip)) return 0;
             continue;
         }
-        const char *t = line.at[s->layout.topic], *document = line.at[s->layout.document];
+        const char *t = line.at[s->layout.topic];
         size_t size = line.size[s->layout.topic];
         if (!name || (only < 0 && !same(t, size, name, name_size))) {
             if (only < 0) {
@@ -1213,7 +1213,7 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
         if (seg.topic >= 0 && !add_line(s, &line, r->safe, name, name_size, value)) return 0;
 #if defined(QUICK)
         if (s->quick && r->safe) {
-            size_t prefix = (size_t)(document - base - offset);
+            size_t prefix = (size_t)(line.at[s->layout.document] - base - offset);
             r->next = usual_lines(
                 &s->topic, r->next, r->stop, base + offset, prefix, seg.topic >= 0, &tag, &tag_size);
         }
