@@ -15,6 +15,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.columns import legible
 from cranfield.errors import BadLineError, CranfieldError, DataError, FormatError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -280,13 +281,22 @@ def _codec(packing: str) -> Any:
 def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     """Write a file, or standard output for `-`; a file is either written whole or left as it was."""
     if os.fspath(path) == "-":
-        for chunk in chunks:
+        for chunk in _for_eyes(chunks) if sys.stdout.isatty() else chunks:
             sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
         return
     with _replacing(os.fspath(path)) as file, _packed(file, os.fspath(path)) as packed:
         for chunk in chunks:
             packed.write(chunk)
+
+
+def _for_eyes(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """What a terminal may show: it would take an escape in an id for an order."""
+    from codecs import getincrementaldecoder
+
+    decoder = getincrementaldecoder("utf-8")("surrogateescape")
+    for chunk in (*chunks, b""):
+        yield legible(decoder.decode(chunk, final=not chunk)).encode()
 
 
 def write_together(files: Mapping[str, bytes]) -> None:

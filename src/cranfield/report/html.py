@@ -12,8 +12,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Cell, Table, html_list, html_table, html_text, legible
-from cranfield.columns import joined
+from cranfield.answer import Cell, Table, html_list, html_table, html_text
+from cranfield.columns import joined, legible
 from cranfield.compare.pair import p_value
 from cranfield.report import figures
 from cranfield.report.svg import legend, svg
