@@ -157,6 +157,8 @@ def _lock(file: io.FileIO) -> None:
 def _mended(file: io.FileIO, where: str) -> tuple[int, bool]:
     """Cut off a last line that a crash tore; the size that is left, and whether the last line lacks its newline."""
     size = os.fstat(file.fileno()).st_size
+    if not size:
+        return 0, False
     head = _first_line(file).removeprefix(b"\xef\xbb\xbf")
     if head.strip() and not _is_log(head) and not _torn_alone(head):
         wanted = "JSON lines of topic, document, grade"
@@ -190,7 +192,7 @@ def _last_line(file: io.FileIO, size: int) -> bytes:
         tail = file.readall()
         if b"\n" in tail:
             return tail.rpartition(b"\n")[2]
-    return b"" if size == 0 else tail
+    return tail
 
 
 def _is_torn(line: bytes) -> bool:
