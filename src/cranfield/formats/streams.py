@@ -50,6 +50,7 @@ MODULES = {
 QUICKER = {"gzip": "isal.igzip"}  # for unpacking, where installed: the same bytes in about half of the time
 LIMIT_NAME = "CRANFIELD_MAX_UNPACKED"
 LIMIT, LIMIT_RATIO = 512_000_000, 12  # a packed file may hold so many bytes, or so many times its own if that is more
+LINES = 8  # where lines are read one by one, one alone may have this part of it
 UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 PIECE = 1 << 24  # bytes unpacked in one go
 SLICE = 1 << 20  # packed bytes handed to zlib in one go
@@ -141,7 +142,7 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 def _limited_lines(file: Any, where: str) -> Iterator[bytes]:
     """The lines of a packed file: there may be any number of them, but one without an end is not kept."""
-    limit = most_unpacked()
+    limit = most_unpacked() // LINES
     while line := file.readline(limit + 1):
         if len(line) > limit:
             raise _too_much(where, limit, "a line of it unpacks")
@@ -249,6 +250,7 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
             parts.append(part)
             room -= len(part)
             if room < 0:
+                parts.clear()  # which whoever handles the error would keep
                 raise _too_much(where, limit)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
