@@ -17,7 +17,7 @@ from cranfield.answer import as_json, defused
 from cranfield.columns import HIDDEN, in_line, legible, width
 from cranfield.compat.trec_eval import main as trec_eval
 from cranfield.formats.streams import write_bytes
-from cranfield.report.charts import ENDINGS, bar_chart, rendered
+from cranfield.report.charts import ENDINGS, bar_chart, heat_chart, rendered
 from cranfield.report.figures import CHARTS
 from shell import cranfield
 
@@ -75,20 +75,41 @@ def test_marks_and_joiners_take_no_room():
     assert width("e\u0301") == width("a\u200db") - 1 == width("ก\u0e31") == 1
 
 
+def shown(name: str) -> dict:
+    return bar_chart([(name, 0.5), ("q2", 1.0)], f"topic{name}", "gain", f"By {name}")
+
+
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_a_chart_of_odd_names_is_drawn(odd):
+    pytest.importorskip("vl_convert")
+    drawing = rendered(shown(f"q{odd}1"), "svg").decode()
+    assert legible(f"q{odd}1") in "".join(Tree.fromstring(drawing).itertext())
+    specification = rendered(shown(f"q{odd}1"), "json")
+    assert json.loads(specification)["data"]["values"][0]["name"] == legible(f"q{odd}1")
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_chart_of_odd_names_is_drawn(ending, odd):
+def test_a_chart_of_odd_names_is_written_as_any_file(ending):
     if ending != "json":
         pytest.importorskip("vl_convert")
-    if ending in ("png", "pdf", "html") and odd != ODD["escape"]:
-        pytest.skip("as svg, which they are made of")
-    name = f"q{odd}1"
-    drawing = rendered(bar_chart([(name, 0.5), ("q2", 1.0)], f"topic{odd}", "gain", f"By{odd}topic"), ending)
-    assert drawing
-    if ending == "svg":
-        assert legible(name) in "".join(Tree.fromstring(drawing.decode()).itertext())
-    if ending == "json":
-        assert json.loads(drawing)["data"]["values"][0]["name"] == legible(name)
+    assert rendered(shown("q\x1b[2J\x00\uffff\udc9b"), ending)
+
+
+def test_a_backslash_in_a_title_is_drawn_and_not_obeyed():
+    pytest.importorskip("vl_convert")
+    drawing = rendered(shown(r"\x1b\"), "svg").decode()
+    assert seen(drawing)
+    texts = [element.text for element in Tree.fromstring(drawing).iter() if element.text]
+    assert r"topic\x1b\" in texts
+    heat = rendered(heat_chart([("q", "r", 0.5)], "topic", "run", r"a\x1b", "scores"), "svg").decode()
+    assert r"a\x1b" in [element.text for element in Tree.fromstring(heat).iter()]
+
+
+def test_a_name_does_not_end_the_script_of_a_page():
+    pytest.importorskip("vl_convert")
+    page, plain = (rendered(shown(name), "html").decode() for name in ("</script><b>x", "x"))
+    assert page.count("</script>") == plain.count("</script>")
+    assert r"\u003c/script>\u003cb>x" in page
 
 
 @pytest.mark.parametrize("chart", CHARTS)
