@@ -97,10 +97,10 @@ def test_a_chart_of_odd_names_is_written_as_any_file(ending):
 
 def test_a_backslash_in_a_title_is_drawn_and_not_obeyed():
     pytest.importorskip("vl_convert")
-    drawing = rendered(shown(r"\x1b\"), "svg").decode()
+    drawing = rendered(shown("\\x1b\\"), "svg").decode()
     assert seen(drawing)
     texts = [element.text for element in Tree.fromstring(drawing).iter() if element.text]
-    assert r"topic\x1b\" in texts
+    assert "topic\\x1b\\" in texts
     heat = rendered(heat_chart([("q", "r", 0.5)], "topic", "run", r"a\x1b", "scores"), "svg").decode()
     assert r"a\x1b" in [element.text for element in Tree.fromstring(heat).iter()]
 
