@@ -300,7 +300,7 @@ def test_a_list_of_another_corpus_is_refused():
         ({"alpha": 0.5}, "alpha must lie between"),
         ({"test": "guess"}, "test must be one of t, randomisation"),
         ({"max_drop": -1}, "max-drop must be 0 or more"),
-        ({"max_drop": "nan"}, "max-drop must be 0 or more"),
+        ({"max_drop": "nan"}, "max-drop: expected a number"),
         ({"max_drop": "AP=x"}, "expected a number"),
         ({"max_drop": {"nDCG@10": 0.1}}, "does not look at it; it looks at AP"),
         ({"worst": -1}, "worst must be 0 or more"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
 from cranfield.errors import ConventionError
+from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -112,6 +113,9 @@ class Layout:
     ascii_only: bool = False
     style: Style | None = None
     medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
+
+    def __post_init__(self) -> None:
+        refuse_below(0, digits=self.digits)
 
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.

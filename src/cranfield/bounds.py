@@ -20,7 +20,7 @@ from cranfield.errors import ConventionError, MeasureError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import Hits
 from cranfield.measures.measure import Gain, takes_topics_alone
-from cranfield.parameters import Choice, Flag
+from cranfield.parameters import Choice, Flag, refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -72,8 +72,8 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     """The bounds of runs, with an evaluator that is ready."""
     if over not in ("ties", "unjudged"):
         raise ConventionError(f"bounds must be over ties or unjudged, got {over!r}")
-    if samples < 1:
-        raise ConventionError(f"samples must be 1 or more, got {samples}")
+    refuse_below(1, samples=samples)
+    refuse_below(0, seed=seed)
     _refuse(evaluator, over)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)

@@ -21,6 +21,7 @@ from cranfield.conventions import conventions as _conventions
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import distinct
 from cranfield.formats import as_runs
+from cranfield.parameters import refuse_below, whole
 from cranfield.scores import Scores
 from cranfield.stats import correlation as coefficients
 from cranfield.stats import overlap as overlaps
@@ -228,9 +229,12 @@ def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[
         kind, at, k = text.partition("@")
         if kind not in KINDS:
             raise ConventionError(f"no kind {kind!r} of likeness; there are {', '.join(KINDS)}")
-        if at and not (k.isdecimal() and int(k) > 0):
-            raise ConventionError(f"{text}: the depth behind @ must be a whole number of 1 or more")
-        kinds[text] = (kind, int(k) if at else None)
+        try:
+            depth = whole(k) if at else None
+            refuse_below(1, depth=depth)
+        except ValueError:  # ConventionError is one
+            raise ConventionError(f"{text}: the depth behind @ must be a whole number of 1 or more") from None
+        kinds[text] = (kind, depth)
     if not kinds:
         raise ConventionError(f"no kind of likeness given; there are {', '.join(KINDS)}")
     return kinds

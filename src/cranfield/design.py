@@ -16,9 +16,10 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.compare.scored import Progress, comparable, upward_table
-from cranfield.compare.settings import refuse_below, refuse_nothing, refuse_shares, words
+from cranfield.compare.settings import refuse_nothing, refuse_shares, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
+from cranfield.parameters import refuse_below
 from cranfield.scores import Scores
 from cranfield.stats import power as planning
 from cranfield.stats.many import two_way_anova
@@ -191,6 +192,8 @@ def design(
         raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
+    refuse_below(1, **{"trials": trials, "resamples": resamples, "trials times resamples": trials * resamples})
+    refuse_below(0, seed=seed)
     refuse_nothing(difference=difference, sd=sd)
     if alternative not in ("two-sided", "greater"):
         raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")

@@ -26,6 +26,7 @@ from cranfield.kernels import processors
 from cranfield.measures import Measure
 from cranfield.measures import measures as measures_of
 from cranfield.measures.measure import AGGREGATES, aggregated, takes_topics_alone
+from cranfield.parameters import refuse_below
 from cranfield.run import Run
 from cranfield.scores import Scores
 
@@ -357,8 +358,7 @@ def distinct(names: list[str]) -> list[str]:
 
 
 def _threads(wanted: int | None) -> int:
-    if wanted is not None and wanted < 1:
-        raise ConventionError(f"threads must be 1 or more, got {wanted}")
+    refuse_below(1, threads=wanted)
     return processors() if wanted is None else wanted
 
 

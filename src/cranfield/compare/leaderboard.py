@@ -18,9 +18,10 @@ from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.comparison import compare
 from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
-from cranfield.compare.settings import refuse_below, refuse_shares
+from cranfield.compare.settings import refuse_shares
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
+from cranfield.parameters import refuse_below
 from cranfield.scores import Scores
 from cranfield.stats.letters import letters
 from cranfield.stats.ranks import RankIntervals, rank_intervals
@@ -187,6 +188,7 @@ def leaderboard(
     refuse_shares(alpha=alpha, level=level)
     refuse_below(1, **{"judged@k: k": k})
     refuse_below(100, resamples=resamples)
+    refuse_below(0, seed=seed)
     chosen = telling_test(test)
     scored = _scored(scores, runs, measures, k, options, progress)
     name = list(scored.scores.measures)[scored.scores._measure(sort) if sort is not None else 0]

@@ -19,7 +19,7 @@ import numpy as np
 
 from cranfield.errors import MeasureError, UnknownMeasureError
 from cranfield.hits import ratio
-from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, shown
+from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, real, shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,8 +72,8 @@ class Gain(Parameter[Gains]):
         if isinstance(given, Mapping):
             given = list(given.items())
         if isinstance(given, (list, tuple)):
-            table = {float(grade): float(gain) for grade, gain in given}
-            if len(table) != len(given) or not all(map(math.isfinite, [*table, *table.values()])):
+            table = {real(grade): real(gain) for grade, gain in given}
+            if len(table) != len(given):
                 raise ValueError
             return tuple(sorted(table.items()))
         if given not in self.NAMES:
@@ -386,7 +386,8 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
 
 
 Meaning: TypeAlias = "tuple[type[Measure], dict[str, Any]]"  # what a name means: a class, and its parameters
-GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([\d.]+))?\s*", re.DOTALL)
+GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([0-9.]+))?\s*", re.DOTALL)
+NESTED = 20  # brackets in a name; no measure takes more than three
 
 
 def measure(text: str, rel: float | None = None) -> Measure:
@@ -397,6 +398,8 @@ def measure(text: str, rel: float | None = None) -> Measure:
     >>> measure("gmean(AP)") == measure("gm_map")
     True
     """
+    if text.count("(") > NESTED:
+        raise MeasureError(f"{shortened(text)!r}: expected {NESTED} brackets at the most, found {text.count('(')}")
     match = GRAMMAR.fullmatch(text)
     if match and match[1] in AGGREGATES and match[2] is not None:
         if match[3] is not None:
@@ -492,10 +495,14 @@ def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None
         key = synonyms.get(key, key)
         if f"{key}={value}" in synonyms:
             key, _, value = synonyms[f"{key}={value}"].partition("=")
+        if key in arguments:
+            raise MeasureError(f"{text}: {key} is given twice, as {arguments[key]} and {value}")
         arguments[key] = value
     if at is not None:
         if cls.at is None:
             raise MeasureError(f"{text}: {cls.name} takes no cut-off")
+        if cls.at in arguments:
+            raise MeasureError(f"{text}: {cls.at} is given twice, as {arguments[cls.at]} and {at}")
         arguments[cls.at] = at
     return arguments
 
@@ -530,4 +537,4 @@ def _unknown(text: str, names: list[str]) -> str:
 
     near = difflib.get_close_matches(re.split(r"[@(]", text)[0], dict.fromkeys(names), n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"no measure {text!r}{hint} (cranfield measures lists all)"
+    return f"no measure {shortened(text)!r}{hint} (cranfield measures lists all)"

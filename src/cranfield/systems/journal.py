@@ -59,17 +59,28 @@ class Journal:
             )
         for number, line in enumerate(lines[1:], 2):
             row = self._parsed(line, number)
+            self._take(row, number)
+        return whole
+
+    def _take(self, row: dict[str, Any], number: int) -> None:
+        """Take over one answer."""
+        try:
             self.answers[row["topic"]] = _unpacked(row["documents"], row["scores"])
             if row.get("seconds") is not None:
-                self.waits[row["topic"]] = row["seconds"]
-        return whole
+                self.waits[row["topic"]] = float(row["seconds"])
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"{self.path}:{number}: expected a topic's answer ({error}); delete the file to start anew"
+            ) from error
 
     def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             row: dict[str, Any] = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("no object")
             if number > 1 and not {"topic", "documents", "scores"} <= row.keys():
                 raise ValueError("no topic, documents and scores")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"{self.path}:{number}: expected a line of a journal ({error}); delete it to start anew"
             ) from error

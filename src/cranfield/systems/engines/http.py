@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import read_pairs
 from cranfield.systems.http.template import MISSING, at_path, filled, read_template, templates
-from cranfield.systems.system import Busy, Query, Ranking, System
+from cranfield.systems.system import Busy, Query, Ranking, System, id_text
 
 
 class HttpEngine(System):
@@ -125,7 +125,7 @@ class HttpEngine(System):
         document = at_path(hit, self.id)
         if document is MISSING or document is None:
             raise DataError(f"{self.client.where}: no {template.id!r} (id) in a hit; {_has(hit)}")
-        text = str(document)
+        text = id_text(document, self.client.where)
         if template.id_after and template.id_after in text:
             text = text.rpartition(template.id_after)[2]
         if template.score is None:
