@@ -74,6 +74,23 @@ def digits_jsonl() -> bytes:
     return b'{"query_id": "q1", "doc_id": "doc-003", "score": ' + b"9" * 400 + b"}\n"
 
 
+def digits_labels() -> bytes:
+    return b'{"topic": "q1", "document": "doc-003", "grade": ' + b"9" * 400 + b"}\n"
+
+
+def thousands_json() -> bytes:
+    """More digits than Python turns into a whole number."""
+    return b'{"q1": {"doc-003": ' + b"9" * 5000 + b"}}"
+
+
+def thousands_toml() -> bytes:
+    return b"url = 'http://localhost/'\nhits = 'hits'\nid = 'id'\nplace = " + b"9" * 5000 + b"\n"
+
+
+def deep_toml() -> bytes:
+    return b"url = " + b"[" * DEEP + b"]" * DEEP + b"\n"
+
+
 def odd_journal() -> bytes:
     """Rows whose topic is a list and whose scores are none."""
     return json.dumps(TASK).encode() + b'\n{"topic": [1], "documents": 3, "scores": null}\n'

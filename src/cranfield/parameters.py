@@ -167,7 +167,8 @@ class Real(Parameter[float]):
             at_an_end = real(given) in (self.low, self.high)
         except (TypeError, ValueError, OverflowError):
             at_an_end = False
-        return self.range if at_an_end else self.range.removesuffix(", ends excluded")
+        range = "a finite number in plain digits" if self.range == "any number" else self.range
+        return range if at_an_end else range.removesuffix(", ends excluded")
 
     def read(self, given: Any) -> float:
         value = real(given)
@@ -186,6 +187,17 @@ class Real(Parameter[float]):
         return shown(value)
 
 
+def _limited(range: str, given: Any) -> str:
+    """The allowed values, with the limit where what was given is a whole number beyond it."""
+    try:
+        beyond = float(given) > LARGEST
+    except OverflowError:
+        beyond = True
+    except (TypeError, ValueError):
+        beyond = False
+    return f"{range}, {LARGEST} at the most" if beyond else range
+
+
 class Whole(Parameter[int]):
     """A whole number, `low` or more, and `high` at the most where there is such a bound."""
 
@@ -198,6 +210,9 @@ class Whole(Parameter[int]):
         if self.high is not None:
             return f"a whole number between {self.low} and {self.high}"
         return f"a whole number, {self.low} or more"
+
+    def expected(self, given: Any) -> str:
+        return _limited(self.range, given)
 
     def read(self, given: Any) -> int:
         value = whole(given)
@@ -215,6 +230,9 @@ class Depth(Parameter["int | None"]):
     @property
     def range(self) -> str:
         return "a whole number, 1 or more; the whole list if left out"
+
+    def expected(self, given: Any) -> str:
+        return _limited(self.range, given)
 
     def read(self, given: Any) -> int | None:
         if given is None:

@@ -65,7 +65,7 @@ def _json_rows(path: str, content: str) -> list[dict[str, str]]:
         if line.strip():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
                 raise BadLineError(path, number, "expected a JSON object a line (topic and its columns)")

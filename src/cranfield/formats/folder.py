@@ -125,15 +125,18 @@ def _meta(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             meta = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: no TOML: {error}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected UTF-8, found {error.object[error.start : error.start + 1]!r}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: no TOML: {error}") from error
     except OSError as error:
         raise DataError(f"{path}: {reason(error)}") from error
     for key in ("counts", "hashes", "conventions"):
         if not isinstance(meta.get(key, {}), Mapping):
             raise DataError(f"{path}: {key}: expected a table, found {meta[key]!r:.60}")
+    for what, count in meta.get("counts", {}).items():
+        if type(count) is not int:
+            raise DataError(f"{path}: counts.{what}: expected a whole number, found {count!r:.60}")
     return meta
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 
-DAY = 86_400  # seconds: the longest that is waited, for an answer or for the next query
+DAY = 86_400  # seconds: the longest that an answer is waited for
 SPACE = re.compile(r"[ \t\n\v\f\r]")
 
 
@@ -47,11 +47,11 @@ class Load:
     def __post_init__(self) -> None:
         refuse_below(1, clients=self.clients, passes=self.passes, give_up=self.give_up)
         refuse_below(0, warmup=self.warmup, retries=self.retries)
-        for name, value, least, most in (("rate", self.rate, 1 / DAY, 1e6), ("timeout", self.timeout, 0, DAY)):
+        for name, value, least, most in (("rate", self.rate, 1e-4, 1e6), ("timeout", self.timeout, 0, DAY)):
             if value is not None and not value > 0:
                 raise ConventionError(f"{name} must be above 0, got {value:g}")
             if value is not None and not least <= value <= most:
-                raise ConventionError(f"{name} must be between {least:.2g} and {most:,.0f}, got {value:g}")
+                raise ConventionError(f"{name} must be between {least:g} and {most:,.0f}, got {value:g}")
 
 
 @dataclass

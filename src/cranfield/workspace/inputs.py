@@ -163,7 +163,7 @@ def read_topics(path: str) -> list[str]:
 
     content = bytes(opened(path).buffer)
     if b"\0" in content:
-        raise DataError(f"{path}: expected a topic's id on each line, found null bytes; is it a text?")
+        raise DataError(f"{path}: expected an id on each line, found null bytes; is it a text?")
     lines = (line.split(maxsplit=1) for line in content.splitlines())
     topics = list(dict.fromkeys(decode(words[0]) for words in lines if words and not words[0].startswith(b"#")))
     if not topics:
