@@ -103,6 +103,7 @@ coverage: $(VENV)/.testable
 
 # The C core under the address and undefined-behaviour sanitizers, through its own tests and the fuzzer.
 SANITIZED := build/sanitized
+SEED := 0
 sanitize: $(VENV)/.testable
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/cranfield $(SANITIZED)/
 	$(CC) -g -O1 -std=c11 -fsanitize=address,undefined -fno-sanitize-recover=undefined -shared -fPIC -DPy_LIMITED_API=0x030B0000 \
@@ -110,8 +111,8 @@ sanitize: $(VENV)/.testable
 		src/cranfield/kernels/core.c -o $(SANITIZED)/cranfield/kernels/_core.abi3.so -lm
 	export PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
 		LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"; \
-	$(BIN)/python -m pytest -p no:xdist -m "not slow" -s tests/test_kernels.py && \
-	$(BIN)/python tests/fuzz_kernels.py --inputs 200000 --compare 5000
+	$(BIN)/python -m pytest -p no:xdist -m "not slow" -s tests/test_kernels.py tests/test_quick_paths.py && \
+	$(BIN)/python tests/fuzz_kernels.py --inputs 200000 --compare 5000 --seed $(SEED)
 
 bench: $(VENV)/.testable
 	$(BIN)/python -m benchmarks $(BENCH)

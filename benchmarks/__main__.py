@@ -102,6 +102,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             rows += pool.pool(plan, data)
     if "significance" in parts:
         rows += significance.significance(plan, given.scale)
+        rows += significance.commands(plan, given.scale)
     if "import" in parts:
         rows += importing.importing(plan, given.scale)
     if "driving" in parts:

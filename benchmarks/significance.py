@@ -1,20 +1,23 @@
 """Randomisation tests of all pairs of 110 systems on 249 topics: cranfield beside `scipy.stats.permutation_test`.
 
-SciPy is asked for some pairs, and its time for all of them is extrapolated: all would take it hours.
+SciPy is asked for some pairs, and its time for all of them is extrapolated: all would take it hours. Whole commands
+that test, rank or explain stand beside bars in seconds of a processor, with one thread for matrices.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.agreement import VoidError
 from benchmarks.suite import SCRIPTS, Plan, faster
 from benchmarks.table import Row
-from benchmarks.timing import Contender, Sample, Spread, interleave, peak
+from benchmarks.timing import Contender, Sample, Spread, cpu, interleave, peak
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +27,8 @@ RESAMPLES = 100_000
 PAIRS = 3  # that SciPy tests
 FASTER = 300.0  # times
 ABOVE = 50.0  # megabytes above a process that draws a hundred resamples
+TOPICS, SYSTEMS, FEW_SYSTEMS = 250, 110, 20
+TIED, MANY_TIED, JUDGED = 100_000, 1_000_000, 200  # documents of one topic with one score, and how many are judged
 
 
 def significance(plan: Plan, scale: float = 1.0) -> list[Row]:
@@ -72,3 +77,53 @@ def agree(ours: Sequence[float], theirs: Sequence[Any], resamples: int) -> None:
             near = 2 / (1 + resamples) + 6 * math.sqrt(max(mine, 1 / resamples) / resamples)
             if not abs(mine - other) <= near:
                 raise VoidError(f"randomisation test: cranfield says p = {mine:g}, SciPy {other:g}")
+
+
+# whole commands
+
+
+def commands(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """What `leaderboard`, `compare` and `explain` cost on many systems, or on many ties; the bars are those of full size."""
+    systems, few, tied = (max(4, round(size * scale)) for size in (SYSTEMS, FEW_SYSTEMS, TIED))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        many, some = (write_table(Path(folder) / f"{number}.csv", number) for number in (systems, few))
+        ties, more = (write_ties(Path(folder), number) for number in (tied, max(4, round(MANY_TIED * scale))))
+        for what, name, line, bar in (
+            ("leaderboard", f"{systems} × {TOPICS}", ("leaderboard", "--table", many), 4.0),
+            ("compare", f"{systems} × {TOPICS}", ("compare", "--table", many), 3.5),
+            ("compare --test all", f"{few} × {TOPICS}", ("compare", "--table", some, "--test", "all"), 10.0),
+            ("explain nDCG@10", f"{tied:,} ties", ("explain", "nDCG@10", *ties), 1.0),
+            ("explain nDCG@10", f"{max(4, round(MANY_TIED * scale)):,} ties", ("explain", "nDCG@10", *more), 10.0),
+        ):
+            command = ("env", "OPENBLAS_NUM_THREADS=1", sys.executable, "-m", "cranfield", *line)
+            work = cpu(interleave([Contender(what, command, plan.repeats)], name)[what])
+            limit = bar if scale >= 1 else None
+            sign = "≤" if limit else ""
+            rows.append(
+                Row("whole command", name, what, work, "the bar", None, work.median, "s of CPU", "s", sign, limit)
+            )
+    return rows
+
+
+def write_table(path: Path, systems: int) -> str:
+    """Scores like average precision: topics are hard or easy, systems good or bad, and one in twelve finds nothing."""
+    chance = random.Random(systems)
+    skill = [chance.gauss(0, 0.5) for _ in range(systems)]
+    lines = [",".join(["topic", *(f"s{number}" for number in range(systems))])]
+    for topic in range(TOPICS):
+        ease = chance.gauss(-1, 1)
+        logits = [ease + own + chance.gauss(0, 0.7) for own in skill]
+        scores = [0.0 if chance.random() < 1 / 12 else 1 / (1 + math.exp(-logit)) for logit in logits]
+        lines.append(",".join([f"q{topic}", *(f"{score:.4f}" for score in scores)]))
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def write_ties(folder: Path, documents: int) -> tuple[str, str]:
+    """Judgments and a run of one topic whose documents all have the same score."""
+    qrels, run = folder / f"{documents}.qrels", folder / f"{documents}.run"
+    step = max(1, documents // JUDGED)
+    qrels.write_text("".join(f"q 0 d{number:07} {number // step % 4}\n" for number in range(0, documents, step)))
+    run.write_text("".join(f"q Q0 d{number:07} {number + 1} 1 made\n" for number in range(documents)))
+    return str(qrels), str(run)

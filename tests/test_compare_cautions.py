@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from cranfield import Comparison, Scores, compare, evaluate
-from cranfield.compare.cautions import RULES
+from cranfield.compare.cautions import RULES, _again
+from cranfield.stats.randomisation import Randomisation
 
 
 def codes(found: Comparison) -> set[str]:
@@ -184,14 +187,53 @@ def test_where_no_topic_decides_none_is_named():
 def test_influence_of_one_topic_against_leaving_each_out():
     from scipy import stats
 
-    from cranfield.stats.paired import t_without_each
+    from cranfield.stats.paired import p_of_t, t_without_each
 
     d = np.random.default_rng(1).normal(0.1, 0.3, 12)
-    mean, p = t_without_each(d)
+    mean, size = t_without_each(d)
+    p = p_of_t(size, 11)
     for t in range(12):
         rest = np.delete(d, t)
         assert mean[t] == pytest.approx(rest.mean())
         assert p[t] == pytest.approx(stats.ttest_1samp(rest, 0).pvalue)
+
+
+def close_calls(systems: int, seed: int = 0) -> Scores:
+    """Systems so close that one topic may decide between many of them."""
+    rng = np.random.default_rng(seed)
+    values = rng.random((60, 1)) + np.linspace(0, 0.12, systems) + rng.normal(0, 0.12, (60, systems))
+    return Scores.from_table(values, [f"s{i:02}" for i in range(systems)], measure="AP")
+
+
+def test_tests_without_a_topic_are_made_together(monkeypatch):
+    calls = []
+    test = Randomisation.without_interval
+
+    def counted(self, a, b, question):
+        calls.append(len(a))
+        return test(self, a, b, question)
+
+    monkeypatch.setattr(Randomisation, "without_interval", counted)
+    assert "one-topic" in codes(compare(close_calls(12), correction="none", resamples=5000))
+    assert len(calls) == 2
+    assert 1 < calls[1] <= 20
+
+
+def test_tests_made_together_against_each_alone():
+    found = compare(close_calls(12), correction="none", resamples=5000)
+    tests = [(pair, 3 * place, 0.5) for place, pair in enumerate(found.pairs[:8])]
+    together = _again(found, tests)
+    assert together == [_again(found, [one])[0] for one in tests]
+
+
+def test_no_pair_that_one_topic_decides_is_passed_over(monkeypatch):
+    """At a glance only those pairs are left out of which a closer look says nothing."""
+    for seed in range(4):
+        scores = close_calls(14, seed)
+        quick = compare(scores, tests="t").cautions
+        with monkeypatch.context() as patched:
+            patched.setattr(import_module("cranfield.compare.cautions"), "_doubtful", Comparison.best_first)
+            assert compare(scores, tests="t").cautions == quick
 
 
 # ties

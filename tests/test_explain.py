@@ -269,3 +269,24 @@ def test_the_command_says_what_is_wrong() -> None:
 def test_explain_is_public_and_documented() -> None:
     assert cranfield.explain is explain
     assert "rank by rank" in (explain.__doc__ or "")
+
+
+def test_more_orders_of_ties_than_can_be_written_are_no_number() -> None:
+    run = {"q": dict.fromkeys([*QRELS["q"], *(f"u{i}" for i in range(3000))], 1.0)}
+    told = explain(QRELS, run, "nDCG@10")
+    assert told.ties is not None
+    assert told.ties.groups == [(1, 3014)]
+    assert told.ties.orders is None
+    assert json.loads(told.to_json())["ties"]["orders"] is None
+    assert explain(QRELS, RUN, "nDCG@10").to_dict()["ties"]["orders"] == 2
+
+
+def test_only_the_ranks_shown_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long list takes no more calculations than a short one."""
+    calls = []
+    values_of = Evaluator.values_of
+    monkeypatch.setattr(Evaluator, "values_of", lambda *given: calls.append(1) or values_of(*given))
+    run = {"q": {**{f"u{i}": 1.0 for i in range(2000)}, **dict.fromkeys(QRELS["q"], 0.5)}}
+    told = explain(QRELS, run, "nDCG@10")
+    assert len(calls) < 20
+    assert told.steps[0].tied == (1, 2000)

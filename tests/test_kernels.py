@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -241,3 +243,52 @@ def test_a_document_judged_under_two_labels_is_one_hit_from_a_dict_as_from_a_fil
     found = kernel.hits_of_mapping(index, run, Order())
     text = b"q Q0 b 1 2.0 t\nq Q0 a 2 1.0 t\nq Q0 x 3 0.5 t\n"
     assert found.row.tolist() == kernel.hits_of_text(index, text, RUN, Order()).row.tolist() == [1, 0]
+
+
+def crafted(count: int) -> list[bytes]:
+    """Ids that all had the hash 0 while the hash was seeded with constants: their first half is the first constant."""
+    return [(0x9E3779B97F4A7C15).to_bytes(8, "little") + b"%08d" % i for i in range(count)]
+
+
+def hash_of(text: bytes, seed: tuple[int, int]) -> int:
+    """The core's hash of a text of 16 bytes."""
+    a, b = (int.from_bytes(text[i : i + 8], "little") for i in (0, 8))
+    product = (a ^ seed[0]) * (b ^ seed[1] ^ len(text))
+    return (product ^ product >> 64) % 2**64
+
+
+def probes(hashes: np.ndarray, size: int) -> int:
+    """How many slots are looked at to enter them all into a table of this size, one after the other."""
+    taken, looked = set(), 0
+    for slot in (hashes % np.uint64(size)).tolist():
+        while looked := looked + 1:
+            if slot not in taken:
+                break
+            slot = (slot + 1) % size
+        taken.add(slot)
+    return looked
+
+
+def test_ids_made_to_share_a_hash_need_no_more_probes_than_others():
+    ids, others = crafted(2000), [b"%016d" % i for i in range(2000)]
+    known = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93)
+    assert {hash_of(text, known) for text in ids} == {0}
+    assert probes(np.zeros(2000, np.uint64), 4096) == 2000 * 2001 // 2
+    for texts in (ids, others):
+        block = Strings.of(texts)
+        hashes = np.frombuffer(native._core.hashes(block.block, block.offsets), np.uint64)
+        assert probes(hashes, 4096) < 2 * len(texts)  # 1.5 as a rule
+
+
+def test_every_process_draws_its_own_hash():
+    program = "from cranfield.kernels import _core; print(_core.hashes(b'FT911-1', bytes(8) + b'\\7' + bytes(7)).hex())"
+    said = {subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout for _ in range(3)}
+    assert len(said) == 3
+
+
+@pytest.mark.parametrize("kernel", BOTH)
+def test_a_run_of_ids_made_to_share_a_hash_is_scored_as_any_other(kernel):
+    ids = crafted(500)
+    run = b"".join(b"q Q0 %b %d %d t\n" % (name, i, -i) for i, name in enumerate(ids, 1))
+    found = kernel.hits_of_text(index_of(kernel, {b"q": ids[::7]}), run, RUN, Order())
+    assert found.rank.tolist() == list(range(1, 501, 7))

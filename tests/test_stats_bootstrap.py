@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from cranfield.stats import bootstrap
 from cranfield.stats.bayes import posterior_means
 from cranfield.stats.bootstrap import quantiles, resample_counts
+from cranfield.stats.test import Question
 from cranfield.stats.testing import TESTS
 
 MANY = 40_000
@@ -128,3 +130,32 @@ def test_the_bayesian_t_against_scipy():
 def test_without_a_rope_nothing_lies_in_it():
     for name in ("bayes", "bayes-t"):
         assert ask(name, skewed(), resamples=1000).extra["P(rope)"] == pytest.approx(0)
+
+
+def test_several_quantiles_of_rows_against_numpy():
+    values = seeded(5).random((4, 31))
+    tails = seeded(6).random((4, 3))
+    wanted = [np.quantile(row, own) for row, own in zip(values, tails, strict=True)]
+    assert quantiles(values, tails) == pytest.approx(np.array(wanted))
+
+
+def test_bootstraps_of_one_question_draw_once_and_say_what_each_says_alone(monkeypatch):
+    drawn = []
+    draw = bootstrap.resample_counts
+    monkeypatch.setattr(bootstrap, "resample_counts", lambda *given: drawn.append(1) or draw(*given))
+    monkeypatch.setattr("cranfield.stats.test.KEPT", 5000)
+    b = seeded(4).normal(0.2, 1, (12, 15))
+    question = Question("two-sided", 0.95, 1000, seeded())
+    names = ("bootstrap", "bootstrap-bca", "bootstrap-t")
+    together = [TESTS[name].outcomes(0 * b, b, question.asked_again()) for name in names]
+    assert len(drawn) == 1
+    assert together == [TESTS[name].outcomes(0 * b, b, Question("two-sided", 0.95, 1000, seeded())) for name in names]
+
+
+def test_a_source_of_chance_goes_on_where_the_draws_end():
+    a, b, rng, other = np.zeros((3, 9)), seeded(1).random((3, 9)), seeded(), seeded()
+    question = Question("two-sided", 0.95, 500, rng)
+    TESTS["bootstrap"].outcomes(a, b, question.asked_again())
+    TESTS["bootstrap"].outcomes(a, b, question)
+    list(resample_counts(9, 500, other))
+    assert rng.random() == other.random()

@@ -97,3 +97,11 @@ def test_names_aliases_and_unknown_ones():
 def test_what_is_no_p_is_refused():
     with pytest.raises(DataError, match=r"between 0 and 1, found 1\.5"):
         correct([0.1, 1.5])
+
+
+@pytest.mark.parametrize("name", CORRECTIONS)
+@pytest.mark.parametrize("tests", [1, 2, 9])
+def test_the_level_of_one_is_the_largest_p_that_stays_significant_among_others_that_are_not(name, tests):
+    level = correction(name).level_of_one(0.05, tests)
+    for factor, significant in ((1 - 1e-9, True), (1 + 1e-6, False)):
+        assert (correct([level * factor] + [1.0] * (tests - 1), name)[0] <= 0.05) == significant

@@ -6,9 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from cranfield.errors import DataError
 from cranfield.stats.ranks import rank_intervals
+from cranfield.stats.ties import mid_ranks, tied_ranks
 
 
 @pytest.fixture
@@ -91,3 +93,11 @@ def test_one_group_is_first(rng):
 def test_bad_input_is_refused(table, arguments, problem):
     with pytest.raises(DataError, match=problem):
         rank_intervals(table, **arguments)
+
+
+def test_the_ranks_of_ties_against_scipy():
+    values = np.random.default_rng(2).integers(0, 4, (5, 9)).astype(float)
+    first, last = tied_ranks(values)
+    assert (first == rankdata(values, method="min", axis=1)).all()
+    assert (last == rankdata(values, method="max", axis=1)).all()
+    assert (mid_ranks(values) == rankdata(values, axis=1)).all()

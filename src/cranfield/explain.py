@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Layout, Table, plain
@@ -153,7 +153,7 @@ class Views(Answer):
         rows = [[view.name, "–" if view.value is None else how.number(view.value), view.differs] for view in self.views]
         table = Table(["as", self.measure, "what differs from the default"], rows, left=3)
         if how.medium == "html":
-            yield replace(table, caption=self.title())
+            yield table._replace(caption=self.title())
         else:
             yield from (self.title(), table)
 

@@ -7,8 +7,8 @@ measure may add columns of its own (`Measure.trace`), its ideal ranking and the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from itertools import groupby, permutations, product
+from dataclasses import dataclass, field
+from itertools import pairwise, permutations, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 TOP = 10  # ranks always shown
 MOST = 60  # ranks shown at most, unless all are asked for
 ORDERS = 120  # orders of ties that are tried out one by one
+DIGITS = 4_000  # of the number of orders: Python writes no longer numbers
 
 
 class Scorer(Protocol):
@@ -104,7 +105,7 @@ class Ties:
     """What the orders of tied documents could make of the score."""
 
     groups: list[tuple[int, int]]
-    orders: int
+    orders: int | None  # None: a number too long to be written
     lowest: float | None = None
     highest: float | None = None
     mean: float | None = None  # where a formula is known
@@ -273,10 +274,10 @@ def walk(
 ) -> Explanation:
     """Explain one topic's score of one run by one of the evaluator's measures."""
     case = _Case(evaluator, run, name, topic)
-    measure, steps = case.measure, case.steps()
+    measure = case.measure
     k, value = measure.values.get("k"), case.score(case.listing)
     cut = k or len(case.listing)
-    ties = case.ties(steps, cut)
+    ties = case.ties(cut)
     settled = evaluator.conventions.ties != "averaged" or ties is None
     return Explanation(
         measure=str(measure),
@@ -284,12 +285,12 @@ def walk(
         topic=topic,
         value=value,
         formula=measure.formula,
-        worked=case.worked(steps, value) if settled else "",
+        worked=case.worked(value) if settled else "",
         columns=list(measure.trace(case.hits)),
         ideal_columns=[] if case.best is None else [name for name in measure.trace(case.best) if name != "discount"],
-        rows=case.rows(steps, value, k if isinstance(k, int) else None, full),
+        rows=case.rows(value, k if isinstance(k, int) else None, full),
         returned=len(case.listing),
-        unjudged=[step.rank for step in steps[: min(cut, len(case.listing))] if step.grade is None],
+        unjudged=[rank for rank, grade in enumerate(case.graded[:cut], 1) if grade is None],
         missed=case.missed(),
         ties=ties,
         conventions=evaluator.conventions,
@@ -313,30 +314,39 @@ class _Case:
         for row in np.flatnonzero(qrels.topic == self.t).tolist():
             document, grade = decode(qrels.documents[row]), float(qrels.grade[row])
             self.grades[document] = max(grade, self.grades.get(document, grade))
+        self.graded = [self.grades.get(document) for document, _ in self.listing]  # None: unjudged
+        self.columns = {document: values for _, document, values in self._traced(self.hits)}
+        self.ideal: dict[int, dict[str, Any]] = {}
+        if self.best is not None:
+            for i, document, values in self._traced(self.best):
+                known = {"document": document, "grade": float(self.best.grade[i])}
+                self.ideal[int(self.best.rank[i])] = {**known, **values}
+        self.first, self.last = self._tied()
+
+    def _tied(self) -> tuple[list[int], list[int]]:
+        """For each rank the first and the last of those whose documents have the same score."""
+        key = np.array([-score for _, score in self.listing], np.float64)
+        if self.evaluator.conventions.scores == "single":
+            with np.errstate(over="ignore"):
+                key = key.astype(np.float32).astype(np.float64)
+        ordered = np.sort(key)
+        above = np.searchsorted(ordered, key, side="left")
+        return (above + 1).tolist(), np.searchsorted(ordered, key, side="right").tolist()
 
     def score(self, listing: Listing) -> float:
         """The measure of another list of documents for the topic."""
         hits = self.evaluator.hits(Run({self.topic: dict(listing)}))
         return float(self.evaluator.values_of(self.measure, hits)[self.t])
 
-    def steps(self) -> list[Step]:
-        """Every rank of the run, and of the ideal ranking where that goes on."""
-        columns = {document: values for _, document, values in self._traced(self.hits)}
-        ideal = {}
-        if self.best is not None:
-            for i, document, values in self._traced(self.best):
-                ideal[int(self.best.rank[i])] = {"document": document, "grade": float(self.best.grade[i]), **values}
-        key = np.array([score for _, score in self.listing], np.float64)
-        if self.evaluator.conventions.scores == "single":
-            with np.errstate(over="ignore"):
-                key = key.astype(np.float32).astype(np.float64)
-        steps = []
-        for rank, (document, score) in enumerate(self.listing, 1):
-            first, last = int((key > key[rank - 1]).sum()) + 1, int((key >= key[rank - 1]).sum())
-            step = Step(rank, document, score, self.grades.get(document), (first, last) if last > first else None)
-            steps.append(replace(step, columns=columns.get(document, {}), ideal=ideal.get(rank, {})))
-        beyond = range(len(steps) + 1, max(ideal, default=0) + 1)
-        return steps + [Step(rank, ideal=ideal.get(rank, {})) for rank in beyond]
+    def step(self, rank: int) -> Step:
+        """One rank of the run, or of the ideal ranking where that goes on."""
+        ideal = self.ideal.get(rank, {})
+        if rank > len(self.listing):
+            return Step(rank, ideal=ideal)
+        (document, score), tied = self.listing[rank - 1], (self.first[rank - 1], self.last[rank - 1])
+        columns = self.columns.get(document, {})
+        ties = tied if tied[1] > tied[0] else None
+        return Step(rank, document, score, self.graded[rank - 1], ties, columns, self.score(self.listing[:rank]), ideal)
 
     def _traced(self, hits: Hits) -> Iterator[tuple[int, str, dict[str, float]]]:
         """The topic's hits: position, document, and the measure's own columns."""
@@ -345,18 +355,31 @@ class _Case:
             values = {name: float(column[i]) for name, column in trace.items() if column[i] == column[i]}
             yield i, decode(self.evaluator.qrels.documents[int(hits.row[i])]), values
 
-    def rows(self, steps: list[Step], value: float, cut: int | None, full: bool) -> list[Step | Fold]:
+    def rows(self, value: float, cut: int | None, full: bool) -> list[Step | Fold]:
         """The rows of the table, with the score so far in each."""
-        rows = [
-            replace(row, so_far=self.score(self.listing[: row.rank]))
-            if isinstance(row, Step) and row.document is not None
-            else row
-            for row in (steps if full else _folded(steps, len(self.listing), cut))
-        ]
+        deepest = max(len(self.listing), max(self.ideal, default=0))
+        shown = range(1, deepest + 1) if full else self._shown(deepest, cut)
+        rows: list[Step | Fold] = []
+        for above, rank in pairwise([0, *shown, deepest + 1]):
+            for first, last, counted in _stretches(above + 1, min(rank - 1, len(self.listing)), cut):
+                if counted and first == last:
+                    rows.append(self.step(first))
+                else:
+                    judged = sum(grade is not None for grade in self.graded[first - 1 : last])
+                    rows.append(Fold(first, last, judged, counted))
+            rows += [self.step(rank)] if rank <= deepest else []
         ends = [row.so_far for row in rows if isinstance(row, Step) and row.so_far is not None][-1:]
         if cut is not None and not np.array_equal(ends, [value] * len(ends), equal_nan=True):
-            return self.rows(steps, value, None, full)  # what stands below the cut-off counts as well: show the end
+            return self.rows(value, None, full)  # what stands below the cut-off counts as well: show the end
         return rows
+
+    def _shown(self, deepest: int, cut: int | None) -> list[int]:
+        """The ranks that matter: the top ones, those of judged documents as far as the measure looks, and the end."""
+        top, end = min(cut or TOP, MOST), len(self.listing) if cut is None else 0
+        judged = [rank for rank, grade in enumerate(self.graded[:cut], 1) if grade is not None]
+        shown = list(range(1, min(top, deepest) + 1))
+        shown += [rank for rank in judged if rank > top][: max(MOST - len(shown), 0)]
+        return shown if end <= top or end in shown else [*shown, end]
 
     def missed(self) -> list[tuple[str, float]]:
         """Documents of a grade above 0 that were not returned, best first."""
@@ -364,12 +387,13 @@ class _Case:
         missed = [(d, grade) for d, grade in self.grades.items() if grade > 0 and d not in returned]
         return sorted(missed, key=lambda pair: -pair[1])
 
-    def ties(self, steps: list[Step], cut: int) -> Ties | None:
+    def ties(self, cut: int) -> Ties | None:
         """The tie groups that reach above the cut-off, and the lowest and highest score that their orders give."""
-        spans = sorted({step.tied for step in steps if step.tied is not None and step.tied[0] <= cut})
+        every = dict.fromkeys(zip(self.first, self.last, strict=True))
+        spans = sorted((first, last) for first, last in every if last > first and first <= cut)
         if not spans:
             return None
-        groups = {span: {step.grade for step in steps[span[0] - 1 : span[1]]} for span in spans}
+        groups = {(first, last): set(self.graded[first - 1 : last]) for first, last in spans}
         moving = [span for span in spans if self.measure.needs or len(groups[span]) > 1]  # where the order can matter
         lowest, highest = self._over_orders(moving)
         expected = self.measure.expected(self.hits)
@@ -378,7 +402,8 @@ class _Case:
 
     def _over_orders(self, spans: list[tuple[int, int]]) -> tuple[float, float] | tuple[None, None]:
         documents = [document for document, _ in self.listing]
-        if _number_of_orders(spans) <= ORDERS:
+        number = _number_of_orders(spans)
+        if number is not None and number <= ORDERS:
             orders = list(_orders(documents, spans))
         elif self.measure.monotone and self.evaluator.conventions.ties != "averaged":
             orders = [self._by_grade(documents, spans, sign) for sign in (1, -1)]
@@ -393,7 +418,7 @@ class _Case:
             order[first - 1 : last] = sorted(order[first - 1 : last], key=lambda d: sign * self.grades.get(d, 0))
         return order
 
-    def worked(self, steps: list[Step], value: float) -> str:
+    def worked(self, value: float) -> str:
         """The last line of the calculation: in words, with numbers put in, and the value."""
         template, numbers = self.measure.worked(self.hits)
         end = _number(value)
@@ -403,39 +428,26 @@ class _Case:
                 of_topic = np.asarray(values).reshape(-1)[self.t if np.ndim(values) else 0]
                 put_in = put_in.replace(f"{{{name}}}", _number(of_topic))
             return f"{template.replace('{', '').replace('}', '')} = {put_in} = {end}"
-        parts = [step.columns["contribution"] for step in steps if step.columns.get("contribution")]
+        columns = [self.columns.get(document, {}) for document, _ in self.listing]
+        parts = [values["contribution"] for values in columns if values.get("contribution")]
         if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):
             return ""
         some = [_number(part) for part in parts[:12]]
         return f"{' + '.join(some)}{' + …' if len(parts) > 12 else ''} = {end}"
 
 
-def _folded(steps: list[Step], returned: int, cut: int | None) -> list[Step | Fold]:
-    """The steps that matter, and folds in place of the others."""
-    top = min(cut or TOP, MOST)
-    marked: list[tuple[bool | None, Step]] = []  # None: shown; else whether the measure looks so far
-    shown = 0
-    for step in steps:
-        counts = cut is None or step.rank <= cut
-        ends = step.rank == returned and cut is None
-        if step.rank <= top or ends or (counts and step.grade is not None and shown < MOST):
-            marked.append((None, step))
-            shown += 1
-        elif step.document is not None:
-            marked.append((counts, step))
-    rows: list[Step | Fold] = []
-    for counts_here, pairs in groupby(marked, key=lambda pair: pair[0]):
-        group = [step for _, step in pairs]
-        if counts_here is None or (counts_here and len(group) == 1):
-            rows += group
-        else:
-            judged = sum(step.grade is not None for step in group)
-            rows.append(Fold(group[0].rank, group[-1].rank, judged, counts_here))
-    return rows
+def _stretches(first: int, last: int, cut: int | None) -> list[tuple[int, int, bool]]:
+    """The ranks from first to last, divided at the cut-off: those that the measure looks at, and the others."""
+    end = last if cut is None else cut
+    parts = [(first, min(last, end), True), (max(first, end + 1), last, False)]
+    return [part for part in parts if part[0] <= part[1]]
 
 
-def _number_of_orders(spans: list[tuple[int, int]]) -> int:
-    return math.prod(math.factorial(last - first + 1) for first, last in spans)
+def _number_of_orders(spans: list[tuple[int, int]]) -> int | None:
+    sizes = [last - first + 1 for first, last in spans]
+    if sum(math.lgamma(size + 1) for size in sizes) / math.log(10) > DIGITS:
+        return None
+    return math.prod(map(math.factorial, sizes))
 
 
 def _orders(documents: list[str], spans: list[tuple[int, int]]) -> Iterator[list[str]]:

@@ -302,9 +302,10 @@ class Parametrised:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        every = (pair for base in reversed(cls.__mro__) for pair in vars(base).items())
         cls.parameters = {
-            name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
-        }
+            name: p for name, p in every if Parameter in type(p).__mro__
+        }  # isinstance asks the class, slowly
 
     def __init__(self, **given: Any) -> None:
         for key in given:

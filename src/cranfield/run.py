@@ -139,7 +139,7 @@ class Run:
             raise DataError(f"{self.name}: no topic {topic!r}; it has {len(self.topics)} others")
         numbers = {name: i for i, name in enumerate(self.table.topics)}
         rows = np.flatnonzero(self.table.topic == numbers[encode(topic)])
-        names = [self.table.documents[row] for row in rows.tolist()]
+        names = list(self.table.documents.take(rows))
         scores, _ = counted(encode(topic), names, self.table.value[rows], order)
         ranked = list(scores.items())
         best, _, _ = rank(list(scores), np.array(list(scores.values())), order)

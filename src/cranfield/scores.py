@@ -267,12 +267,12 @@ class Scores(Answer):
 
     def summed_up(self, values: Floats) -> Floats:
         """What `summary` is where the values are these; micro averages stay as they are."""
-        order = sorted(range(len(self.topics)), key=self.topics.__getitem__)
+        order = np.array(sorted(range(len(self.topics)), key=self.topics.__getitem__), np.intp)
         answer = np.full(values.shape[:2], np.nan)
         for r in range(len(self.runs)):
-            kept = [t for t in order if self.counted[r, t]]
+            kept = order[self.counted[r, order]]
             for m, (name, measure) in enumerate(self.measures.items()):
-                if name in self.pooled and kept and measure.aggregate == "mean":
+                if name in self.pooled and len(kept) and measure.aggregate == "mean":
                     above, below = self.pooled[name][r][:, kept].sum(axis=1)
                     answer[r, m] = above / below if below else 0.0
                     continue

@@ -28,6 +28,13 @@ def gate_tests() -> str:
     return "|".join(fit())
 
 
+def gate_questions() -> str:
+    """The questions that a gate may ask."""
+    from cranfield.gate.question import QUESTIONS
+
+    return "|".join(QUESTIONS)
+
+
 def power_tests() -> str:
     """The tests whose power is known, those that are simulated apart."""
     from cranfield.stats.power import power_tests as known

@@ -6,8 +6,10 @@ pairs share a warning the first few are named and the rest are counted.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +18,7 @@ from cranfield.compare.pair import Pair, amount, bare_p, p_value
 from cranfield.compare.settings import round_up
 from cranfield.compare.systems import SEEDS
 from cranfield.stats.correction import CORRECTIONS
-from cranfield.stats.paired import t_without_each
+from cranfield.stats.paired import p_of_t, t_without_each
 from cranfield.stats.power import Design, detectable_difference
 from cranfield.stats.replicates import crossed_difference
 from cranfield.stats.testing import TESTS, Test, any_test
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cranfield.compare.evidence import Evidence
+    from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
     Rule = Callable[[Evidence], Iterator["Caution"]]
@@ -37,6 +40,8 @@ WANTED_POWER = 0.8
 ENOUGH_SEEDS = 5  # runs of a group
 NAMED_PAIRS = 3  # where more have the same warning, the others are counted
 PAIRS_TRIED = 20  # pairs for which the deciding test is made again without one topic; beyond, the t-test stands in
+AT_ONCE = 1024  # pairs looked at together
+ROUNDING = 1e-9  # of a p-value, to either side
 NAMED_RUNS = 5
 
 
@@ -196,30 +201,58 @@ def left_out(evidence: Evidence) -> Iterator[Caution]:
 @rule
 def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
     """A topic without which the difference changes its sign, or what the test says of it."""
-    warnings: list[tuple[Pair, str]] = []
-    tried = 0
-    for pair in evidence.best_first():
-        if pair.n < 3 or pair.p != pair.p or pair.better == "neither":
-            continue
+    doubts: list[tuple[Pair, str, str]] = []
+    tests: list[tuple[Pair, int, float]] = []
+    for pair in _doubtful(evidence):
         topics, d = evidence.differences(pair)
-        mean, t_p = t_without_each(d)
+        mean, size = t_without_each(d)
         turned = np.flatnonzero(np.sign(mean) * np.sign(pair.difference) < 0)
         if len(turned):
             t = int(turned[np.argmax(np.abs(mean[turned]))])
             then = f"would have the other sign ({amount(pair.difference)} with it, {amount(float(mean[t]))} without)"
-            warnings.append((pair, _without(pair, topics[t], then)))
+            doubts.append((pair, topics[t], then))
             continue
-        settled = evidence.significant(pair)
+        settled, t_p = evidence.significant(pair), p_of_t(size, len(d) - 1)
         t = int(np.argmax(t_p) if settled else np.argmin(t_p))
-        if not _close(evidence, pair, float(t_p[t])) or (not settled and (tried >= PAIRS_TRIED or _at_the_floor(pair))):
-            continue
-        tried += 1
-        p = _corrected(evidence, pair, _again(evidence, pair, t) if tried <= PAIRS_TRIED else float(t_p[t]))
-        if (p <= evidence.alpha) != settled:
-            verdict = "would not be significant" if settled else "would be significant"
-            numbers = f"p {p_value(pair.corrected)} with it, {bare_p(p)} without, corrected"
-            warnings.append((pair, _without(pair, topics[t], f"{verdict} ({numbers})")))
+        few = len(tests) < PAIRS_TRIED and not _at_the_floor(pair)
+        if _close(evidence, pair, float(t_p[t])) and (settled or few):
+            doubts.append((pair, topics[t], ""))
+            tests.append((pair, t, float(t_p[t])))
+    tested = iter([*_again(evidence, tests[:PAIRS_TRIED]), *(t_p for _, _, t_p in tests[PAIRS_TRIED:])])
+    said = [(pair, topic, then or _turned(evidence, pair, next(tested))) for pair, topic, then in doubts]
+    warnings = [(pair, _without(pair, topic, then)) for pair, topic, then in said if then]
     yield from _some("one-topic", warnings, "decided by one topic")
+
+
+def _turned(evidence: Evidence, pair: Pair, p: float) -> str:
+    """What another p-value would make of a pair; empty where it says the same."""
+    corrected, settled = _corrected(evidence, pair, p), evidence.significant(pair)
+    if (corrected <= evidence.alpha) == settled:
+        return ""
+    verdict = "would not be significant" if settled else "would be significant"
+    return f"{verdict} (p {p_value(pair.corrected)} with it, {bare_p(corrected)} without, corrected)"
+
+
+def _doubtful(evidence: Evidence) -> Iterator[Pair]:
+    """The pairs that one topic may decide, best first: of many pairs most are seen at a glance not to be among them.
+
+    Only the largest t or the smallest becomes a p-value; pairs that lack topics are not looked at here.
+    """
+    pairs = [pair for pair in evidence.best_first() if pair.n > 2 and pair.p == pair.p and pair.better != "neither"]
+    for measure, of_measure in groupby(pairs, key=lambda pair: pair.measure):
+        values = {name: evidence.values(name, measure) for name in evidence.contenders()}
+        several = list(of_measure)
+        for start in range(0, len(several), AT_ONCE):
+            some = several[start : start + AT_ONCE]
+            d = np.stack([values[pair.other] - values[pair.one] for pair in some])
+            mean, size = t_without_each(d)
+            turns = np.any(np.sign(mean) * np.sign([[pair.difference] for pair in some]) < 0, axis=1)
+            settled = np.array([evidence.significant(pair) for pair in some])
+            p = p_of_t(np.where(settled, size.min(axis=1), size.max(axis=1)), d.shape[1] - 1)
+            p *= np.where(settled, 1 + ROUNDING, 1 - ROUNDING)
+            for pair, turn, extreme in zip(some, turns.tolist(), p.tolist(), strict=True):
+                if pair.left_out or turn or _close(evidence, pair, extreme):
+                    yield pair
 
 
 def _without(pair: Pair, topic: str, then: str) -> str:
@@ -249,19 +282,29 @@ def _corrected(evidence: Evidence, pair: Pair, p: float) -> float:
     return min(1.0, p * (evidence.family if p < pair.p else pair.corrected / pair.p))
 
 
-def _again(evidence: Evidence, pair: Pair, without: int) -> float:
-    """The p-value of the deciding test without one topic; that of the t-test where the test needs more than two runs."""
-    tables = evidence.common_tables(pair.one, pair.other, pair.measure)
-    a, b = (np.delete(table, without, axis=0) for table in tables)
-    lower = evidence.lower_is_better(pair.measure)
-    if pair.test == SEEDS:
-        p = crossed_difference(a, b, evidence.level, evidence.direction(lower)).p
-    else:
-        test = any_test(pair.test)
+def _again(evidence: Evidence, tests: list[tuple[Pair, int, float]]) -> list[float]:
+    """Of each pair the p-value of the deciding test without one topic, tests over as many topics being made together.
+
+    Where the test needs more than two runs it is that of the t-test.
+    """
+    answer = [1.0] * len(tests)
+    together: dict[tuple[str, bool, int], list[tuple[int, Floats, Floats]]] = defaultdict(list)
+    for place, (pair, without, _) in enumerate(tests):
+        tables = evidence.common_tables(pair.one, pair.other, pair.measure)
+        a, b = (np.delete(table, without, axis=0) for table in tables)
+        lower = evidence.lower_is_better(pair.measure)
+        if pair.test == SEEDS:
+            answer[place] = crossed_difference(a, b, evidence.level, evidence.direction(lower)).p
+        else:
+            together[pair.test, lower, len(a)].append((place, a.mean(axis=1), b.mean(axis=1)))
+    for (name, lower, _), rows in together.items():
+        test = any_test(name)
         test = test if isinstance(test, Test) and test.paired else TESTS["t"]
-        rows = a.mean(axis=1)[None], b.mean(axis=1)[None]
-        p = test.without_interval(*rows, evidence.question(lower))[0].p
-    return p if p == p else 1.0
+        one, other = (np.stack([row[side] for row in rows]) for side in (1, 2))
+        outcomes = test.without_interval(one, other, evidence.question(lower))
+        for (place, *_), outcome in zip(rows, outcomes, strict=True):
+            answer[place] = outcome.p
+    return [p if p == p else 1.0 for p in answer]
 
 
 # groups of runs

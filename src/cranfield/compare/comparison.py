@@ -184,6 +184,23 @@ def compare(
 randomisation p = 0.12
     """
     scored = _scored(scores, runs, measures, conventions)
+    numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
+    numbers |= {"alternative": alternative, "rope": rope, "margin": margin}
+    evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
+    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
+
+
+def evidence_of(
+    scored: Scored,
+    tests: str | Iterable[str],
+    correction: str,
+    resamples: int | None = None,
+    *,
+    baselines: str | Iterable[str] | None = None,
+    groups: Any = None,
+    **numbers: Any,
+) -> Evidence:
+    """The same without what to beware of, which may take as long as the tests themselves."""
     _refuse_infinite(scored.scores)
     systems = Systems(scores=scored.scores, groups=grouped(scored.scores.runs, groups))
     names = systems.contenders()
@@ -191,13 +208,10 @@ randomisation p = 0.12
         raise DataError(f"expected two systems or more to compare, found {len(names)}: {listed(names)}")
     chosen = _baselines(baselines, systems)
     wanted = _wanted(names, chosen)
-    numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
-    numbers |= {"alternative": alternative, "rope": rope, "margin": margin}
     p_values = len(wanted) * len(scored.scores.measures)
     settings = read_settings(tests, correction, resamples, systems=len(names), p_values=p_values, **numbers)
     _refuse_strangers(systems, wanted)
-    evidence = compared(systems, settings, wanted, chosen, scored.judged)
-    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
+    return compared(systems, settings, wanted, chosen, scored.judged)
 
 
 def _scored(scores: Any, runs: Any, measures: Any, conventions: dict[str, Any]) -> Scored:

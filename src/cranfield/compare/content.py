@@ -6,7 +6,6 @@ Many pairs are cut to the most interesting ones, best systems first, and the tex
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Layout, Lines, Part, Table
@@ -77,7 +76,7 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
         cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
         cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
         cells += [how.cell(each, signed=True) for each in (pair.difference, pair.low, pair.high)]
-        cells.append(replace(how, digits=2).cell(pair.effect, signed=True))
+        cells.append(how._replace(digits=2).cell(pair.effect, signed=True))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
         cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)

@@ -107,7 +107,9 @@ def compared(systems: Systems, settings: Settings, wanted: Names, baselines: lis
             tested, results, remark = _with_many(systems, settings, measure, tested)
             many |= {measure: results} if results else {}
             remarks += [remark] if remark else []
-        pairs += [replace(pair, equivalence=_margins(systems, settings, pair)) for pair in tested]
+        if settings.margin is not None:
+            tested = [replace(pair, equivalence=_margins(systems, settings, pair)) for pair in tested]
+        pairs += tested
     p = np.array([pair.p for pair in pairs])
     corrected = p if settings.decided_at_once else correct(p, settings.correction)
     pairs = [replace(pair, corrected=value) for pair, value in zip(pairs, corrected.tolist(), strict=True)]
@@ -126,7 +128,9 @@ def _by_measure(systems: Systems, settings: Settings, measure: str, wanted: Name
         kept = np.frombuffer(there, np.bool_)
         a, b = (values[[place[pair[side]] for pair in block]][:, kept] for side in (0, 1))
         described = _described(measure, block, a, b, settings, lower)
-        pairs |= zip(block, [replace(pair, left_out=len(kept) - pair.n) for pair in described], strict=True)
+        if not kept.all():
+            described = [replace(pair, left_out=len(kept) - pair.n) for pair in described]
+        pairs |= zip(block, described, strict=True)
         if not test:
             continue
         alone = [k for k, pair in enumerate(block) if not systems.seeded(*pair)] if kept.any() else []
@@ -214,25 +218,24 @@ def _outcomes(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -
     if not len(a):
         return []
     tests = settings.paired_tests(binary=bool(np.isin(a, (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all()))
-    columns = {}
+    question, columns = settings.question(lower_is_better), {}
     for name, one in tests.items():
         test = one.without_interval if len(tests) == 1 else one.outcomes
-        columns[name] = test(a, b, settings.question(lower_is_better))
+        columns[name] = test(a, b, question.asked_again())
     return [{name: column[row] for name, column in columns.items()} for row in range(len(a))]
 
 
 def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str) -> Pair:
     """The pair with its tests; the p-value of the one that decides, or the reason why there is none."""
-    pair = replace(pair, outcomes=outcomes, test=test)
     if pair.n == 1:
-        return replace(pair, reason=ONE_TOPIC)
+        return replace(pair, outcomes=outcomes, test=test, reason=ONE_TOPIC)
     if pair.ties == pair.n:
-        return replace(pair, reason="all differences are 0")
+        return replace(pair, outcomes=outcomes, test=test, reason="all differences are 0")
     if test not in outcomes:
-        return pair
+        return replace(pair, outcomes=outcomes, test=test)
     outcome = outcomes[test]
     reason = outcome.reason if outcome.p != outcome.p else ""
-    return replace(pair, p=outcome.p, reason=reason.replace("pair", "topic"))
+    return replace(pair, outcomes=outcomes, test=test, p=outcome.p, reason=reason.replace("pair", "topic"))
 
 
 def _over_seeds(systems: Systems, settings: Settings, pair: Pair) -> Pair:

@@ -8,7 +8,7 @@ correction over all pairs; the randomised Tukey HSD and its normal twin test all
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
-from cranfield.compare.comparison import compare
+from cranfield.compare.comparison import evidence_of
 from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
 from cranfield.compare.settings import refuse_shares
 from cranfield.errors import ConventionError, DataError
@@ -117,7 +117,7 @@ class Leaderboard(Answer):
             span = how.undefined if row.low is None else f"{row.low}–{row.high}"
             rank = f"{row.rank}{'=' if row.shared else ''}"
             cells = [Cell(row.run), Cell(rank, float(row.rank)), Cell(span, row.low)]
-            cells += [replace(how, digits=2).cell(row.first), Cell(_short(row.tier) or how.undefined)]
+            cells += [how._replace(digits=2).cell(row.first), Cell(_short(row.tier) or how.undefined)]
             for name, mean in row.means.items():
                 cells.append(Cell(how.number(mean), mean, best=len(self.rows) > 1 and mean == best[name]))
             rows.append([*cells, *(how.cell(column[i]) for column in beside.values())])
@@ -274,7 +274,7 @@ def _apart_by_pairs(scores: Scores, test: str, correction: str, alpha: float, se
     """Which pairs differ by a paired test, corrected over all pairs."""
     place = {run: r for r, run in enumerate(scores.runs)}
     apart = np.zeros((len(place), len(place)), np.bool_)
-    for pair in compare(scores, tests=test, correction=correction, alpha=alpha, seed=seed).pairs:
+    for pair in evidence_of(Scored(scores, {}, {}), test, correction, alpha=alpha, seed=seed).pairs:
         one, other = place[pair.one], place[pair.other]
         apart[one, other] = apart[other, one] = pair.corrected <= alpha
     return apart

@@ -184,7 +184,7 @@ def rank(documents: list[bytes], scores: Floats, order: Order) -> tuple[list[int
     best = list(range(len(documents)))
     if order.ties != "input":
         best.sort(key=documents.__getitem__, reverse=order.ties == "descending")
-    best.sort(key=key.__getitem__, reverse=True)
+    best.sort(key=key.tolist().__getitem__, reverse=True)
     ranked = key[best]
     new = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
     size = np.diff(np.r_[new, len(best)])

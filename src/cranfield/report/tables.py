@@ -5,7 +5,6 @@ Systems carry letters (a, b, c …), and a raised letter says "significantly bet
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Layout, Table
@@ -157,7 +156,7 @@ def verdict(report: Report, pair: Pair) -> str:
 def cost_table(efficiency: Efficiency, digits: int = 4) -> Table:
     """A row a run: its score, what was measured, and whether it is on the front."""
     table = efficiency.table(Layout(digits=digits, undefined="–", medium="html"))
-    return replace(table, caption=f"{efficiency.measure} and what the runs cost")
+    return table._replace(caption=f"{efficiency.measure} and what the runs cost")
 
 
 def inputs_table(report: Report) -> Table:

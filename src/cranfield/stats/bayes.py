@@ -56,9 +56,10 @@ class BayesianBootstrap(_Bayesian):
     def _probabilities(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats, Floats]:
         draws = posterior_means(d, question.resamples, question.rng)
         below, above = question.tails
+        low, high = np.quantile(draws, [below, 1 - above], axis=1)
         return (
-            np.quantile(draws, below, axis=1) if below else np.full(len(draws), -np.inf),
-            np.quantile(draws, 1 - above, axis=1) if above else np.full(len(draws), np.inf),
+            low if below else np.full(len(draws), -np.inf),
+            high if above else np.full(len(draws), np.inf),
             (draws < -self.rope).mean(axis=1),
             (draws > self.rope).mean(axis=1),
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 BLOCK = 1024
+DRAWN = 2**25  # bytes of counts that are kept
 
 
 def resample_counts(n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK) -> Iterator[Floats]:
@@ -31,18 +32,33 @@ def resample_counts(n: int, resamples: int, rng: np.random.Generator, block: int
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
 
-def quantiles(values: Floats, tails: Floats) -> Floats:
-    """The quantile of each row at its own chance, by straight lines between neighbours as NumPy's default.
+def _counts(n: int, question: Question) -> Iterator[Floats]:
+    """The same for a question, drawn once for all of its tests and rows where they need little room."""
+    small = np.min_scalar_type(n)
+    if n * question.resamples * small.itemsize > DRAWN:
+        yield from resample_counts(n, question.resamples, question.rng)
+        return
+    key = ("counts", n, str(question.rng.bit_generator.state))
+    if key not in question.drawn:
+        blocks = [counts.astype(small) for counts in resample_counts(n, question.resamples, question.rng)]
+        question.drawn[key] = blocks, question.rng.bit_generator.state
+    blocks, question.rng.bit_generator.state = question.drawn[key]
+    yield from (counts.astype(np.float64) for counts in blocks)
 
-    >>> quantiles(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), np.array([0.5, 0.75])).tolist()
-    [2.0, 2.5]
+
+def quantiles(values: Floats, tails: Floats) -> Floats:
+    """The quantiles of each row at its own chances, by straight lines between neighbours as NumPy's default.
+
+    >>> quantiles(np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), np.array([[0.5, 0.0], [0.75, 1.0]])).tolist()
+    [[2.0, 1.0], [2.5, 3.0]]
     """
-    ordered = np.sort(values, axis=1)
     place = tails * (values.shape[1] - 1)
     below = np.floor(place).astype(np.int64)
     above = np.minimum(below + 1, values.shape[1] - 1)
-    rows = np.arange(len(values))
-    low, high = ordered[rows, below], ordered[rows, above]
+    low, high = np.empty(place.shape), np.empty(place.shape)
+    for row, each in enumerate(values):
+        parted = np.partition(each, np.unique([below[row], above[row]]))
+        low[row], high[row] = parted[below[row]], parted[above[row]]
     with np.errstate(invalid="ignore"):
         between = low + (place - below) * (high - low)
     return np.asarray(np.where(low == high, low, between), np.float64)  # also where both are infinite
@@ -52,22 +68,32 @@ def _means(d: Floats, question: Question) -> Floats:
     return _resampled(d, question, lambda rows, counts: rows @ counts.T / rows.shape[1])
 
 
-def _t_values(d: Floats, counts: Floats) -> Floats:
+def _t_values(d: Floats, question: Question) -> Floats:
     n = d.shape[1]
     centred = d - d.mean(axis=1, keepdims=True)
-    mean = centred @ counts.T / n
-    spread = np.maximum(centred**2 @ counts.T / n - mean**2, 0.0)
-    spread[spread <= 1e-14 * (centred**2).mean(axis=1, keepdims=True)] = 0.0  # a resample of one value only
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = mean / np.sqrt(spread / (n - 1))
-    return np.where(np.isnan(t), 0.0, t)
+    squares = centred**2
+    least = 1e-14 * squares.mean(axis=1, keepdims=True)
+
+    def t_values(rows: Floats, counts: Floats) -> Floats:
+        mean, spread = rows @ counts.T, squares @ counts.T
+        mean /= n
+        spread /= n
+        spread -= mean**2
+        spread[spread <= least] = 0.0  # a resample of one value only
+        spread /= n - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t: Floats = np.divide(mean, np.sqrt(spread, out=spread), out=mean)
+        t[np.isnan(t)] = 0.0
+        return t
+
+    return _resampled(centred, question, t_values)
 
 
 def _resampled(d: Floats, question: Question, statistic: Callable[[Floats, Floats], Floats]) -> Floats:
     """The statistic of every resample of each row, every row from the same resamples."""
     answer = np.empty((len(d), question.resamples))
     start = 0
-    for counts in resample_counts(d.shape[1], question.resamples, question.rng):
+    for counts in _counts(d.shape[1], question):
         answer[:, start : start + len(counts)] = statistic(d, counts)
         start += len(counts)
     return answer
@@ -76,10 +102,18 @@ def _resampled(d: Floats, question: Question, statistic: Callable[[Floats, Float
 def _tails(values: Floats, at: Floats) -> tuple[Floats, Floats]:
     """The share of each row's values at or below, and at or above, a number; the data count as one of them."""
     total = values.shape[1] + 1
-    near = 1e-12 * (np.abs(at) + np.where(np.isfinite(values), np.abs(values), 0.0).max(axis=1))
+    near = 1e-12 * (np.abs(at) + _largest(values))
     lower = 1 + (values <= (at + near)[:, None]).sum(axis=1)
     upper = 1 + (values >= (at - near)[:, None]).sum(axis=1)
     return lower / total, upper / total
+
+
+def _largest(values: Floats) -> Floats:
+    """The largest size of each row's finite values."""
+    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
+    for row in np.flatnonzero(np.isinf(largest)):
+        largest[row] = np.abs(values[row][np.isfinite(values[row])]).max(initial=0.0)
+    return np.asarray(np.abs(largest), np.float64)
 
 
 def _below(values: Floats, at: Floats) -> Floats:
@@ -92,8 +126,10 @@ def _below(values: Floats, at: Floats) -> Floats:
 def _limits(values: Floats, chance: Callable[[float], Floats], question: Question) -> tuple[Floats, Floats]:
     """The ends of each row's interval, at the chances that the method gives the tails; an end without a tail is open."""
     below, above = question.tails
-    low = quantiles(values, chance(below)) if below else np.full(len(values), -np.inf)
-    high = quantiles(values, chance(1 - above)) if above else np.full(len(values), np.inf)
+    chances = [chance(each) for each in ([below] if below else []) + ([1 - above] if above else [])]
+    ends = list(quantiles(values, np.stack(chances, axis=1)).T)
+    low = ends[0] if below else np.full(len(values), -np.inf)
+    high = ends[-1] if above else np.full(len(values), np.inf)
     return low, high
 
 
@@ -173,9 +209,9 @@ class Studentised(_Bootstrap):
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
         mean, error = mean_and_error(d)
-        t = _resampled(d, question, _t_values)
+        t = _t_values(d, question)
         lower, upper = _tails(t, mean / error)
         below, above = question.tails
-        low, high = (quantiles(t, np.full(len(d), chance)) for chance in (1 - below, above))
+        low, high = quantiles(t, np.tile([1 - below, above], (len(d), 1))).T
         ends = np.where(below > 0, mean - error * low, -np.inf), np.where(above > 0, mean - error * high, np.inf)
         return p_from_tails(lower, upper, question.alternative), *ends

@@ -7,6 +7,7 @@ member of the family and stays NaN.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -34,6 +35,14 @@ class Correction(Method, ABC):
     @abstractmethod
     def corrected(self, p: Floats) -> Floats:
         """The p-values, which stand in ascending order, after correction."""
+
+    def level_of_one(self, alpha: float, tests: int) -> float:
+        """The largest p-value that is at most alpha after correction among so many, whatever the others are.
+
+        >>> correction("holm").level_of_one(0.05, 10), correction("none").level_of_one(0.05, 10)
+        (0.005, 0.05)
+        """
+        return alpha / tests
 
     @property
     def corrects(self) -> bool:
@@ -83,6 +92,9 @@ class Uncorrected(Correction):
 
     def corrected(self, p: Floats) -> Floats:
         return p
+
+    def level_of_one(self, alpha: float, tests: int) -> float:
+        return alpha
 
 
 class Bonferroni(Correction):
@@ -134,6 +146,9 @@ class Sidak(Correction):
         with np.errstate(divide="ignore"):
             return np.asarray(-np.expm1(len(p) * np.log1p(-p)), np.float64)  # keeps the digits of a small p
 
+    def level_of_one(self, alpha: float, tests: int) -> float:
+        return -math.expm1(math.log1p(-alpha) / tests)
+
 
 class BenjaminiHochberg(Correction):
     """Bounds the expected share of false alarms among the alarms, for independent or positively dependent tests."""
@@ -158,7 +173,15 @@ class BenjaminiYekutieli(Correction):
     controls = "false discovery rate"
 
     def corrected(self, p: Floats) -> Floats:
-        return np.minimum(1.0, _step_up(p) * float((1 / np.arange(1, len(p) + 1)).sum()))
+        return np.minimum(1.0, _step_up(p) * _harmonic(len(p)))
+
+    def level_of_one(self, alpha: float, tests: int) -> float:
+        return alpha / (tests * _harmonic(tests))
+
+
+def _harmonic(number: int) -> float:
+    """1 + 1/2 + … + 1/number."""
+    return float((1 / np.arange(1, number + 1)).sum())
 
 
 def _left(p: Floats) -> Floats:

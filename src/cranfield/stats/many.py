@@ -19,6 +19,7 @@ from cranfield.parameters import refuse_below
 from cranfield.stats.method import SignificanceTest
 from cranfield.stats.studentised import critical_range, range_survival
 from cranfield.stats.tables import block_table, no_error, probability
+from cranfield.stats.ties import mid_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -440,9 +441,7 @@ def _untested(test: str, means: Floats, level: float, reason: str) -> Pairwise:
 
 def _ranks(values: Floats) -> Floats:
     """Ranks within blocks, 1 being the largest; tied values share the mean of theirs."""
-    from scipy.stats import rankdata  # type: ignore[import-untyped, unused-ignore]
-
-    return np.asarray(rankdata(-values, axis=1), np.float64)
+    return mid_ranks(-values)
 
 
 def _log_orders(ranks: Floats) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 BLOCK = 1024  # sign vectors at a time: 110 samples' sums then fit into a core's cache
 ROWS = 256
+STEP = 256  # sign vectors after which rows that are decided are left
+SINGLE = float(np.finfo(np.float32).eps) / 2  # the relative rounding of one operation in single precision
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def enumerable(n: int, resamples: int) -> bool:
@@ -44,17 +47,28 @@ def _tried(n: int, resamples: int) -> tuple[bool, int]:
     return exact, 2**n if exact else resamples
 
 
-def sign_blocks(n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK) -> Iterator[Floats]:
+def sign_blocks(
+    n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK, kind: type[np.floating[Any]] = np.float64
+) -> Iterator[npt.NDArray[Any]]:
     """Vectors of n signs in blocks of rows: each of the 2^n once if they are no more than `resamples`, else random."""
+    for flipped in _flips(n, resamples, rng, block, kind):
+        flipped *= -2.0
+        flipped += 1.0
+        yield flipped
+
+
+def _flips(
+    n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK, kind: type[np.floating[Any]] = np.float64
+) -> Iterator[npt.NDArray[Any]]:
+    """The same as 1 where the sign is −, else 0."""
     exact, total = _tried(n, resamples)
     for start in range(0, total, block):
         rows = min(block, total - start)
         if exact:
-            flipped = ((np.arange(start, start + rows)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+            yield ((np.arange(start, start + rows)[:, None] >> np.arange(n)) & 1).astype(kind)
         else:
             draws = rng.integers(0, 256, (rows, -(-n // 8)), np.uint8)
-            flipped = np.unpackbits(draws, axis=1, count=n).astype(np.float64)
-        yield 1.0 - 2.0 * flipped
+            yield np.unpackbits(draws, axis=1, count=n).astype(kind)
 
 
 def sign_flip_p(
@@ -83,6 +97,42 @@ def sign_flip_p(
     return np.where(fit, _share(count, d.shape[1], resamples), np.nan)
 
 
+def sign_flip_rejects(
+    differences: Floats, alpha: float, resamples: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
+) -> Bools:
+    """Whether `sign_flip_p` of each row is at most alpha, in about half the time: simulations ask thousands of times.
+
+    Sums are taken in single precision, and a row is left as soon as too many surely reach its own; a row whose
+    answer hangs on sums that its rounding could move is asked again in full.
+
+    >>> sign_flip_rejects(np.array([[1.0, 2.0, 3.0]]), 0.25, 1000, np.random.default_rng(0)).tolist()
+    [True]
+    """
+    n = differences.shape[1]
+    if enumerable(n, resamples):
+        return sign_flip_p(differences, resamples, rng, alternative) <= alpha
+    most = int((_share(np.arange(resamples + 1), n, resamples) <= alpha).sum()) - 1  # sums as large that alpha allows
+    d = differences * (_SIGN[alternative] / np.maximum(np.abs(differences).max(axis=1, keepdims=True), TINY))
+    size = np.abs(d).sum(axis=1)
+    least, margin = _least(d.sum(axis=1), size, alternative), (n + 8) * SINGLE * size
+    single, above, below = (part.astype(np.float32) for part in (d, least + margin, least - margin))
+    start = rng.bit_generator.state
+    surely, perhaps, left = (np.zeros(len(d), np.int64), np.zeros(len(d), np.int64), np.arange(len(d)))
+    for signs in sign_blocks(n, resamples, rng, STEP, np.float32):
+        sums = single[left] @ signs.T
+        if alternative == "two-sided":
+            np.abs(sums, out=sums)
+        surely[left] += _count(sums >= above[left, None])
+        perhaps[left] += _count(sums >= below[left, None])
+        left = left[surely[left] <= most]
+    rejected: Bools = perhaps <= most
+    open_rows = np.flatnonzero((surely <= most) & ~rejected)
+    if len(open_rows):
+        rng.bit_generator.state = start  # the same signs
+        rejected[open_rows] = sign_flip_p(differences[open_rows], resamples, rng, alternative) <= alpha
+    return rejected
+
+
 def sign_flip_p_all(
     table: Floats,
     resamples: int,
@@ -93,8 +143,9 @@ def sign_flip_p_all(
     """The same test for every pair of columns at once: entry [i, j] tests column j against column i.
 
     Signs times the table gives the signed sum of every column; a pair's is the difference of two. So the matrix
-    product is as small as the table, and a pair costs only its comparisons. `progress` is told how many sign vectors
-    are done, of how many.
+    product is as small as the table, and a pair costs only its comparisons. Columns stand in the order of their sums,
+    so that pairs too far apart to be reached lie at the end of a column's and are passed over. `progress` is told how
+    many sign vectors are done, of how many.
 
     >>> sign_flip_p_all(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]), 1000, np.random.default_rng(0)).tolist()
     [[nan, 0.25], [0.25, nan]]
@@ -106,6 +157,8 @@ def sign_flip_p_all(
     fit = np.logical_and.reduce(np.isfinite(x), axis=0)
     x = np.where(fit, x, 0.0)
     x = (x - x.mean(axis=1, keepdims=True)) * _SIGN[alternative] if x.size else x  # what is common to a row cancels
+    order = np.argsort(x.sum(axis=0), kind="stable")
+    x = x[:, order]
     columns, sums, size = x.shape[1], x.sum(axis=0), np.abs(x).sum(axis=0)
     least = _least(sums[None, :] - sums[:, None], size[None, :] + size[:, None], alternative)
     most = sums[None, :] - sums[:, None] + NEAR * (size[None, :] + size[:, None])
@@ -114,9 +167,10 @@ def sign_flip_p_all(
     done, total = 0, _tried(x.shape[0], resamples)[1]
     for signs in sign_blocks(x.shape[0], resamples, rng):
         signed = x.T @ signs.T
-        for i in range(columns - 1):
-            later = slice(i + 1, columns)
-            gap = np.subtract(signed[later], signed[i], out=room[: columns - i - 1, : len(signs)])
+        ends = _reached(signed, least) if alternative == "two-sided" else [columns] * columns
+        for i, end in enumerate(ends):
+            later = slice(i + 1, end)
+            gap = np.subtract(signed[later], signed[i], out=room[: max(end - i - 1, 0), : len(signs)])
             if alternative == "two-sided":
                 np.abs(gap, out=gap)
             else:
@@ -127,10 +181,20 @@ def sign_flip_p_all(
             progress(done, total)
     if alternative == "two-sided":
         count += count.T
-    p = _share(count, x.shape[0], resamples)
+    p = np.empty(count.shape)
+    p[np.ix_(order, order)] = _share(count, x.shape[0], resamples)
     p[~(fit[:, None] & fit)] = np.nan
     np.fill_diagonal(p, np.nan)
     return p
+
+
+def _reached(signed: Floats, least: Floats) -> list[int]:
+    """For each column, where those end whose distance from it may be as large as the one found."""
+    if not len(signed):
+        return []
+    largest = np.abs(signed).max(axis=1) * (1 + NEAR)
+    within = least <= largest[:, None] + largest
+    return (within.shape[1] - np.argmax(within[:, ::-1], axis=1)).tolist()  # type: ignore[no-any-return]
 
 
 def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats, ...]:
@@ -144,17 +208,18 @@ def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats,
 
 
 def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
-    below, above = question.tails
     means = _subset_means(d, question.resamples, question.rng)
-    low = order_statistic(means, below)
-    np.negative(means, out=means, where=np.isfinite(means))  # the empty subset stays below everything
-    return low, -order_statistic(means, above)
-
-
-def order_statistic(values: Floats, tail: float) -> Floats:
-    """Row by row, the smallest value with more than this share of the row at or below it."""
-    k = min(math.floor(values.shape[1] * tail + 1e-9), values.shape[1] - 1)
-    return np.asarray(np.partition(values, k, axis=1)[:, k], np.float64)
+    total = means.shape[1]
+    empty = int(np.isinf(means[:1]).sum())  # these stand below everything, seen from either end
+    first, last = (min(math.floor(total * tail + 1e-9), total - 1) for tail in question.tails)
+    from_above = total - 1 - (last - empty)
+    low, high = np.empty(len(d)), np.full(len(d), np.inf)
+    for row, each in enumerate(means):
+        each.partition(sorted({first, min(from_above, total - 1)}))
+        low[row] = each[first]
+        if last >= empty:
+            high[row] = each[from_above]
+    return low, high
 
 
 def _subset_means(d: Floats, resamples: int, rng: np.random.Generator) -> Floats:
@@ -162,12 +227,11 @@ def _subset_means(d: Floats, resamples: int, rng: np.random.Generator) -> Floats
     exact, tried = _tried(d.shape[1], resamples)
     means = np.full((len(d), tried if exact else tried + 1), -np.inf)
     start = 0
-    for signs in sign_blocks(d.shape[1], resamples, rng):
-        chosen = (1 - signs) / 2
+    for chosen in _flips(d.shape[1], resamples, rng):
         size = chosen.sum(axis=1)
-        part = means[:, start : start + len(signs)]
+        part = means[:, start : start + len(chosen)]
         np.divide(d @ chosen.T, size, out=part, where=size > 0)
-        start += len(signs)
+        start += len(chosen)
     return means
 
 
@@ -187,8 +251,11 @@ def _least(sums: Floats, size: Floats, alternative: Alternative) -> Floats:
 
 
 def _count(mask: Bools) -> npt.NDArray[np.uint32]:
-    """How many in each row hold; as bytes, which is twice as fast as np.count_nonzero with an axis."""
-    return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
+    """How many in each row hold: eight bytes at a time, of which none can overflow in a block."""
+    if mask.shape[1] % 8 or mask.shape[1] > 8 * 255:
+        return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
+    eight = np.add.reduce(mask.view(np.uint64), axis=1)
+    return np.asarray(np.add.reduce(eight[:, None].view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
 
 
 def _share(count: npt.NDArray[np.int64], n: int, resamples: int) -> Floats:
@@ -251,8 +318,8 @@ class Randomisation(Test):
     def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
         return sign_flip_p_all(table, resamples, rng), ""
 
-    def simulated_p(self, d: Floats, question: Question) -> Floats:
-        return sign_flip_p(d, question.resamples, question.rng, question.alternative)
+    def rejects(self, d: Floats, alpha: float, question: Question) -> Bools:
+        return sign_flip_rejects(d, alpha, question.resamples, question.rng, question.alternative)
 
     def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
         return sides / 2**differing if outcome.exact else super().smallest_p(outcome, differing, sides)

@@ -16,6 +16,7 @@ from cranfield.errors import DataError
 from cranfield.parameters import refuse_below
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.tables import block_table, even, probability
+from cranfield.stats.ties import tied_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,9 +91,8 @@ def _drawn_means(values: Floats, resamples: int, rng: Generator | None) -> Itera
 
 
 def _best_and_worst(means: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    from scipy.stats import rankdata  # type: ignore[import-untyped, unused-ignore]
-
-    return rankdata(-means, method="min", axis=1), rankdata(-means, method="max", axis=1)
+    best, worst = tied_ranks(-means)
+    return best.astype(np.int32), worst.astype(np.int32)
 
 
 def _above(means: Floats) -> Floats:

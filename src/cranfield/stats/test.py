@@ -24,12 +24,12 @@ from cranfield.stats.method import SignificanceTest
 from cranfield.stats.ties import Bools, Floats, differences, rounding, two_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
 
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "less", "greater")
-KEPT = 2**22  # resampled numbers kept at once: 32 MB
+KEPT = 2**23  # resampled numbers kept at once: 64 MB
 NO_SPREAD = "there is no spread to measure"
 
 
@@ -63,6 +63,8 @@ class Question:
     level: float
     resamples: int
     rng: np.random.Generator
+    drawn: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What was drawn for it, kept for the next rows and the next test that draw the same."""
 
     def __post_init__(self) -> None:
         check_alternative(self.alternative)
@@ -78,6 +80,10 @@ class Question:
         outside = 1 - self.level
         both = {"two-sided": (outside / 2, outside / 2), "greater": (outside, 0.0), "less": (0.0, outside)}
         return both[self.alternative]
+
+    def asked_again(self) -> Question:
+        """The same for another test, which begins where this one began."""
+        return replace(self, rng=deepcopy(self.rng))
 
     def in_batches(self, method: Callable[[Floats, Question], tuple[Floats, ...]], d: Floats) -> tuple[Floats, ...]:
         """A method applied to some rows at a time, so that memory stays bounded; every batch sees the same resamples."""
@@ -129,6 +135,7 @@ class Test(SignificanceTest, ABC):
     interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
     too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
+    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what it holds to be 0, if its power is known
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
     facts = (
         *SignificanceTest.facts,
@@ -153,6 +160,10 @@ class Test(SignificanceTest, ABC):
         """The p-value of each row of differences, for simulation: quick rather than exact."""
         p = [outcome.p for outcome in self.without_interval(np.zeros_like(d), d, question)]
         return np.asarray(np.nan_to_num(p, nan=1.0), np.float64)
+
+    def rejects(self, d: Floats, alpha: float, question: Question) -> Bools:
+        """Whether the p-value of each row of differences is at most alpha, for simulation."""
+        return self.simulated_p(d, question) <= alpha
 
     @abstractmethod
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:

@@ -42,7 +42,9 @@ def differences(a: Floats, b: Floats) -> Floats:
     [0.0, 0.25]
     """
     d: Floats = np.asarray(b - a, np.float64)
-    d[np.abs(d) <= NEAR * np.maximum(np.abs(a), np.abs(b))] = 0.0
+    near = np.maximum(np.abs(a), np.abs(b))
+    near *= NEAR
+    d[np.abs(d) <= near] = 0.0
     return d
 
 
@@ -51,6 +53,16 @@ def mid_ranks(x: Floats, near: Floats | float = 0.0) -> Floats:
 
     >>> mid_ranks(np.array([[3.0, 1.0, 3.0, 2.0]])).tolist()
     [[3.5, 1.0, 3.5, 2.0]]
+    """
+    first, last = tied_ranks(x, near)
+    return np.asarray((first + last) / 2, np.float64)
+
+
+def tied_ranks(x: Floats, near: Floats | float = 0.0) -> tuple[Floats, Floats]:
+    """The first and the last rank of each value's group of ties within its row, from 1, the smallest value's.
+
+    >>> [ranks.tolist() for ranks in tied_ranks(np.array([[3.0, 1.0, 3.0, 2.0]]))]
+    [[[3.0, 1.0, 3.0, 2.0]], [[4.0, 1.0, 4.0, 2.0]]]
     """
     order = np.argsort(x, axis=-1, kind="stable")
     ordered = np.take_along_axis(x, order, axis=-1)
@@ -62,6 +74,7 @@ def mid_ranks(x: Floats, near: Floats | float = 0.0) -> Floats:
     last[..., :-1] = first[..., 1:]
     end = np.where(last, place, np.inf)
     end = np.minimum.accumulate(end[..., ::-1], axis=-1)[..., ::-1]
-    ranks = np.empty(x.shape)
-    np.put_along_axis(ranks, order, (start + end) / 2, axis=-1)
+    ranks = np.empty(x.shape), np.empty(x.shape)
+    for put, ranked in zip(ranks, (start, end), strict=True):
+        np.put_along_axis(put, order, ranked, axis=-1)
     return ranks
