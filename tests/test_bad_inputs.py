@@ -180,3 +180,17 @@ def test_what_another_process_is_writing_stays(tmp_path):
     os.utime(tmp_path / old, (0, 0))
     write_bytes(tmp_path / "a.run", [b"whole"])
     assert {path.name for path in tmp_path.iterdir()} == {"a.run", mine, other, stranger}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", ["{falling}", "{tied}"])
+def test_explain_answers_on_a_million_documents(score, tmp_path):
+    number = 1_000_000
+    lines = (f"q1 Q0 d{n:07} {n + 1} {score.format(falling=number - n, tied=n % 3)} a\n" for n in range(number))
+    (tmp_path / "million.run").write_text("".join(lines), encoding="ascii")
+    judged = (f"q1 0 d{n:07} {n % 3}\n" for n in range(0, number, 1_000))
+    (tmp_path / "qrels.txt").write_text("".join(judged), encoding="ascii")
+    for measure in ("AP", "nDCG@10"):
+        answer = run_command("explain", measure, "qrels.txt", "million.run", "--topic", "q1", folder=tmp_path)
+        assert answer.code == 0
+        assert len(answer.out.splitlines()) < 200

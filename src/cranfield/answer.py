@@ -108,9 +108,6 @@ class Layout(NamedTuple):
     style: Style | None = None
     medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
 
-    def __post_init__(self) -> None:
-        refuse_below(0, digits=self.digits)
-
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.
 
@@ -195,8 +192,9 @@ class Answer(ABC):
 
     def to_dict(self, per_topic: bool = False, digits: int | None = None) -> Any:
         """Plain values, with all decimals or so many; what does not exist is None."""
-        self._refuse(per_topic)
-        return self.plain(Layout(per_topic, digits))
+        how = Layout(per_topic, digits)
+        self._refuse(how)
+        return self.plain(how)
 
     def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
         """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
@@ -207,8 +205,8 @@ class Answer(ABC):
         import csv
         import io
 
-        self._refuse(per_topic)
         how = Layout(per_topic, digits, "")
+        self._refuse(how)
         file = io.StringIO()
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerows([_field(value, how) for value in row] for row in self.records(how))
@@ -219,11 +217,12 @@ class Answer(ABC):
         return self.to_csv(per_topic, digits, delimiter="\t")
 
     def _said(self, how: Layout) -> Iterable[Part]:
-        self._refuse(how.per_topic)
+        self._refuse(how)
         return self.content(how)
 
-    def _refuse(self, per_topic: bool) -> None:
-        if per_topic and not self.has_topics:
+    def _refuse(self, how: Layout) -> None:
+        refuse_below(0, digits=how.digits)
+        if how.per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
 
 
