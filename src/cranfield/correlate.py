@@ -243,8 +243,7 @@ def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[
 def _refuse_options(p: float, depth: int | None, tied: str, documents: str) -> None:
     if not 0 < p < 1:
         raise ConventionError(f"p must be between 0 and 1, ends excluded, got {p}")
-    if depth is not None and depth < 1:
-        raise ConventionError(f"the depth must be 1 or more, got {depth}")
+    refuse_below(1, **{"the depth": depth})
     if tied not in TIED:
         raise ConventionError(f"tied must be one of {', '.join(TIED)}, got {tied!r}")
     if documents not in UNIONS:

@@ -316,9 +316,9 @@ def _plan(
         guess = sample_size(by_t, variance.difference, power)
     except DataError:
         guess = 10 * SIMULATED_MOST
+    for size in sizes or ():
+        refuse_below(2, **{"the number of topics": size})
     grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, variance.n)
-    if grid and grid[0] < 2:
-        raise ConventionError(f"numbers of topics must be 2 or more, got {grid[0]}")
     rows = []
     for j, name in enumerate(names):
         rows.append(_by_test(replace(by_t, test=name), variance, power, grid, guess))

@@ -7,6 +7,7 @@ typed, refuses what is out of range in the same words, and shows itself as one w
 from __future__ import annotations
 
 import math
+import operator
 import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
@@ -76,10 +77,16 @@ def whole(given: Any) -> int:
 def refuse_below(least: int, **counts: int | None) -> None:
     """Stop at a count that is given and too small, or beyond its limit; the names may say more than `k`."""
     for name, count in counts.items():
-        if count is not None and not count >= least:
-            raise ConventionError(f"{name} must be {least} or more, got {count}")
+        if count is None:
+            continue
+        try:
+            operator.index(count)
+        except TypeError:
+            raise ConventionError(f"{name} must be a whole number, {least} or more, got {shortened(count)}") from None
         most = LIMITS.get(name, LARGEST)
-        if count is not None and count > most:
+        if count < least:
+            raise ConventionError(f"{name} must be {least} or more, got {count}")
+        if count > most:
             raise ConventionError(f"{name} must be {most:,} at the most, got {shortened(count)}")
 
 

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -22,7 +22,6 @@ from cranfield.hits import ratio
 from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, real, shortened, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
 
     import numpy.typing as npt
 
@@ -372,13 +371,13 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
     >>> list(measures("nDCG@10 map")), str(measures("map")["map"])
     (['nDCG@10', 'map'], 'AP')
     """
-    items = [given] if isinstance(given, (str, Measure)) else list(given)
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     answer: dict[str, Measure] = {}
     for item in items:
         if isinstance(item, Measure):
             answer[str(item)] = item
             continue
-        for text in split(item):
+        for text in split(item) if isinstance(item, str) else [item]:
             answer[text] = measure(text, rel)
     if not answer:
         raise MeasureError("no measure given; try nDCG@10")
@@ -398,6 +397,8 @@ def measure(text: str, rel: float | None = None) -> Measure:
     >>> measure("gmean(AP)") == measure("gm_map")
     True
     """
+    if not isinstance(text, str):
+        raise MeasureError(f"expected a measure's name, such as nDCG@10, found {text!r:.60}")
     if text.count("(") > NESTED:
         raise MeasureError(f"{shortened(text)!r}: expected {NESTED} brackets at the most, found {text.count('(')}")
     match = GRAMMAR.fullmatch(text)
