@@ -30,7 +30,7 @@ CONVENTIONS: dict[str, dict[Any, str]] = {
         "document-ascending": "ties by document id, ascending",
         "averaged": "ties averaged over their orders",
     },
-    "scores": {"single": "scores compared as 32-bit floats"},
+    "scores": {"single": "scores compared as 32-bit floats", "rank": "ordered by the rank column"},
     "missing": {"skip": "missing topics left out", "error": "stops at a missing topic"},
     "no_relevant": {"skip": "topics without relevant documents left out"},
     "negative": {"irrelevant": "negative grades judged 0"},

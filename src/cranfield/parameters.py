@@ -306,6 +306,7 @@ class Parametrised:
     refusal: ClassVar[type[CranfieldError]] = ConventionError  # what it raises at what it does not take
     parameters: ClassVar[dict[str, Parameter[Any]]] = {}
     values: dict[str, Any]
+    typed: frozenset[str]  # the parameters that were given, be it with the value they have anyway
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -320,6 +321,7 @@ class Parametrised:
                 known = ", ".join(self.parameters) or "no parameters"
                 raise self.refusal(f"{self.name}: no parameter {key!r}; it has {known}")
         self.values = {key: self._value(key, parameter, given) for key, parameter in self.parameters.items()}
+        self.typed = frozenset(given)
 
     def _value(self, key: str, parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
         value = given.get(key, parameter.default)

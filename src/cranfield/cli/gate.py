@@ -40,7 +40,7 @@ PLACE = 180
 )
 @option(
     "--question",
-    "Worse by more than is allowed, worse at all, or not shown to be within what is allowed?",
+    "What fails the gate: worse by more than is allowed, worse at all, or not shown to be within what is allowed.",
     default="max-drop",
     metavar=names.gate_questions,
 )

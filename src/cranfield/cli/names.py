@@ -57,6 +57,13 @@ def intervals() -> str:
     return "|".join(of_tests())
 
 
+def rank_intervals() -> str:
+    """The intervals of ranks, each with what it promises."""
+    from cranfield.stats.ranking import RANK_INTERVALS
+
+    return "; ".join(f"{one.name} ({one.promise})" for one in RANK_INTERVALS.values())
+
+
 def fusions(*claims: str) -> str:
     """Every fusion method; or those for which one of these claims holds, as in a sentence."""
     from cranfield.fuse import METHODS, methods_that

@@ -211,7 +211,7 @@ def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **chan
     reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
     conventions = replace(evaluator.conventions, **changes)
     alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)
-    alike.measures, alike.never_averaged = evaluator.measures, evaluator.never_averaged
+    alike.measures, alike.exceptions = evaluator.measures, evaluator.exceptions
     return alike
 
 

@@ -171,7 +171,7 @@ def simulate(
             raise ConventionError(f"{each.name} reads documents: say where they are (--collection FOLDER)")
     opened = as_runs(runs)
     partial = Partial(qrels, opened, measures, **options)
-    rankings = tops or leading_of(opened, depth, depths, partial.evaluator.conventions.order)
+    rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)
     topics = judged_topics(partial.qrels, rankings, rel)
     stage = _Stage(topics, partial, partial.means(), list(efforts), recall, seed, texts)
     replays = []
