@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.method import SignificanceTest
 from cranfield.stats.studentised import critical_range, range_survival
 from cranfield.stats.tables import block_table, no_error, probability
@@ -236,6 +237,7 @@ def randomised_tukey_hsd(
     values = block_table(table)
     if resamples < 1:
         raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_below(1, resamples=resamples)
     means = values.mean(axis=0)
     if no_error(values, float(np.square(values - values.mean(axis=1, keepdims=True)).sum())):
         return _untested("randomised-tukey", means, level, "all values of each block are the same")
