@@ -5,14 +5,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import json
 import lzma
 import random
 import zipfile
 
 DEEP = 100_000
 RUN = b"".join(b"q1 Q0 doc-%03d %d %d a\n" % (n, n, 100 - n) for n in range(99))
-TASK = {"journal": 1, "system": "sqlite", "collection": "allotment", "k": 1000, "fields": ["title"]}
 
 
 def noise() -> bytes:
@@ -89,13 +87,3 @@ def thousands_toml() -> bytes:
 
 def deep_toml() -> bytes:
     return b"url = " + b"[" * DEEP + b"]" * DEEP + b"\n"
-
-
-def odd_journal() -> bytes:
-    """Rows whose topic is a list and whose scores are none."""
-    return json.dumps(TASK).encode() + b'\n{"topic": [1], "documents": 3, "scores": null}\n'
-
-
-def hex_journal() -> bytes:
-    """Scores that are no hexadecimals."""
-    return json.dumps(TASK).encode() + b'\n{"topic": "101", "documents": "a", "scores": "zz"}\n'
