@@ -310,7 +310,7 @@ def test_the_smallest_detectable_difference_against_the_noncentral_t():
 
     from cranfield.compare.cautions import _detectable_effect
 
-    effect = _detectable_effect(50, 0.05)
+    effect = _detectable_effect("randomisation", 50, 0, 0.05)
     critical, shift = stats.t.ppf(0.975, 49), effect * 50**0.5
     assert stats.nct.sf(critical, 49, shift) + stats.nct.cdf(-critical, 49, shift) == pytest.approx(0.8, abs=1e-6)
 

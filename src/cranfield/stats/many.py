@@ -142,6 +142,11 @@ class Pairwise:
         """The p-value of the pair that lies furthest apart: that of "all groups are equal"."""
         return float(self.p.min())
 
+    def direction(self, one: int, other: int) -> int:
+        """1 where `other` is ahead of `one` by what the test compares, -1 where it is behind; a low mean rank is ahead."""
+        turn = -1 if TestOfMany.registry[self.test].compares == "ranks" else 1
+        return turn * int(np.sign(self.differences[one, other]))
+
     def differ(self, alpha: float | None = None) -> Bools:
         """Which pairs differ: p at most alpha, by default that of the level."""
         return np.asarray(self.p <= (1 - self.level if alpha is None else alpha) * (1 + SAME))
