@@ -419,7 +419,9 @@ def _least_shown(evidence: Evidence, pair: Pair, level: float) -> float:
     """
     test, spread = any_test(pair.test), abs(pair.difference / pair.effect)
     if isinstance(test, TestOfMany) and not test.by_order:
-        critical = evidence.many[pair.measure][test.name].critical
+        same = abs(1 - evidence.level - evidence.alpha) < ROUNDING  # its interval is of the level asked for
+        outcome = pair.outcomes[test.name]
+        critical = (outcome.high - outcome.low) / 2 if same else float("nan")
         return float(critical + spread * _QUANTILE_OF_POWER / pair.n**0.5)
     if not isinstance(test, Test) or not test.paired or _smallest_p(evidence, pair) > level:
         return float("nan")
