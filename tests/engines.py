@@ -64,15 +64,19 @@ def solr(method, path, query, headers, body):
     }
 
 
+def vespa_id(name: str) -> str:
+    return f"id:papers:paper::{name}"
+
+
 def vespa(method, path, query, headers, body):
     wanted(method == "POST" and path == "/search/", path)
     wanted("userQuery()" in body["yql"] and isinstance(body["hits"], int), "could not parse yql")
     hits = [
         {
-            "id": f"id:papers:paper::{d}",
+            "id": vespa_id(d),
             "relevance": s,
             "source": "papers",
-            "fields": {"documentid": f"id:papers:paper::{d}"},
+            "fields": {"documentid": vespa_id(d)},
         }
         for d, s in found(body["query"], body["hits"])
     ]

@@ -13,7 +13,6 @@ import argparse
 import random
 import sys
 import time
-from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 MARCO = Layout("topic document rank", topic=0, document=1, value=2, descending=False, most=3)
 LAYOUTS = [
     RUN,
-    replace(RUN, most=None),
-    replace(RUN, comments=False, blanks=False),
+    RUN._replace(most=None),
+    RUN._replace(comments=False, blanks=False),
     QRELS,
-    replace(QRELS, blanks=False),
+    QRELS._replace(blanks=False),
     MARCO,
 ]
 ORDERS = [
@@ -167,7 +166,7 @@ def outcome(call: Any, *args: Any) -> Any:
     try:
         return plain(call(*args))
     except twin.FaultError as error:
-        return ("fault", *astuple(error.fault))
+        return ("fault", *error.fault)
     except DataError as error:
         return ("error", str(error))
 

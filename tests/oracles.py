@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -35,7 +34,7 @@ def proves(*measures: str) -> Callable[[T], T]:
 
 def wide_run(path: Path) -> Run:
     """A run read as trec_eval reads it: columns after the sixth are ignored, whatever went wrong before them."""
-    return Run(Text(path.read_bytes(), replace(RUN, most=None), str(path)), path.name)
+    return Run(Text(path.read_bytes(), RUN._replace(most=None), str(path)), path.name)
 
 
 def per_topic(scores: Scores) -> dict[str, dict[str, Any]]:

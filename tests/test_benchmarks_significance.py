@@ -46,9 +46,15 @@ def test_whole_commands_have_rows_and_bars_only_at_full_size(monkeypatch):
     monkeypatch.setattr(significance, "TIED", 400)
     monkeypatch.setattr(significance, "MANY_TIED", 500)
     rows = significance.commands(Plan([1], 1, 1, 1))
-    assert [row.ours for row in rows] == ["leaderboard", "compare", "compare --test all", *["explain nDCG@10"] * 2]
-    assert [row.verdict for row in rows] == ["met", "met", "met", "missed", "met"]
-    assert {row.result for row in rows} == {1.5}
+    assert [row.ours for row in rows] == [
+        "leaderboard",
+        "compare",
+        "compare --test all",
+        *["explain nDCG@10"] * 2,
+        "design",
+    ]
+    assert [row.verdict for row in rows] == ["met", "met", "met", "missed", "met", "missed"]
+    assert [row.result for row in rows] == [1.5, 1.5, 1.5, 2.0, 2.0, 2.0]
     assert all(command[:2] == ("env", "OPENBLAS_NUM_THREADS=1") for command in taken)
     assert {row.bar for row in significance.commands(Plan([1], 1, 1, 1), 0.5)} == {None}
 

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cranfield import Extras, Measure, Qrels, Run, evaluate
-from cranfield.bounds import MOVED, PLAIN, bounds
+from cranfield import Extras, Measure, Qrels, Run, evaluate, measure
+from cranfield.bounds import bounds
 from cranfield.errors import ConventionError, CranfieldError, MeasureError
+from cranfield.evaluate import MOVED, PLAIN
 from cranfield.formats import read_qrels
 from cranfield.measures import REGISTRY
+from cranfield.measures.measure import Gain
 from shell import cranfield
 
 SEEDS = 14
@@ -33,7 +35,7 @@ def variants(cls: type[Measure]) -> list[Measure]:
     needed = {key: SOME.get(key, parameter.example) for key, parameter in cls.parameters.items() if parameter.required}
     if "max" in cls.parameters:
         needed["max"] = 3
-    changes: list[dict[str, Any]] = [{}, {"k": 4}, {"rel": 2}, {"judged_only": True}]
+    changes: list[dict[str, Any]] = [{}, {"k": 4}, {"rel": 2}, {"rel": 0}, {"judged_only": True}]
     for name, parameter in cls.parameters.items():
         changes += [{name: choice} for choice in getattr(parameter, "choices", ())[1:2]]
     answer: dict[str, Measure] = {}
@@ -187,7 +189,7 @@ def enumerated_grades() -> tuple[np.ndarray, np.ndarray]:
     judged, run = open_topics()
     unknown = {t: [d for d in ranking if judged[t].get(d, -1) < 0] for t, ranking in run.items()}
     cases = {t: list(product([0.0, 1.0, 2.0, 3.0], repeat=len(names))) for t, names in unknown.items()}
-    low, high = np.full((len(GRADED), SEEDS), np.nan), np.full((len(GRADED), SEEDS), np.nan)
+    low = high = np.asarray(evaluate(judged, run, GRADED, extras=EXTRAS))[0]  # as it is: nobody judges them
     for i in range(max(map(len, cases.values()))):
         now = {t: {**judged[t], **dict(zip(unknown[t], each[i % len(each)], strict=True))} for t, each in cases.items()}
         values = np.asarray(evaluate(now, run, GRADED, extras=EXTRAS))[0]
@@ -216,6 +218,116 @@ def test_bounds_over_unjudged_documents_against_exact_enumeration(at: int) -> No
     np.testing.assert_allclose(bare.high[0, at][proven], high[proven], atol=1e-12)
     assert (bare.low[0, at] >= low - 1e-12)[~np.isnan(low)].all()
     assert (bare.high[0, at] <= high + 1e-12)[~np.isnan(low)].all()
+
+
+# where a grade below 0 is a judgment
+
+BELOW = ("signed", "signed-exp2", {-2: -1, 1: 3})
+VALUED = [
+    cls(**{**{k: 3 for k in ("k", "max") if k in cls.parameters}, "gain": gain})
+    for cls in REGISTRY.values()
+    if isinstance(cls.parameters.get("gain"), Gain) and not cls.needs
+    for gain in BELOW
+] + [measure("AP(rel=-1)"), measure("P(rel=-2)@3"), measure("AP(rel=-1, judged_only=True)")]
+
+
+@cache
+def negative_topics() -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Judgments of grades -2 to 2, of which the run returns some, and up to two unjudged documents."""
+    rng = np.random.default_rng(3)
+    judged: dict[str, dict[str, float]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for t in range(SEEDS):
+        names = [f"d{i}" for i in range(int(rng.integers(2, 6)))]
+        judged[f"t{t}"] = {name: float(rng.integers(-2, 3)) for name in [*names, "missed", "elsewhere"]}
+        returned = [*names, *["u0", "u1"][: int(rng.integers(0, 3))]]
+        run[f"t{t}"] = {name: -float(rank) for rank, name in enumerate(rng.permutation(returned).tolist())}
+    judged["t0"] |= {"elsewhere": -2.0, "missed": 2.0}  # so that the whole scale is there
+    return judged, run
+
+
+@cache
+def enumerated_below() -> tuple[np.ndarray, np.ndarray]:
+    judged, run = negative_topics()
+    scale = sorted({grade for grades in judged.values() for grade in grades.values()})
+    assert scale == [-2, -1, 0, 1, 2]
+    unknown = {t: [d for d in ranking if d not in judged[t]] for t, ranking in run.items()}
+    cases = {t: list(product(scale, repeat=len(names))) for t, names in unknown.items()}
+    low = high = np.asarray(evaluate(judged, run, VALUED))[0]
+    for i in range(max(map(len, cases.values()))):
+        now = {t: {**judged[t], **dict(zip(unknown[t], each[i % len(each)], strict=True))} for t, each in cases.items()}
+        values = np.asarray(evaluate(now, run, VALUED))[0]
+        low, high = np.fmin(low, values), np.fmax(high, values)
+    return low, high
+
+
+@pytest.mark.parametrize("at", range(len(VALUED)), ids=[str(m) for m in VALUED])
+@pytest.mark.parametrize("every_case", [1000, 0])
+def test_a_document_judged_below_0_keeps_its_grade_where_the_measure_values_it_against_enumeration(
+    at: int, every_case: int
+) -> None:
+    low, high = (values[at] for values in enumerated_below())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["cranfield.bounds"], "EVERY_CASE", every_case)
+        found = bounds(*negative_topics(), [VALUED[at]], "unjudged", samples=5)
+    assert found.proven.all() or not every_case
+    proven = found.proven[0, 0]
+    np.testing.assert_allclose(found.low[0, 0][proven], low[proven], atol=1e-12)
+    np.testing.assert_allclose(found.high[0, 0][proven], high[proven], atol=1e-12)
+    inside = ~np.isnan(low)
+    assert (found.low[0, 0] >= low - 1e-12)[inside].all()
+    assert (found.high[0, 0] <= high + 1e-12)[inside].all()
+
+
+def test_a_loss_by_hand_and_the_grades_that_it_is_supposed_of() -> None:
+    """The document judged -2 costs 2 whatever else is judged; the unjudged one may cost 2 or bring 1."""
+    found = bounds({"q": {"a": -2, "b": 1}}, {"q": {"a": 3, "u": 2, "b": 1}}, "CG(gain=signed) CG", "unjudged")
+    assert (found.low[0, 0, 0], found.scores.values[0, 0, 0], found.high[0, 0, 0]) == (-3, -1, 0)
+    assert (found.low[0, 1, 0], found.high[0, 1, 0]) == (1, 3)  # no judgment, where it is worth nothing
+    assert found.proven.all()
+    assert "any grade of 0, 1 (for CG(gain=signed) of -2 too), or all stay unjudged;" in found.assumption
+    assert found.to_dict()["negative"] == {"CG(gain=signed)": [-2]}
+
+
+def outside(judged: Any, run: Any, over: Any, every_case: int) -> list[str]:
+    """The measures of which a topic's score lies outside of its bounds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["cranfield.bounds"], "EVERY_CASE", every_case)
+        found = bounds(judged, run, [*GRADED, *VALUED], over, extras=EXTRAS, samples=3)
+    score, known = found.scores.values, ~np.isnan(found.low)
+    assert (known == ~np.isnan(found.high)).all()
+    assert (known | np.isnan(score)).all()
+    beyond = (score < found.low - 1e-12) | (score > found.high + 1e-12)
+    names = list(found.scores.measures)
+    return [names[m] for _, m, _ in np.argwhere(beyond & known)]
+
+
+def with_ties(run: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    return {topic: {document: score // 2 for document, score in ranking.items()} for topic, ranking in run.items()}
+
+
+@pytest.mark.parametrize("over", ["ties", "unjudged"])
+def test_every_score_lies_within_its_bounds_whatever_the_measure(over: str) -> None:
+    judged, run = negative_topics()
+    assert outside(judged, with_ties(run), over, every_case=0) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("over", ["ties", "unjudged"])
+@pytest.mark.parametrize("every_case", [1000, 0])
+def test_every_score_lies_within_its_bounds_on_all_topics(over: str, every_case: int) -> None:
+    for judged, run in (negative_topics(), open_topics()):
+        for given in (run, with_ties(run)):
+            assert outside(judged, given, over, every_case) == []
+
+
+def test_what_counts_unjudged_documents_has_its_score_as_one_bound() -> None:
+    judged, run = {"q": {"a": 1}}, {"q": {"a": 3, "u": 2, "v": 1}}
+    found = bounds(judged, run, "Judged@3 Unjudged@3 RBPresidual AP(rel=0) P(judged_only=True)@2", "unjudged")
+    score = found.scores.values[0, :, 0]
+    assert score[:2].tolist() == pytest.approx([1 / 3, 2 / 3])
+    assert found.low[0, :, 0].tolist() == pytest.approx([1 / 3, 0, 0.8**3, score[3], 0.5])
+    assert found.high[0, :, 0].tolist() == pytest.approx([1, 2 / 3, score[2], 1, 1])
 
 
 # one by one
@@ -248,10 +360,10 @@ def test_expected_values_of_a_long_tie_against_the_formula_of_mcsherry_and_najor
 def test_a_sample_repeats_with_its_seed_and_says_that_it_is_one() -> None:
     run = {"q": {f"d{i}": 1.0 for i in range(30)}}
     judged = {"q": {f"d{i}": i % 4 for i in range(20)}}
-    one, same, other = (bounds(judged, run, "ERR", "ties", seed=seed) for seed in (1, 1, 2))
+    one, same, other = (bounds(judged, run, "infAP", "ties", seed=seed) for seed in (1, 1, 2))
     assert one.expected.item() == same.expected.item() != other.expected.item()
     assert not one.exact.any()
-    assert one.proven.all()
+    assert bounds(judged, run, "ERR", "ties").exact.all()
     assert next(one.rows())["expectation"] == "sampled"
     assert one.low.item() <= one.expected.item() <= one.high.item()
 
@@ -270,12 +382,14 @@ def test_the_ideal_moves_with_the_unjudged_documents_and_the_output_says_so() ->
     assert found.high[0, 0, 0] == 0.5  # u would be one relevant document of two
     assert found.high[0, 1, 0] == 1
     assert "the ideal ranking move with them" in found.assumption
-    assert "any grade of 0, 1;" in found.assumption
+    assert "any grade of 0, 1, or all stay unjudged;" in found.assumption
 
 
 def test_bounds_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConventionError, match="bounds must be over ties or unjudged, got 'both'"):
         bounds({"q": {"a": 1}}, {"q": {"a": 1}}, "AP", "both")  # type: ignore[arg-type]
+    with pytest.raises(ConventionError, match="need one order of ties"):
+        bounds({"q": {"a": 1}}, {"q": {"a": 1}}, "AP", "unjudged", ties="averaged")
     with pytest.raises(ConventionError, match="unjudged=drop"):
         bounds({"q": {"a": 1}}, {"q": {"a": 1}}, "AP", "unjudged", unjudged="drop")
     with pytest.raises(MeasureError, match="alpha_nDCG@5: no bounds over unjudged"):

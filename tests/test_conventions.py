@@ -9,12 +9,15 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from cranfield import PRESETS, Conventions, evaluate
+from cranfield import PRESETS, Conventions, correlate, evaluate, explain, explain_as
 from cranfield.conventions import conventions
-from cranfield.errors import ConventionError, DuplicateError, TopicError
+from cranfield.errors import ConventionError, DataError, DuplicateError, TopicError
+from cranfield.formats import as_runs
 from cranfield.peers import PEERS
+from cranfield.pool.partial import Partial
 from oracles import per_topic
 
 if TYPE_CHECKING:
@@ -162,6 +165,102 @@ def test_preset_ir_measures_against_ir_measures() -> None:
     assert ours.means() == pytest.approx({str(m): value for m, value in result.aggregated.items()})
 
 
+TIED = {"q": {"d6": 9, "d1": 9, "d2": 9, "zz": 9, "a1": 9, "d3": 1}}
+GRADED = {"q": {"d1": 2, "d2": 1, "d3": 1, "d6": 0, "x": 3}}
+BY_SUBTOPIC = [("q", "1", "d1", 1), ("q", "2", "d1", 1), ("q", "1", "d2", 1), ("q", "3", "d6", 1), ("q", "2", "a1", 1)]
+
+
+@pytest.mark.parametrize("name", ["Compat", "Compat(p=0.8)", "Accuracy", "RR@10", "RR", "Judged@3", "AP", "nDCG@3"])
+def test_eval_as_ir_measures_orders_ties_as_each_of_its_providers_does_against_ir_measures(name: str) -> None:
+    import ir_measures
+
+    [theirs] = ir_measures.calc_aggregate([ir_measures.parse_measure(name)], GRADED, TIED).values()
+    company = evaluate(GRADED, TIED, [name, "P@1", "Bpref"], conventions="ir_measures")
+    assert company.mean(name) == pytest.approx(theirs)
+    assert company.mean("P@1") == 0  # zz: by descending id, as its trec_eval has it
+
+
+@pytest.mark.parametrize(
+    "name", "alpha_nDCG@3 alpha_DCG@3 ERR_IA@3 nERR_IA@3 NRBP nNRBP AP_IA P_IA@2 StRecall@2".split()
+)
+@pytest.mark.parametrize("preset", ["ir_measures", "pyndeval"])
+def test_diversity_measures_order_ties_by_ascending_id_against_ir_measures(name: str, preset: str) -> None:
+    import ir_measures
+
+    qrels = [ir_measures.Qrel(topic, document, grade, label) for topic, label, document, grade in BY_SUBTOPIC]
+    run = [ir_measures.ScoredDoc("q", document, score) for document, score in TIED["q"].items()]
+    [metric] = ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, run)
+    text = "".join(f"{topic} {label} {document} {grade}\n" for topic, label, document, grade in BY_SUBTOPIC).encode()
+    assert evaluate(text, TIED, name, conventions=preset).mean() == pytest.approx(metric.value)
+    assert explain_as(text, TIED, name)[preset] == pytest.approx(metric.value)
+
+
+def test_an_answer_given_beside_a_preset_goes_for_all_measures_and_the_exceptions_are_said() -> None:
+    own = evaluate(GRADED, TIED, "Compat P@1", conventions="ir_measures")
+    assert own.exceptions == {"Compat": {"ties": "document-ascending", "scores": "double"}}
+    assert own.basis()[0].endswith("; Compat: ties=document-ascending, scores=double")
+    assert own.to_dict()["exceptions"] == own.exceptions
+    settled = evaluate(GRADED, TIED, "Compat", conventions="ir_measures", ties="input-order", scores="single")
+    assert settled.exceptions == {}
+    assert settled.mean() == evaluate(GRADED, TIED, "Compat", ties="input-order").mean()
+    assert "exceptions" not in evaluate(GRADED, TIED, "Compat").to_dict()
+
+
+RANKED = "7 Q0 a 3 1 t\n7 Q0 b 1 5 t\n7 Q0 c 2 5 t\n8 Q0 a 1 1 t\n"
+
+
+def test_presets_ndeval_by_the_rank_column_and_traditional_by_score_and_descending_id(tmp_path: Path) -> None:
+    run = tmp_path / "a.run"
+    run.write_text(RANKED)
+    first = {"ndeval": "b", "ndeval-traditional": "c", "pyndeval": "b"}
+    for preset, document in first.items():
+        found = {d: evaluate(f"7 1 {d} 1\n9 1 x 1\n".encode(), run, "StRecall@1", conventions=preset) for d in "abc"}
+        assert {d: scores.mean() for d, scores in found.items()} == {d: float(d == document) for d in "abc"}, preset
+    by_rank = RANKED.replace(" a 3 1 ", " a 1 1 ").replace(" b 1 5", " b 3 5")
+    run.write_text(by_rank)
+    assert evaluate(b"7 1 a 1\n", run, "StRecall@1", conventions="ndeval").mean() == 1
+    told = explain(b"7 1 a 1\n", run, "AP_IA", "7", conventions="ndeval")
+    assert [step.document for step in told.steps] == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("year", ["2009", "2010"])
+def test_presets_of_ndeval_on_the_web_track_against_recorded_output(shared: Path, year: str) -> None:
+    """The runs' scores fall strictly but for ties, which their rank column has in another order than the ids."""
+    folder = shared / "diversity-wt09-10"
+    [_, *names], *rows = [line.split("\t") for line in (folder / f"indri.wt{year}.ndeval.tsv").read_text().splitlines()]
+    scores = evaluate(folder / f"{year}.diversity.qrels", folder / f"indri.wt{year}.run", names, conventions="pyndeval")
+    [means] = [row[1:] for row in rows if row[0] == "amean"]
+    assert [f"{scores.mean(name):.6f}" for name in names] == [f"{float(text):.6f}" for text in means]
+
+
+def test_a_rank_that_stands_twice_or_a_run_without_ranks_is_refused_by_scores_rank(tmp_path: Path) -> None:
+    run = tmp_path / "a.run"
+    run.write_text(RANKED.replace("c 2", "c 1"))
+    with pytest.raises(DataError, match=r"a\.run: rank 1 stands twice for topic '7'"):
+        evaluate(b"7 1 a 1\n", run, "AP_IA", conventions="ndeval")
+    with pytest.raises(DataError, match="goes by the rank column of a TREC file, and there is none"):
+        evaluate({"7": {"a": 1}}, {"7": {"a": 1.0}}, "AP", scores="rank")
+    run.write_text("7\ta\t2\n7\tb\t1\n")
+    assert evaluate({"7": {"b": 1}}, run, "RR", scores="rank").mean() == 1  # MS MARCO has nothing but ranks
+
+
+def test_lists_are_compared_and_pools_made_by_the_rank_column_where_the_conventions_say_so(tmp_path: Path) -> None:
+    run, other = tmp_path / "a.run", tmp_path / "b.run"
+    run.write_text("7 Q0 a 1 1 t\n7 Q0 b 2 2 t\n")
+    other.write_text("7 Q0 a 1 2 t\n7 Q0 b 2 1 t\n")
+    assert correlate([run, other], kinds="tau").value() == -1
+    assert correlate([run, other], kinds="tau", conventions="ndeval").value() == 1
+    assert Partial({"7": {"a": 1}}, as_runs(run), "RR", scores="rank").values().item() == 1
+    assert Partial({"7": {"a": 1}}, as_runs(run), "RR").values().item() == 0.5
+
+
+def test_runs_scored_under_parts_of_the_judgments_follow_the_exceptions_of_a_preset() -> None:
+    qrels = {"q": {**GRADED["q"], "zz": -1}}
+    names = ["Compat", "P@1", "Judged@3", "RR@5"]
+    partly = Partial(qrels, as_runs(TIED), names, conventions="ir_measures").values()
+    assert np.array_equal(partly, evaluate(qrels, TIED, names, conventions="ir_measures").values)
+
+
 def test_preset_ir_measures_keeps_the_last_of_two_equal_documents_against_ir_measures(tmp_path: Path) -> None:
     import ir_measures
 
@@ -183,8 +282,16 @@ def beir(qrels: Any, run: Any, measure: str) -> float:
 
 
 def test_preset_beir_against_pytrec_eval_used_as_beir_uses_it() -> None:
-    for measure in ("recip_rank", "bpref", "map", "ndcg"):
+    for measure in ("bpref", "map", "ndcg"):
         assert evaluate(QRELS, RUN, measure, conventions="beir").mean() == pytest.approx(beir(QRELS, RUN, measure))
+
+
+def test_preset_beir_sorts_a_list_for_reciprocal_rank_as_its_own_mrr_does() -> None:
+    tied = {"q": {"a": 1.0, "b": 1.0, "c": 1.0 + 1e-10}}
+    for relevant in "abc":
+        ranking = sorted(tied["q"], key=lambda document: tied["q"][document], reverse=True)
+        ours = evaluate({"q": {relevant: 1}}, tied, "RR", conventions="beir").mean()
+        assert ours == 1 / (1 + ranking.index(relevant))
 
 
 def test_preset_beir_against_values_recorded_from_beir() -> None:

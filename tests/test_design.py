@@ -66,7 +66,7 @@ def test_which_run_comes_first_changes_nothing():
 def test_more_runs_lend_the_residual_variance_of_their_anova():
     rng = np.random.default_rng(5)
     values = rng.uniform(0, 1, (400, 1)) + np.array([0, 0.02, 0.1]) + rng.normal(0, 0.15, (400, 3))
-    [plan] = design(Scores.from_table(values), difference=0.05, tests="t").plans
+    [plan] = design(Scores.from_table(values), difference=0.05, tests="t", correction="none").plans
     assert plan.sd == pytest.approx(0.15 * math.sqrt(2), rel=0.05)
     anova = plan.tests[-1]
     assert (anova.test, plan.systems) == ("ANOVA of 3", 3)
@@ -103,6 +103,54 @@ def test_the_randomisation_test_needs_about_as_many_topics_as_t():
     assert randomisation.needed == pytest.approx(t.needed, rel=0.1)
     assert sign.needed > t.needed  # of normal differences it sees the signs only
     assert randomisation.power == pytest.approx(t.power, abs=0.05)
+
+
+@pytest.mark.parametrize("systems", [None, 4])
+def test_tests_are_planned_at_the_level_that_compare_leaves_to_one_of_them(systems):
+    plans = design(QRELS, [BM25, DENSE], "AP nDCG@10 RR", difference=0.1, systems=systems, tests="t").plans
+    pairs = 6 if systems else 1
+    for plan in plans:
+        assert (plan.correction, plan.family, plan.alpha) == ("holm", 3 * pairs, 0.05)
+        assert plan.level == pytest.approx(0.05 / (3 * pairs))
+        assert plan.tests[0].power == pytest.approx(power_of_t(0.1 / plan.sd, 7, plan.level))
+    assert library.compare(QRELS, [BM25, DENSE], "AP nDCG@10 RR").family == 3
+
+
+@pytest.mark.parametrize(("name", "level"), [("none", 0.05), ("bonferroni", 0.005), ("bh", 0.005), ("sidak", 0.005116)])
+def test_the_family_and_the_correction_can_be_given(name, level):
+    [plan] = design(sd=0.2, difference=0.05, n=50, tests="t", family=10, correction=name).plans
+    assert plan.level == pytest.approx(level, abs=1e-6)
+    needed = plan.tests[0].needed
+    assert power_of_t(0.25, needed, plan.level) >= 0.8 > power_of_t(0.25, needed - 1, plan.level)
+
+
+def test_the_corrected_level_is_said():
+    [plan] = design(sd=0.2, difference=0.05, tests="t", systems=3).plans
+    assert "with power 0.8 at level 0.0167 (Holm over 3 p-values) takes" in plan.sentence()
+    assert "each test at level 0.0167 (Holm over 3 p-values)" in design(sd=0.2, difference=0.05, systems=3).to_text()
+    assert "level" not in design(sd=0.2, difference=0.05).to_text()
+
+
+def test_too_few_resamples_for_a_corrected_level_are_said_to_be():
+    plans = design(sd=0.2, difference=0.1, n=40, family=1000, tests="randomisation t")
+    assert math.isnan(plans.plans[0].tests[0].power)
+    assert any("1,000 resamples give no p of 5e-05 or less; 400,000 do" in note for note in plans.notes())
+
+
+def test_each_test_says_what_it_is_about():
+    [plan] = design(sd=0.2, difference=0.1, tests="t sign wilcoxon", trials=100).plans
+    assert [each.centre for each in plan.tests] == ["mean", "median", "pseudomedian"]
+
+
+@pytest.mark.parametrize("shape", ["skewed", "steps"])
+def test_a_lopsided_table_is_no_effect(shape):
+    """Scores whose differences are lopsided and hold on average nothing: power is the level, whatever the test is about."""
+    rng = np.random.default_rng(7)
+    d = rng.exponential(0.1, 51) - 0.1 if shape == "skewed" else rng.choice([0.0, 0.5, 0.5, 0.5, -1.0], 51)
+    scores = Scores.from_table(np.column_stack([np.zeros(51), d - d.mean() * (d != 0)]))
+    [plan] = design(scores, difference=1e-9, n=50, sizes=[50], tests="t sign wilcoxon randomisation", trials=1000).plans
+    for each in plan.tests:
+        assert each.power < 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 def test_power_grows_along_the_curve_and_passes_the_target_where_it_is_needed():
@@ -165,7 +213,7 @@ def test_tests_are_told_as_they_are_done():
 
 def test_plans_are_written_for_a_wiki_too():
     text = design(sd=0.2, difference=0.05, n=50, tests="t", sizes=[50]).to_markdown()
-    assert "| t | 128 | 0.410 | 0.0808 |" in text
+    assert "| t | mean | 128 | 0.410 | 0.0808 |" in text
 
 
 def test_the_observed_difference_is_called_that():
@@ -186,6 +234,8 @@ def test_the_observed_difference_is_called_that():
         ({"sd": 0.1, "difference": 0.1, "n": 1}, "2 or more, got 1"),
         ({"sd": 0.1, "difference": 0.1, "tests": "guess"}, "expected some of t, sign"),
         ({"sd": 0.1, "difference": 0.1, "systems": 1}, "systems must be 2 or more"),
+        ({"sd": 0.1, "difference": 0.1, "family": 0}, "family must be 1 or more"),
+        ({"sd": 0.1, "difference": 0.1, "correction": "guess"}, "no correction 'guess'"),
         ({"sd": 0.1, "difference": 0.1, "alternative": "less"}, "two-sided or greater"),
         ({"sd": 0.1, "difference": 0.1, "sizes": [1, 5]}, "2 or more, got 1"),
     ],

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from cranfield import PRESETS, Conventions, evaluate, explain, explain_as, measure
+from cranfield import PRESETS, Conventions, Extras, evaluate, explain, explain_as, measure
 from cranfield.errors import ConventionError
 from cranfield.measures import REGISTRY
 from cranfield.peers import PEERS
@@ -37,12 +38,19 @@ KEYS = [
     "scikit-learn",
     "torchmetrics",
 ]
-KEYS += ["beir", "elasticsearch", "opensearch", "quepid", "quepid-cut", "ntcireval", "insertion-order"]
+KEYS += ["beir", "elasticsearch", "opensearch", "quepid", "quepid-cut", "ntcireval"]
+OF_SUBTOPICS = ["ndeval", "ndeval-traditional", "pyndeval"]
+KEYS += [*OF_SUBTOPICS, "insertion-order"]
 
 NDCG = dict.fromkeys(("trec_eval-9", "trec_eval-10", "ir_measures", "beir"), 0.3588)
 NDCG |= {"trec_eval-ndcg": 0.3482, "insertion-order": 0.4019, "ranx": 0.4019}
 NDCG |= {"scikit-learn": 0.3804, "torchmetrics": 0.3804, "gdeval": 0.3337, "elasticsearch": 0.4013}
 NDCG |= {"quepid": 0.3701, "quepid-cut": 0.3720, "opensearch": 0.3720, "ntcireval": 0.3471}
+
+
+def rounded(views: dict[str, Any]) -> dict[str, float]:
+    """The values of the programs that have one."""
+    return {name: round(given, 4) for name, given in views["as"].items() if given is not None}
 
 
 def value(name: str, **conventions: Any) -> float:
@@ -53,7 +61,7 @@ def value(name: str, **conventions: Any) -> float:
 def test_one_run_has_ten_ndcgs_against_the_catalogue() -> None:
     for topic in (None, "q"):
         views = explain_as(QRELS, RUN, "nDCG@10", topic)
-        assert {name: round(given, 4) for name, given in views.to_dict()["as"].items()} == NDCG
+        assert rounded(views.to_dict()) == NDCG
     assert round(value("nDCG(discount=jk)@10"), 4) == 0.3471
     assert round(value("nDCG@10", unjudged="drop"), 4) == round(value("nDCG(judged_only=True)@10"), 4) == 0.3685
 
@@ -103,11 +111,11 @@ def test_the_keys_are_these_and_null_says_that_a_program_has_no_such_measure() -
     assert list(views.to_dict()) == ["measure", "as"]
     assert list(views.to_dict()["as"]) == KEYS
     lacking = [name for name, given in views.to_dict()["as"].items() if given is None]
-    assert lacking == ["trec_eval-ndcg", "gdeval", "scikit-learn", "elasticsearch", "quepid-cut"]
+    assert lacking == ["trec_eval-ndcg", "gdeval", "scikit-learn", "elasticsearch", "quepid-cut", *OF_SUBTOPICS]
     assert explain_as(QRELS, RUN, "RBP")["trec_eval-9"] is None  # version 10 has it
 
 
-@pytest.mark.parametrize("name", list(PEERS))
+@pytest.mark.parametrize("name", [name for name in PEERS if name not in OF_SUBTOPICS])
 def test_a_preset_gives_the_same_number_in_eval_and_a_line_of_what_differs(name: str) -> None:
     [view] = explain_as(QRELS, RUN, "nDCG@10", presets=name).views
     assert evaluate(QRELS, RUN, "nDCG@10", conventions=name).means() == {"nDCG@10": view.value}
@@ -148,8 +156,6 @@ def test_a_program_that_stops_has_no_value_and_the_line_says_why() -> None:
 
 
 def test_ties_averaged_are_the_mean_over_all_orders_against_enumeration() -> None:
-    from itertools import permutations
-
     grades = {"a": 3, "b": 0, "c": 1, "d": 2, "e": 1}
     tied = ["a", "b", "c", "u"]
     for name in ("nDCG@3", "nDCG@10", "nDCG(gain=exp2)@2", "DCG@3", "CG@2", "nDCG(discount=jk)@3"):
@@ -181,9 +187,71 @@ def test_ties_averaged_against_scikit_learn() -> None:
                 assert ours == pytest.approx(theirs([grades], [scores], k=k))
 
 
-def test_ties_averaged_stops_where_no_formula_is_known() -> None:
-    with pytest.raises(ConventionError, match="ties=averaged: no formula is known for the mean of infAP"):
-        evaluate(QRELS, RUN, "infAP", ties="averaged")
+SEVERAL = "Bpref ERR(max=3) ERR(max=3)@3 ERR(max=3,unjudged=half)@4 nERR(max=3)@3 infAP AP(divide=found)@3 binG Rndcg"
+LABELLED = b"q 1 a 3\nq 2 a 1\nq 1 b 0\nq 2 c 1\nq 1 d 2\nq 1 e -1\nq 2 f 0\nq 1 elsewhere 1\n"
+
+
+@proves("Bpref", "ERR", "infAP", "AP_IA")
+@pytest.mark.parametrize("name", [*SEVERAL.split(), "AP_IA", "AP_IA@3", "alpha_nDCG@3", "infAP(judged_only=True)"])
+def test_ties_averaged_is_the_mean_over_all_orders_against_brute_force(name: str) -> None:
+    for tied, rest in (
+        (["a", "b", "c", "u"], ["d", "f"]),
+        (["f", "d", "e", "b"], ["u", "a"]),
+        (["b", "c", "f"], ["a"]),
+    ):
+        listed = {document: -float(i) for i, document in enumerate(rest)}
+        values = [
+            evaluate(LABELLED, {"q": {**{d: 9.0 - i for i, d in enumerate(order)}, **listed}}, name).mean()
+            for order in permutations(tied)
+        ]
+        scores = evaluate(LABELLED, {"q": {**dict.fromkeys(tied, 5.0), **listed}}, name, ties="averaged")
+        assert scores.mean() == pytest.approx(np.mean(values), abs=1e-12)
+        assert scores.sampled == {}
+
+
+@pytest.mark.parametrize("name", ["Bpref", "ERR(max=3)@20", "nERR(max=3)"])
+def test_a_formula_over_a_long_tie_against_many_drawn_orders(name: str) -> None:
+    rng = np.random.default_rng(8)
+    names = [f"d{i}" for i in range(60)]
+    grades = {"q": {d: int(rng.integers(-1, 4)) for d in names[:30]}}
+    scores = {d: float(i < 5) for i, d in enumerate(names)}
+    drawn = [
+        evaluate(grades, {"q": {d: s + rng.random() / 2 for d, s in scores.items()}}, name).mean() for _ in range(400)
+    ]
+    exact = evaluate(grades, {"q": scores}, name, ties="averaged")
+    assert abs(exact.mean() - np.mean(drawn)) < 4 * np.std(drawn, ddof=1) / 20
+    assert exact.sampled == {}
+
+
+def test_a_mean_over_too_many_orders_is_sampled_and_says_so() -> None:
+    grades = {"q": {f"d{i}": i % 3 - 1 for i in range(20)}, "r": {"a": 1, "b": 0}}
+    run = {"q": {f"d{i}": 1.0 for i in range(30)}, "r": {"a": 1.0, "b": 1.0}}
+    scores = evaluate(grades, run, "infAP Bpref", ties="averaged")
+    error = scores.sampled["infAP"]
+    assert error[0, 0] > 0 == error[0, 1]
+    assert list(scores.sampled) == ["infAP"]
+    [note] = [note for note in scores.notes() if "orders of ties" in note]
+    assert note == (
+        "infAP: means over the orders of ties, in 1 value over 200 drawn with seed 0 where there are too many to try "
+        f"(standard error of a topic up to {error.max():.4f}), elsewhere over all"
+    )
+    rng = np.random.default_rng(1)
+    drawn = [evaluate(grades, {"q": {d: rng.random() for d in run["q"]}}, "infAP")["q"] for _ in range(400)]
+    assert abs(scores.at(measure="infAP", topic="q") - np.mean(drawn)) < 5 * error.max()
+    told = explain(grades, run, "infAP", "q", ties="averaged")
+    assert any(
+        f"the mean over 200 of their orders, drawn with seed 0 (standard error {error.max():.4f})" in n
+        for n in told.notes()
+    )
+    tried = explain(grades, run, "infAP", "r", ties="averaged")
+    assert any("the mean over their orders, all of which were tried" in note for note in tried.notes())
+    assert scores.select(measures=["Bpref"]).sampled == {}
+
+
+def test_ties_averaged_is_refused_by_measures_that_see_unjudged_documents() -> None:
+    extras = Extras(groups={"d1": {"x": 1.0}, "u1": {"y": 1.0}})
+    with pytest.raises(ConventionError, match="ties=averaged: AWRF.*it sees the groups of unjudged documents too"):
+        evaluate(QRELS, RUN, "AWRF", ties="averaged", extras=extras)
     untied = {"q": {"d1": 2, "d6": 1}}
     assert evaluate(QRELS, untied, "infAP", ties="averaged").mean() == evaluate(QRELS, untied, "infAP").mean()
 
@@ -230,7 +298,7 @@ def test_the_command_gives_the_measure_and_a_value_for_each_convention(files: Pa
     given = json.loads(answer.out)
     assert list(given) == ["measure", "as"]
     assert given["measure"] == "nDCG@10"
-    assert {name: round(number, 4) for name, number in given["as"].items()} == NDCG
+    assert rounded(given) == NDCG
     assert list(given["as"]) == KEYS
 
 

@@ -23,6 +23,8 @@ import pytest
 from cranfield import Measure, Scores, compare, evaluate, fuse, pool, read_run
 from cranfield import __file__ as package_file
 from cranfield.fuse.method import METHODS, OfScores
+from cranfield.gate import gate
+from cranfield.gate.question import QUESTIONS, MaxDrop
 from cranfield.measures import REGISTRY, Real
 from cranfield.parameters import Whole
 from cranfield.pool.strategies.fixed import ByPriority
@@ -151,6 +153,27 @@ def test_a_correction_is_one_class():
         assert "Twice every p-value" in cranfield("corrections").out
         assert "Doubling" in cranfield("corrections", "twice").out
         assert "\n### doubled\n\nDoubling. Twice" in generator("generate_tests").page()
+
+
+def test_a_question_of_the_gate_is_one_class():
+    with restored(QUESTIONS):
+
+        class Halved(MaxDrop):
+            """Is it worse by more than half of what is allowed?"""
+
+            name = "half-drop"
+            title = "worse by half?"
+            shows = "the mean fell by more than half of what is allowed"
+
+            def allowed(self, max_drop):
+                return max_drop / 2
+
+        judged = {str(i): {"a": 1} for i in range(8)}
+        found = gate(judged, judged, judged, "RR", question="half-drop", max_drop=0.1)
+        assert (found.question, found.verdicts[0].max_drop) == ("half-drop", 0.05)
+        assert "more than half of what is allowed" in found.to_text()
+        assert "half-drop" in cranfield("gate", "--help").out
+    assert "half-drop" not in QUESTIONS
 
 
 def test_a_pooling_strategy_is_one_class():

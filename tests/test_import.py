@@ -296,7 +296,14 @@ def test_a_judgment_that_is_only_repeated_counts_once(tmp_path):
         ("npl", "doc-text", "1\nx\n", "no closing line with a slash"),
         ("npl", "doc-text", "one\nx\n   /\n", "expected a number alone"),
         ("npl", "rlv-ass", "1\nx\n   /\n", "expected documents' numbers"),
-        ("lisa", "LISA.REL", "Query 1\n3 Relevant Refs:\n1 -1\n", "expected 3 documents, found 1"),
+        ("lisa", "LISA.REL", f"{1:12}{2:12}{1:12}\n", "topic 1: expected documents, found 1 too few"),
+        (
+            "lisa",
+            "LISA.REL",
+            f"{1:12}{1:12}{1:12}\n{2:12}\n",
+            "topic 2: expected documents, found none, nor their count",
+        ),
+        ("lisa", "LISA.REL", f"{1:12}{1:12}\n           x\n", "expected numbers in columns of 12, found 'x'"),
         ("lisa", "LISA.REL", "1 2 -1\n", "expected Query"),
         ("lisa", "LISA.QUE", "1\nno end\n", "does not end in #"),
         ("lisa", "LISA.QUE", "one\nx #\n", "expected a topic's number"),
@@ -329,6 +336,112 @@ def test_a_bad_line_is_named_and_nothing_is_written(layout, name, text, problem,
         import_collection(source, tmp_path / "x", layout=layout, files=files)
     assert error.value.where.endswith(name)
     assert os.listdir(tmp_path) == ["s"]
+
+
+# copies that circulate: read with a note, refused by --strict
+
+
+def stream() -> str:
+    """Topic, count and documents in columns of twelve, six a line."""
+    numbers = [n for topic, found in QRELS.items() for n in (topic, len(found), *found)]
+    return "".join(f"{int(n):12}" + "\n" * (i % 6 == 0) for i, n in enumerate(numbers, 1)) + "\n"
+
+
+def odd_npl(source: Path) -> str:
+    whole = (source / "rlv-ass").read_text()
+    (source / "rlv-ass").write_text(whole.removesuffix("   /\n"))
+    return (
+        "rlv-ass:7: record 3 has no closing line with a slash; is the file cut off?; it is read to the end of the file"
+    )
+
+
+def odd_lisa(source: Path) -> str:
+    whole = (source / "LISA.REL").read_text()
+    (source / "LISA.REL").write_text(whole.replace("2 Relevant Refs:", "21 Relevant Refs") + "\x1a\n")
+    return "LISA.REL:7: topic 2: expected 21 documents, found 2; those that are listed count"
+
+
+def odd_lisarj(source: Path) -> str:
+    (source / "LISA.REL").unlink()
+    (source / "LISARJ.NUM").write_text(stream())
+    return (
+        "LISARJ.NUM:1: expected Query and its documents' numbers, found numbers alone; they are topic, count, documents"
+    )
+
+
+def odd_time(source: Path) -> str:
+    (source / "TIME.REL.ALL").write_text("1 1 2 3 4\n")
+    return "TIME.REL.ALL:1: these are other judgments than those in TIME.REL; --qrels FILE says which are meant; TIME.REL is read"
+
+
+ODD = [("npl", odd_npl), ("lisa", odd_lisa), ("lisa", odd_lisarj), ("time", odd_time)]
+
+
+@pytest.mark.parametrize(("layout", "spoil"), ODD, ids=lambda one: one if isinstance(one, str) else one.__name__)
+def test_a_copy_that_circulates_is_read_with_a_note_and_refused_where_one_is_strict(layout, spoil, tmp_path):
+    source = WRITERS[layout](tmp_path / "s")
+    assert import_collection(source, tmp_path / "whole", strict=True).notes == []
+    note = spoil(source)
+    done = import_collection(source, tmp_path / "x")
+    assert plain(done.collection) == EXPECTED
+    assert any(said.startswith(note) for said in done.notes), done.notes
+    with pytest.raises(BadLineError, match=note.split(":", 2)[2].split(";")[0].strip()):
+        import_collection(source, tmp_path / "y", strict=True)
+    refused = cranfield("import", "s", "y", "--strict", folder=tmp_path)
+    assert (refused.code, (tmp_path / "y").exists()) == (3, False)
+
+
+def test_the_judgments_of_time_are_chosen_by_name(tmp_path):
+    source = WRITERS["time"](tmp_path / "s")
+    odd_time(source)
+    both = (Files(qrels=[str(source / name)]) for name in ("TIME.REL", "TIME.REL.ALL"))
+    few, many = (import_collection(source, tmp_path / f"{i}", files=files, strict=True) for i, files in enumerate(both))
+    assert few.collection.qrels.to_dict() == QRELS
+    assert many.collection.qrels["1"] == dict.fromkeys("1234", 1.0)
+    (source / "TIME.REL").unlink()
+    assert import_collection(source, tmp_path / "x").collection.qrels["1"] == many.collection.qrels["1"]
+
+
+def test_the_two_files_of_judgments_of_time_are_noticed(shared, tmp_path):
+    done = import_collection(shared / "time", tmp_path / "x")
+    assert len(done.collection.qrels) == 253
+    assert any(note.startswith("TIME.REL.ALL:1: these are other judgments") for note in done.notes)
+    every = import_collection(
+        shared / "time", tmp_path / "y", files=Files(qrels=[str(shared / "time" / "TIME.REL.ALL")])
+    )
+    assert len(every.collection.qrels) == 324
+
+
+BY_ONE_FILE = [name for name in SAME if name not in ("beir", "msmarco", "ir_datasets")]  # recognised without a folder
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [*((name, False) for name in BY_ONE_FILE), *((name, True) for name in SAME if name != "ir_datasets")],
+)
+def test_documents_that_are_named_leave_topics_and_judgments_where_they_are(name, named, tmp_path):
+    source = WRITERS[name](tmp_path / "s")
+    found = SOURCES[name].find(str(source), Options())
+    assert found is not None
+    places = []
+    for i, path in enumerate(found.documents):
+        places.append(str(tmp_path / f"part-{i}{Path(path).suffix}"))
+        os.rename(path, places[-1])
+    done = import_collection(source, tmp_path / "x", files=Files(documents=places), layout=name if named else None)
+    assert plain(done.collection) == EXPECTED
+    assert any(note.startswith("topics are taken from ") for note in done.notes)
+    assert any(note.startswith("judgments are taken from ") for note in done.notes)
+
+
+def test_documents_that_are_named_in_a_folder_of_nothing_else_are_told_alone(tmp_path):
+    source = WRITERS["lisa"](tmp_path / "s")
+    (tmp_path / "empty").mkdir()
+    named = Files(documents=[str(source / "LISA0.001")])
+    done = import_collection(tmp_path / "empty", tmp_path / "x", files=named)
+    assert done.notes[:2] == [
+        f"no topics of lisa files in {tmp_path / 'empty'}: --topics FILE names them",
+        f"no judgments of lisa files in {tmp_path / 'empty'}: --qrels FILE names them",
+    ]
 
 
 # TREC

@@ -18,6 +18,7 @@ from cranfield.compare.leaderboard import leaderboard
 from cranfield.errors import ConventionError, DataError
 from cranfield.scores import Scores
 from cranfield.stats.many import randomised_tukey_hsd
+from cranfield.stats.ranking import rank_ranges
 from cranfield.stats.ranks import rank_intervals
 from shell import EXAMPLES, cranfield
 
@@ -45,30 +46,66 @@ def test_where_lower_is_better_the_lowest_is_first():
     near = {topic: {"a": 2.0, "b": 1.0} for topic in qrels}
     far = {topic: {"a": 1.0, "b": 2.0} for topic in qrels}
     board = leaderboard(qrels, {"far": far, "near": near}, "FirstRel")
-    assert [(row.run, row.rank, row.first, row.tier) for row in board.rows] == [
+    assert [(row.run, row.rank, row.first_in_redraws, row.tier) for row in board.rows] == [
         ("near", 1, 1.0, "a"),
         ("far", 2, 0.0, "b"),
     ]
 
 
-def test_equal_runs_share_a_rank_a_chance_and_a_letter():
+def test_equal_runs_share_a_rank_a_share_and_a_letter():
     values = np.random.default_rng(0).uniform(size=(30, 1)) + np.array([0.5, 0.5, 0.0])
     board = leaderboard(Scores.from_table(values, ["a", "b", "c"]))
-    assert [(row.rank, row.shared, row.first) for row in board.rows] == [(1, True, 0.5), (1, True, 0.5), (3, False, 0)]
+    assert [(row.rank, row.shared, row.first_in_redraws) for row in board.rows] == [
+        (1, True, 0.5),
+        (1, True, 0.5),
+        (3, False, 0),
+    ]
     assert [row.tier for row in board.rows] == ["a", "a", "b"]
     assert "1=" in board.to_text()
 
 
-def test_intervals_and_chances_against_the_statistics_they_come_from():
+def test_intervals_and_shares_against_the_statistics_they_come_from():
     scores = table(0.0, 0.01, 0.03, 0.2)
-    board = leaderboard(scores, resamples=2000, seed=3)
-    expected = rank_intervals(scores.values[:, 0].T, 0.95, 2000, np.random.default_rng(3))
-    for i, run in enumerate(scores.runs):
-        row = board.row(run)
-        assert (row.low, row.high) == (expected.low[i], expected.high[i])
-    assert sum(row.first for row in board.rows) == pytest.approx(1)
-    assert [row.rank for row in board.rows] == [1, 2, 3, 4]
-    assert all(row.low <= row.rank <= row.high for row in board.rows if row.low and row.high)
+    values = scores.values[:, 0].T
+    redrawn = rank_intervals(values, 0.95, 2000, np.random.default_rng(3))
+    holding = [rank_ranges(values, 0.95, 2000, np.random.default_rng(3), together) for together in (True, False)]
+    for kind, expected in zip(("simultaneous", "marginal", "bootstrap"), [*holding, redrawn], strict=True):
+        board = leaderboard(scores, resamples=2000, seed=3, rank_intervals=kind)
+        for i, run in enumerate(scores.runs):
+            row = board.row(run)
+            assert (row.low, row.high) == (expected.low[i], expected.high[i])
+            assert row.first_in_redraws == pytest.approx(redrawn.first[i])
+        assert [row.rank for row in board.rows] == [1, 2, 3, 4]
+        assert all(row.low <= row.rank <= row.high for row in board.rows if row.low and row.high)
+        assert f"({kind}: " in board.how()
+        assert board.to_dict()["rank_intervals"] == kind
+
+
+def test_the_whole_board_holds_at_once_unless_asked_otherwise():
+    board = leaderboard(table(0.0, 0.1), resamples=200)
+    assert (board.rank_intervals, board.rank_draws) == ("simultaneous", 200)
+    assert "95 % intervals for all ranks at once (simultaneous: step-down max-t, 200 redraws" in board.how()
+
+
+def test_five_topics_prove_no_rank_however_far_apart_the_runs():
+    board = leaderboard(table(0.0, 0.3, 0.6, topics=5, spread=0.01))
+    assert [(row.low, row.high) for row in board.rows] == [(1, 3)] * 3
+    assert board.rows[0].first_in_redraws == 1.0
+    assert any(note.startswith("5 topics, fewer than 50: first in redraws is a weak hint") for note in board.notes())
+
+
+def test_from_fifty_topics_on_the_share_of_redraws_needs_no_caution():
+    assert not any("weak hint" in note for note in leaderboard(table(0.0, 0.1, topics=50)).notes())
+    for kind, said in (("simultaneous", "; go by ranks"), ("bootstrap", ", and so are ranks")):
+        board = leaderboard(table(0.0, 0.1, topics=49), rank_intervals=kind)
+        assert any("weak hint" in note and note.endswith(said) for note in board.notes())
+
+
+def test_the_letters_do_not_move_the_rank_intervals():
+    scores = table(0.0, 0.01, 0.02, 0.03, 0.05)
+    one, other = (leaderboard(scores, test="t", correction=each, resamples=500) for each in ("none", "holm"))
+    assert [(row.low, row.high) for row in one.rows] == [(row.low, row.high) for row in other.rows]
+    assert [row.tier for row in one.rows] != [row.tier for row in other.rows]
 
 
 def test_two_runs_share_a_letter_exactly_when_randomised_tukey_does_not_tell_them_apart():
@@ -195,7 +232,7 @@ def test_topics_without_a_value_in_some_run_are_left_out_of_ranks_and_said_to_be
 def test_what_cannot_be_had_is_said_instead():
     one = leaderboard(table(0.0))
     assert (one.rows[0].low, one.rows[0].tier) == (None, "")
-    assert np.isnan(one.rows[0].first)
+    assert np.isnan(one.rows[0].first_in_redraws)
     assert any("two runs or more; found 1" in note for note in one.notes())
     assert any("two topics or more" in note for note in leaderboard(table(0.0, 0.1, topics=1)).notes())
     board = leaderboard(QRELS, [BM25, DENSE], "gmean(AP)")
@@ -220,6 +257,7 @@ def test_constant_scores_give_no_silent_tiers():
         ({"test": "guess"}, "expected one of randomised-tukey, max-t, tukey, randomisation, t"),
         ({"test": "bayes"}, "found 'bayes'"),
         ({"test": "welch"}, "found 'welch'"),
+        ({"rank_intervals": "wide"}, "no rank interval 'wide'; there are simultaneous, marginal, bootstrap"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given, said):
@@ -275,7 +313,7 @@ def test_json_and_csv_hold_the_same_numbers():
         assert one["run"] == other["run"]
         assert one["means"]["AP"] == float(other["AP"])
         assert (one["low"], one["high"]) == (int(other["rank_low"]), int(other["rank_high"]))
-        assert one["first"] == float(other["P(first)"])
+        assert one["first_in_redraws"] == float(other["first_in_redraws"])
 
 
 def test_a_chart_of_ranks_is_drawn(tmp_path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 
-from cranfield import Measure, evaluate, measure, measures
+from cranfield import Measure, curves, evaluate, explain, measure, measures
 from cranfield.errors import CranfieldError, MeasureError, UnknownMeasureError
 from cranfield.measures import REGISTRY
 from cranfield.measures.external import named
@@ -283,6 +283,91 @@ def test_the_original_discount_starts_at_its_base() -> None:
 def test_err_refuses_a_grade_above_its_scale() -> None:
     with pytest.raises(MeasureError, match=r"ERR: a grade of 5 is above max=4; try ERR\(max=5\)"):
         one({"a": 5}, "a", "ERR@10")
+
+
+def test_err_says_once_that_a_scale_is_assumed_which_no_judgment_reaches() -> None:
+    qrels, run = {"q": {"a": 3, "b": 1}}, {"q": {"b": 2, "a": 1}}
+    notes = evaluate(qrels, run, "ERR@5 ERR@10 nERR AP gmean(ERR)").notes()
+    said = "max=4 is assumed, and no judgment is above 3; say max=3 if the scale ends there"
+    assert notes == [f"ERR@5, ERR@10, nERR, gmean(ERR): {said}"]
+    for silent in ("ERR(max=4)@5", "ERR(max=3)", "AP"):
+        assert evaluate(qrels, run, silent).notes() == []
+    assert evaluate({"q": {"a": 4, "b": 1}}, run, "ERR").notes() == []
+    assert evaluate(qrels, run, "ERR@10", conventions="gdeval").notes() == []  # its own scale
+    assert evaluate(qrels, run, "ERR@10", conventions="insertion-order").notes() != []
+
+
+def test_err_of_a_long_scale_against_fractions() -> None:
+    """2^2000 is no double, and (2^grade − 1) / 2^2000 is one."""
+    from fractions import Fraction
+
+    for top in (4, 53, 60, 1100, 2000):
+        grades = {"a": top - 1, "b": 1, "c": top}
+        left, total = Fraction(1), Fraction(0)
+        for rank, grade in enumerate(grades.values(), 1):
+            stop = Fraction(2**grade - 1, 2**top)
+            left, total = left * (1 - stop), total + left * stop / rank
+        assert one(grades, "a b c", f"ERR(max={top})") == pytest.approx(float(total), rel=1e-14)
+
+
+HUGE = [1e308, 1e200, 2000.0, -1e308]
+OWN_SCALE = {"max": 1e308}
+REFUSALS = ("too large to compute", "needs", "above max", "ties=averaged: ")
+
+
+def of_all_kinds(cls: type[Measure]) -> list[Measure]:
+    """The measure as it comes, for a scale that holds everything, and with each other choice of gain."""
+    needed = {key: 4 if key in ("k", "T") else p.example for key, p in cls.parameters.items() if p.required}
+    gains = getattr(cls.parameters.get("gain"), "NAMES", ()) or getattr(cls.parameters.get("gain"), "choices", ())
+    changes = [{}, *({"gain": gain} for gain in gains)]
+    scales = [{}, OWN_SCALE] if "max" in cls.parameters else [{}]
+    return [cls(**{**needed, **change, **scale}) for change in changes for scale in scales]
+
+
+@pytest.mark.parametrize("highest", HUGE)
+@pytest.mark.parametrize("ties", ["document-descending", "averaged"])
+def test_huge_grades_give_a_finite_number_or_an_error_and_never_a_warning(highest: float, ties: str) -> None:
+    """Warnings are errors here. A value that does not exist is another matter: it does not depend on the grades."""
+    judged = f"q 1 a {highest}\nq 1 b {highest}\nq 2 c 1\nq 1 d 0\nr 1 a {highest}\nr 2 b 2\n".encode()
+    run = {"q": {"x": 9.0, "a": 3.0, "b": 2.0, "c": 2.0, "d": 0.0}, "r": {"a": 1.0, "b": 0.5}}
+    for each in [m for cls in REGISTRY.values() if not cls.undefined for m in of_all_kinds(cls)]:
+        numbers, said = np.zeros(0), REFUSALS[0]
+        try:
+            scores = evaluate(judged, run, [each], ties=ties, baseline={"q": {"d": 1.0, "c": 0.5}})
+            numbers = np.r_[scores.values.ravel(), scores.summary.ravel()]
+        except CranfieldError as error:
+            said = str(error)
+        assert np.isfinite(numbers).all(), each
+        assert any(words in said for words in REFUSALS), (each, said)
+
+
+def test_sums_beyond_doubles_are_refused_and_means_of_large_numbers_are_right() -> None:
+    judged = {"q": {"a": 1e308}, "r": {"a": 1e308}, "s": {"a": 1e308}}
+    run = {topic: {"a": 1.0} for topic in judged}
+    assert evaluate(judged, run, "CG").mean() == pytest.approx(1e308)
+    with pytest.raises(MeasureError, match=r"CG: grades up to 1e\+308 make numbers too large to compute; give gains"):
+        evaluate({"q": {"a": 1e308, "b": 1e308}}, {"q": {"a": 2.0, "b": 1.0}}, "CG")
+    with pytest.raises(MeasureError, match=r"nDCG\(gain=exp2\)@10: grades up to 2000 make numbers too large"):
+        one({"a": 2000, "b": 1}, "b a", "nDCG(gain=exp2)@10")
+    with pytest.raises(MeasureError, match="add up to more than a number can hold"):
+        evaluate(judged, run, "sum(CG)").mean()
+
+
+def test_huge_grades_are_refused_by_explanations_and_curves_too() -> None:
+    judged, run = {"q": {"a": 2000, "b": 1e308, "c": 1e308}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    with pytest.raises(MeasureError, match="too large to compute"):
+        explain(judged, run, "nDCG(gain=exp2)@2", "q")
+    with pytest.raises(MeasureError, match=r"ERR: a grade of 1e\+308 is above max=4"):
+        explain(judged, run, "ERR", "q")
+    with pytest.raises(MeasureError, match=r"curve gain: grades up to 1e\+308 make numbers too large to compute"):
+        curves(judged, run, "gain")
+
+
+def test_rndcg_looks_at_the_end_of_a_list_that_is_one_document_longer_than_the_ideal_one() -> None:
+    """Where trec_eval does not: see the same name in test_trec_eval.py."""
+    lone = one({"a": 1, "b": 0}, "b a", "Rndcg")
+    assert lone == pytest.approx((0 + 1 / np.log2(3)) / 2)
+    assert one({"a": 1, "b": 0}, "b a c", "Rndcg") == pytest.approx(lone)
 
 
 def test_judged_is_divided_by_what_was_returned_unless_asked_otherwise() -> None:

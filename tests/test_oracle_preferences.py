@@ -298,23 +298,44 @@ def test_compatibility_of_random_lists_against_ir_measures(
     assert measure(str(peer)) == measure(ours)
 
 
+def rbo_by_hand(one: list[str], other: list[str], p: float, depth: int) -> float:
+    """The sum of a loop over ranks, down to a depth at which both lists may have ended long ago."""
+    return sum(p**d * len({*one[: d + 1]} & {*other[: d + 1]}) / (d + 1) for d in range(depth))
+
+
 @proves("Compat")
 @examples(30)
-@given(grades, rankings, st.integers(1, 12))
-def test_compatibility_down_to_a_rank_against_a_loop_over_ranks(
-    qrels: dict[str, int], ranking: list[str], k: int
+@given(grades, rankings, st.sampled_from([1, 2, 5, 12, 40, 1000]), st.sampled_from([0.7, 0.95]))
+def test_compatibility_at_k_against_a_loop_over_k_ranks_as_the_authors_program_has_it(
+    qrels: dict[str, int], ranking: list[str], k: int, p: float
 ) -> None:
-    p = 0.7
     place = {document: i for i, document in enumerate(ranking)}
     ideal = sorted((d for d, g in qrels.items() if g > 0), key=lambda d: (-qrels[d], place.get(d, 99)))
-    depth = min(k, max(len(ranking), len(ideal)))
-
-    def rbo(one: list[str], other: list[str]) -> float:
-        return sum(p**d * len({*one[: d + 1]} & {*other[: d + 1]}) / (d + 1) for d in range(depth))
-
     run = Run({"q": {document: 100.0 - i for i, document in enumerate(ranking)}})
-    expected = rbo(ranking, ideal) / rbo(ideal, ideal) if ideal else 0.0
+    overlap, best = rbo_by_hand(ranking, ideal, p, k), rbo_by_hand(ideal, ideal, p, k)
+    expected = overlap / best if ideal else 0.0
     assert evaluate({"q": qrels}, run, f"Compat(p={p})@{k}").mean() == pytest.approx(expected, abs=1e-12)
+    plain = overlap / sum(p**d for d in range(k))
+    assert evaluate({"q": qrels}, run, f"Compat(p={p}, normalize=False)@{k}").mean() == pytest.approx(plain, abs=1e-12)
+
+
+@proves("Compat")
+def test_compatibility_at_1000_goes_on_past_the_end_of_both_lists_and_without_a_depth_it_does_not() -> None:
+    run = {"q": {"x": 3.0, "y": 2.0, "a": 1.0}}
+    means = evaluate(b"q 0 a 1\n", run, "Compat@1000 Compat Compat@3 Compat@2").means()
+    assert {name: round(value, 6) for name, value in means.items()} == {
+        "Compat@1000": 0.532251,
+        "Compat": 0.169404,
+        "Compat@3": 0.169404,
+        "Compat@2": 0.0,
+    }
+
+
+def test_compatibility_at_a_depth_beyond_all_weight_is_that_at_the_last_rank_that_weighs_anything() -> None:
+    means = evaluate(
+        {"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}, "Compat(p=0.5)@1100 Compat(p=0.5)@1000000000000"
+    ).means()
+    assert len(set(means.values())) == 1
 
 
 @proves("Accuracy")

@@ -144,6 +144,23 @@ def test_estimates_come_nearer_with_the_rate_against_full_judgments() -> None:
         assert abs(many.error) < 0.02
 
 
+def test_standard_errors_are_those_of_means_over_draws_against_drawing_again() -> None:
+    """Ten means of eight draws spread as the standard error of one of them says; the table shows it."""
+    qrels, runs = made(6, 150, 2)
+    opened = as_runs(runs)
+    tops = rankings(opened, 150)
+    again = [estimates(qrels, opened, tops, [0.3], draws=8, seed=seed).rows[0] for seed in range(10)]
+    for value, error in (("error", "error_se"), ("rmse", "rmse_se")):
+        spread = np.std([getattr(each, value) for each in again], ddof=1)
+        told = np.sqrt(np.mean([getattr(each, error) ** 2 for each in again]))
+        assert 0.5 < spread / told < 1.6
+    text = estimates(qrels, opened, tops, [0.3], draws=8).to_text()
+    assert f"{again[0].error_se:.4f}" in text
+    assert f"{again[0].rmse_se:.4f}" in text
+    single = estimates(qrels, opened, tops, [0.3], draws=1).rows[0]
+    assert (single.error_se, single.rmse_se) == (None, None)
+
+
 def test_rates_and_draws_out_of_range_are_refused() -> None:
     tops = rankings(as_runs(RUNS), 10)
     with pytest.raises(ConventionError, match="rates"):

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cranfield
 from cranfield.errors import ConventionError
+from cranfield.formats import as_runs
 from cranfield.formats.judgments import Judgment
 from cranfield.formats.pools import Item
+from cranfield.kernels import Order
 from cranfield.pool.make import pool
+from cranfield.pool.rankings import rankings
+from cranfield.pool.simulate import judged_topics
 from cranfield.pool.stop import effort_for, from_curve, from_sample, knee, ncg, stopping, wss
+from cranfield.pool.strategy import STRATEGIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ORDERS = st.lists(st.booleans(), min_size=1, max_size=40).map(lambda flags: np.array(flags, bool))
 
@@ -75,10 +86,102 @@ def test_the_interval_of_a_curve_covers_what_a_power_law_brings_in_simulation() 
     assert np.mean(inside) >= 0.9
 
 
-def test_no_find_so_far_leaves_what_the_rule_of_three_leaves() -> None:
-    unfound, low, high = from_curve(np.zeros(100, bool), 200)
-    assert (unfound, low) == (0.0, 0.0)
-    assert high == pytest.approx(-np.log(0.025))
+def test_the_bound_of_a_curve_against_wilson_s_interval_by_hand() -> None:
+    """The last 50 of 100 hold none: s = 1.645² · 3 · (1/50 + 1/100) = 0.2435, and 100 s / (1 + s) = 19.6 are left at most."""
+    assert from_curve(np.zeros(100, bool), 200) == (0.0, 0.0, 20.0)
+
+
+@given(flags=ORDERS, rest=st.integers(1, 50))
+def test_the_bound_rises_with_the_level_and_with_each_find_of_late(flags: np.ndarray, rest: int) -> None:
+    size = len(flags) + rest
+    highs = [from_curve(flags, size, level)[2] for level in (0.5, 0.8, 0.95, 0.99)]
+    assert highs == sorted(highs)
+    assert highs[-1] <= rest
+    unfound, low, high = from_curve(flags, size)
+    assert low == 0 <= unfound <= high
+    assert from_curve(np.r_[flags[:-1], True], size)[2] >= high
+
+
+@pytest.mark.parametrize(("clump", "decay"), [(1, 0.0), (3, 0.0), (1, 3.0), (3, 3.0), (1, 20.0)])
+def test_the_bound_of_a_curve_holds_whether_finds_fall_off_or_not_in_simulation(clump: int, decay: float) -> None:
+    """Relevant documents alone or in threes, at one rate or at one that falls off slowly or fast."""
+    rng = np.random.default_rng(2)
+    inside = []
+    for _ in range(400):
+        size = int(rng.integers(60, 600))
+        rate = rng.beta(1, 4) * np.exp(-decay * np.arange(0, size, clump) / size)
+        flags = np.repeat(rng.random(len(rate)) < rate, clump)[:size]
+        judged = int(rng.uniform(0.1, 0.7) * size) + 10
+        inside.append(flags[judged:].sum() <= from_curve(flags[:judged], size)[2])
+    assert np.mean(inside) >= 0.95
+
+
+def test_what_the_bound_was_worth_so_far_is_counted_over_topics() -> None:
+    rising = [False] * 20 + [True] * 20
+    falling = [True] * 20 + [False] * 20
+    every = [
+        Judgment(topic, f"d{i}", float(flag))
+        for topic in "ab"
+        for i, flag in enumerate(rising if topic == "a" else falling)
+    ]
+    found = stopping(every, [Item(topic, f"d{i}", 1, ("r",), 1) for topic in "abc" for i in range(60)])
+    assert found.hindsight == (1, 2)
+    assert "at half of their labels the upper bound held for 1 of 2 topics (95% are claimed)" in found.to_text()
+    assert "measured here" not in stopping(labels([True] * 5), items(9)).to_text()
+
+
+def test_a_bound_that_held_far_too_seldom_is_not_to_be_trusted() -> None:
+    flags = [False] * 20 + [True] * 20
+    every = [Judgment(f"q{t}", f"d{i}", float(flag)) for t in range(5) for i, flag in enumerate(flags)]
+    pool_ = [Item(f"q{t}", f"d{i}", 1, ("r",), 1) for t in range(5) for i in range(60)]
+    assert (
+        "0 of 5 topics (95% are claimed): fewer than chance allows, do not stop by it"
+        in stopping(every, pool_).to_text()
+    )
+
+
+# coverage on real collections
+
+PLACES = {
+    "trec-covid-r3": ("qrels.covid-round3.txt", "runs/*"),
+    "codec-document": ("document_ndcg.qrels", "*.run"),
+    "webtrack2012-baselines": ("qrels.web.151-200.txt", "*.results-*[a-z].txt"),
+}
+
+
+def coverage(folder: Path, depth: int, strategy: str, shares: tuple[float, ...]) -> dict[float, list[bool]]:
+    """Whether the interval held in each topic, at shares of its pool that were judged; judged documents only."""
+    qrels = cranfield.read_qrels(folder / PLACES[folder.name][0])
+    runs = as_runs(str(folder / PLACES[folder.name][1]))
+    held: dict[float, list[bool]] = {share: [] for share in shares}
+    for topic in judged_topics(qrels, rankings(runs, depth, order=Order(duplicates="first")), 1):
+        candidates = topic.candidates.keep(topic.row >= 0)
+        picker = STRATEGIES.named(strategy).start(candidates, np.random.default_rng(0), None)
+        order = picker.pick_many(len(candidates))
+        flags = topic.relevant[topic.row >= 0][order]
+        for share in shares:
+            judged = int(np.ceil(share * len(flags)))
+            [found] = stopping(labels(flags[:judged].tolist()), items(len(flags)))
+            held[share].append(bool(found.low <= flags[judged:].sum() <= found.high))
+    return held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", [100, 1000])
+@pytest.mark.parametrize("strategy", ["depth", "rrf"])
+@pytest.mark.parametrize("folder", PLACES)
+def test_the_interval_of_a_curve_covers_the_truth_on_real_collections(
+    folder: str, strategy: str, depth: int, shared: Path
+) -> None:
+    """To be within two points of what is claimed, 95 %, or above."""
+    for share, held in coverage(shared / folder, depth, strategy, (0.1, 0.3, 0.5, 0.7)).items():
+        assert len(held) >= 40
+        assert np.mean(held) >= 0.93, (share, len(held))
+
+
+def test_the_interval_of_a_curve_covers_the_truth_on_a_real_collection(shared: Path) -> None:
+    [held] = coverage(shared / "webtrack2012-baselines", 100, "depth", (0.3,)).values()
+    assert np.mean(held) >= 0.93
 
 
 def test_a_curve_at_random_is_continued_at_its_rate() -> None:

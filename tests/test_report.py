@@ -308,8 +308,10 @@ def test_one_topic_and_undefined_values_are_reported_not_hidden() -> None:
 
 def test_the_leaderboard_shows_rank_intervals_and_tiers(three: Report) -> None:
     table = board_table(three, "AP")
-    assert table.head[:6] == ["rank", "run", "ranks", "P(first)", "tier", "AP"]
+    assert table.head[:6] == ["rank", "run", "ranks", "first in redraws", "tier", "AP"]
     assert [cell.text for cell in table.rows[0][:5]] == ["1", "good", "1", "1.00", "a"]
+    assert "95 % intervals for all ranks at once (simultaneous" in table.notes[0]
+    assert any("fewer than 50: first in redraws is a weak hint" in note for note in table.notes)
 
 
 # files

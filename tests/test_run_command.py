@@ -10,7 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cranfield
 import engines
@@ -18,6 +21,8 @@ from cranfield.collection import Document, Qrels, Topic
 from cranfield.errors import DataError
 from cranfield.formats.folder import BUNDLED, write_collection
 from cranfield.formats.run_stats import VERSION, RunStats, read_run_stats, stats_path, write_run_stats
+from cranfield.kernels import Order
+from cranfield.systems.order import falling, falls
 from engines import serving
 from shell import cranfield as shell
 
@@ -183,6 +188,56 @@ def test_an_engine_over_http_is_driven_from_the_command_line(folder):
     assert found.index == {}
     assert found.memory == {}
     assert cranfield.read_run(folder / "x.run")["1"][0][0] in ("d1", "d2")
+
+
+def big(method, path, query, headers, body):
+    """64-bit scores that are one number as doubles, as Typesense has them."""
+    answer = engines.typesense(method, path, query, headers, body)
+    for place, hit in enumerate(answer["hits"]):
+        hit["text_match"] = 578730123365187705 - place
+    return answer
+
+
+@pytest.mark.parametrize("order", [Order(), Order(single=True)])
+def test_an_engine_s_order_is_kept_where_its_scores_lose_their_last_digits(order, folder):
+    with serving(big) as (url, _):
+        spec = f"typesense:{url}/collections/papers,header.X-TYPESENSE-API-KEY=secret"
+        answer = run(folder, system=spec)
+    assert answer.code == 0, answer.err
+    made = cranfield.read_run(folder / "x.run").ranking("1", order)
+    assert [document for document, _ in made] == ["d1", "d2", "d4"]
+    assert stats(folder).order == {"by": "list", "tied_topics": 2, "rising_topics": 0}
+    assert "scores tie in 2 topics and rise in 0 topics; the order of the list was kept" in answer.err
+
+
+def test_a_function_s_list_keeps_its_order_and_the_statistics_say_so(folder):
+    (folder / "listing_engine.py").write_text("def f(text, k): return [('b', 1.0), ('a', 2.0), ('c', 0.5), ('d', 0.5)]")
+    answer = run(folder, system="listing_engine:f")
+    assert answer.code == 0, answer.err
+    made = cranfield.read_run(folder / "x.run")
+    assert [document for document, _ in made["1"]] == ["b", "a", "c", "d"]
+    assert stats(folder).order == {"by": "list", "tied_topics": 0, "rising_topics": 4}
+    run(folder)
+    assert stats(folder).order == {"by": "score"}
+
+
+def test_a_function_s_mapping_has_no_order_to_keep(folder):
+    (folder / "mapping_engine.py").write_text("def f(text, k): return {'a': 1.0, 'c': 1.0, 'b': 2.0}")
+    answer = run(folder, system="mapping_engine:f")
+    assert cranfield.read_run(folder / "x.run")["1"] == [("b", 2.0), ("c", 1.0), ("a", 1.0)]
+    assert stats(folder).order == {"by": "score"}
+    assert "order" not in answer.err
+
+
+@given(scores=st.lists(st.floats(allow_nan=False), max_size=12))
+def test_lowered_scores_fall_in_32_bits_and_scores_that_fall_stay(scores):
+    lowered = falling(scores)
+    with np.errstate(over="ignore"):
+        short = np.array(lowered, np.float64).astype(np.float32)
+    assert (short[1:] < short[:-1]).all()
+    if falls(scores):
+        assert lowered == scores
+    assert len(lowered) == len(scores)
 
 
 def test_a_command_answers_all_topics_at_once(folder):

@@ -118,3 +118,11 @@ def test_the_level_of_simultaneous_intervals_by_hand():
     assert CORRECTIONS["benjamini-hochberg"].interval_level(0.95, 10, 4) == pytest.approx(0.98)
     assert CORRECTIONS["benjamini-yekutieli"].interval_level(0.95, 2, 2) == pytest.approx(1 - 0.05 / 1.5)
     assert all(one.interval_level(0.95, 1, 1) == pytest.approx(0.95) for one in CORRECTIONS.values())
+
+
+@pytest.mark.parametrize("name", CORRECTIONS)
+@pytest.mark.parametrize("tests", [1, 2, 9])
+def test_the_level_of_one_is_the_largest_p_that_stays_significant_among_others_that_are_not(name, tests):
+    level = correction(name).level_of_one(0.05, tests)
+    for factor, significant in ((1 - 1e-9, True), (1 + 1e-6, False)):
+        assert (correct([level * factor] + [1.0] * (tests - 1), name)[0] <= 0.05) == significant

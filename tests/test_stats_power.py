@@ -11,6 +11,7 @@ from scipy import stats
 from cranfield.errors import DataError
 from cranfield.stats.power import (
     Design,
+    _reaches,
     anova_power,
     anova_sample_size,
     detectable_difference,
@@ -21,8 +22,15 @@ from cranfield.stats.power import (
     sample_size,
     width_sample_size,
 )
+from cranfield.stats.test import Prospect
+from cranfield.stats.testing import TESTS
 
 OTHER = {"two-sided": "two-sided", "greater": "larger", "less": "smaller"}
+
+
+def outlook_drawn(design: Design, difference: float) -> np.ndarray:
+    """Many of the differences that a design expects."""
+    return design.outlook(difference).drawn((200, 1000), [9])
 
 
 @pytest.mark.parametrize("alternative", OTHER)
@@ -64,8 +72,11 @@ def test_a_huge_effect_is_always_found():
 
 @pytest.mark.parametrize("alternative", OTHER)
 def test_the_power_of_the_sign_test_against_exact_enumeration(alternative):
-    n, up, tied = 9, 0.7, 0.2
-    sample = [1.0] * 56 + [-1.0] * 24 + [0.0] * 20  # shifted by nothing: the mean stays
+    n, tied = 9, 0.2
+    sample = np.r_[np.random.default_rng(3).exponential(1.0, 80), np.zeros(20)]
+    design = Design("sign", sample=sample, alpha=0.2, alternative=alternative)
+    up = design.prospect(0.3).up
+    assert up == pytest.approx((outlook_drawn(design, 0.3) > 0).mean() / 0.8, abs=0.005)
     found = 0.0
     for ups, ties in product(range(n + 1), range(n + 1)):
         if ups + ties > n:
@@ -74,8 +85,26 @@ def test_the_power_of_the_sign_test_against_exact_enumeration(alternative):
         untied = n - ties
         p = stats.binomtest(ups, untied, alternative=alternative).pvalue if untied else 1.0
         found += chance * (p <= 0.2)
-    design = Design("sign", sample=sample, alpha=0.2, alternative=alternative)
-    assert power(design, n, float(np.mean(sample))) == pytest.approx(found)
+    assert power(design, n, 0.3) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("tied", [0.0, 0.1, 3 / 7])
+@pytest.mark.parametrize("n", [2, 7, 50, 1000])
+def test_the_power_of_the_sign_test_against_scipy_s_binomial(n, tied):
+    for up, alpha in product((0.3, 0.5, 0.7, 1.0), (0.01, 0.05, 0.2)):
+        m = np.arange(n + 1)
+        least = stats.binom.isf(alpha / 2, m, 0.5) + 1
+        chance = stats.binom.sf(least - 1, m, up) + stats.binom.cdf(m - least, m, up)
+        expected = float((chance * stats.binom.pmf(m, n, 1 - tied)).sum())
+        assert TESTS["sign"].power_at(n, Prospect(0.0, up, tied), alpha, "two-sided") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("difference", [0.02, 0.08, 0.2])
+def test_a_simulation_that_ends_early_answers_as_the_whole_one(difference):
+    design = Design("randomisation", sd=0.2, trials=1100, resamples=100)
+    found = power(design, 30, difference)
+    for target in (found - 1e-9, found, found + 1e-9, 0.01, 0.99):
+        assert _reaches(design, 30, difference, target) == (found >= target)
 
 
 def test_the_sample_size_of_the_sign_test_suffices_from_there_on():
@@ -101,29 +130,54 @@ def test_simulated_power_of_normal_differences_is_near_that_of_t(test, alternati
     assert power(drawn, n, by) == pytest.approx(exact, abs=0.025)
 
 
-@pytest.mark.parametrize("test", ["randomisation", "wilcoxon", "sign"])
-def test_without_a_difference_power_is_the_level(test):
-    sample = np.random.default_rng(4).normal(0.05, 0.2, 301)
-    sample -= np.median(sample) - sample.mean() if test == "sign" else 0  # its null is a median of 0
-    balanced = np.r_[sample - sample.mean(), sample.mean() - sample]  # symmetric around 0
-    found = power(Design(test, sample=balanced, trials=4000, resamples=500), 50, 0.0)
-    assert 0.025 < found < 0.065
+LOPSIDED = {
+    "skewed": np.random.default_rng(4).exponential(0.2, 51) - 0.05,
+    "one huge": np.r_[np.full(24, -0.02), 0.9] + np.linspace(0, 0.01, 25),
+    "steps": np.repeat([0.5, -0.25, 0.0, -1.0], [20, 5, 10, 6]),
+}
+
+
+@pytest.mark.parametrize("alternative", OTHER)
+@pytest.mark.parametrize("shape", LOPSIDED)
+@pytest.mark.parametrize("test", ["t", "randomisation", "wilcoxon", "sign"])
+def test_without_a_difference_power_is_the_level_however_lopsided_the_sample(test, shape, alternative):
+    trials, n = 2000, 40
+    design = Design(test, sample=LOPSIDED[shape], alternative=alternative, trials=trials, resamples=500)
+    found, error = power(design, n, 0.0), (0.05 * 0.95 / trials) ** 0.5
+    assert found <= 0.05 + 2 * error
+    discrete = test == "sign" or shape != "skewed"  # few values: the test rejects less often than it may
+    assert found >= (0.01 if discrete else 0.05 - 2 * error)
+    assert power(design, n, 1e-9 if alternative != "less" else -1e-9) == pytest.approx(found, abs=2 * error)
+
+
+def test_wilcoxon_finds_nothing_where_it_cannot():
+    assert power(Design("wilcoxon", sd=0.1, trials=300), 5, 1.0) == 0  # all five up is p = 0.0625
 
 
 def test_simulated_power_against_scipy_s_wilcoxon():
     rng = np.random.default_rng(1)
     sample = rng.exponential(0.1, 60) - 0.08
     design = Design("wilcoxon", sample=sample, trials=2000)
-    moved = design.shifted(0.03)
-    drawn = moved[rng.integers(0, 60, (3000, 80))]
+    drawn = design.outlook(0.03).drawn((3000, 80), [5])
     theirs = (stats.wilcoxon(drawn, axis=1, method="asymptotic").pvalue <= 0.05).mean()
     assert power(design, 80, 0.03) == pytest.approx(theirs, abs=0.04)
 
 
 def test_zeros_of_the_sample_stay_zeros_and_the_mean_is_as_asked():
     design = Design("randomisation", sample=[0.0, 0.0, 0.1, -0.1, 0.3])
-    assert design.shifted(0.05).mean() == pytest.approx(0.05)
-    assert design.shifted(0.05)[:2].tolist() == [0, 0]
+    outlook = design.outlook(0.05)
+    assert outlook.tied == 0.4
+    drawn = outlook_drawn(design, 0.05)
+    assert drawn.mean() == pytest.approx(0.05, abs=0.002)
+    assert (drawn == 0).mean() == pytest.approx(0.4, abs=0.005)
+    middle = np.sort(outlook.centres - 0.05 / 0.6)
+    np.testing.assert_allclose(middle, -middle[::-1], atol=1e-12)
+
+
+def test_the_sample_spreads_as_the_standard_deviation_of_t_does():
+    sample = np.random.default_rng(0).exponential(0.2, 9)
+    drawn = outlook_drawn(Design("sign", sample=sample), 0.1)
+    assert drawn.std() == pytest.approx(sample.std(ddof=1), rel=0.01)
 
 
 def test_where_nothing_is_left_to_move_nothing_is_found():

@@ -19,6 +19,7 @@ from cranfield.stats.randomisation import (
     sign_flip_p,
     sign_flip_p_all,
     sign_flip_p_rows,
+    sign_flip_rejects,
 )
 from cranfield.stats.test import Question
 from cranfield.stats.testing import ALTERNATIVES, TESTS
@@ -196,6 +197,20 @@ def test_rows_that_are_all_pairs_of_a_few_give_what_they_give_alone(alternative)
     alone = sign_flip_p(differences(table[one], table[other]), 800, seeded(1), alternative)
     assert p == pytest.approx(alone)
     assert (p[one == other] == 1).all()
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+@pytest.mark.parametrize(("n", "unit"), [(8, 0.0), (25, 0.0), (25, 0.5), (60, 1 / 3), (60, 1e-300), (300, 0.0)])
+def test_the_quick_decision_is_that_of_the_p_value(n, unit, alternative):
+    rng = np.random.default_rng(n)
+    d = rng.normal(rng.normal(0, 0.3, (400, 1)), 1.0, (400, n))
+    if unit:  # ties of sums, or numbers that single precision cannot hold
+        d = np.rint(2 * d) * unit
+    d[0] = 0.0
+    for alpha in (0.0005, 0.01, 0.05, 0.2):
+        slow = sign_flip_p(d, 1000, np.random.default_rng(1), alternative) <= alpha
+        quick = sign_flip_rejects(d, alpha, 1000, np.random.default_rng(1), alternative)
+        np.testing.assert_array_equal(quick, slow)
 
 
 def test_columns_too_far_apart_to_be_reached_against_one_pair_at_a_time():

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import rankdata
 
 from cranfield.errors import DataError
-from cranfield.stats.ranks import rank_intervals
+from cranfield.stats.ranks import first_in_redraws, rank_intervals
 from cranfield.stats.ties import mid_ranks, tied_ranks
 
 
@@ -55,6 +55,12 @@ def test_equal_groups_share_rank_and_chance(rng):
     assert found.above[0].tolist() == [0.5, 0.5, 1]
 
 
+def test_the_share_of_redraws_is_that_of_the_intervals():
+    table = np.random.default_rng(1).random((25, 7)).round(1)
+    found = rank_intervals(table, resamples=500, rng=np.random.default_rng(2))
+    assert first_in_redraws(table, 500, np.random.default_rng(2)) == pytest.approx(found.first)
+
+
 def test_chances_add_up(rng):
     found = rank_intervals(rng.random((25, 7)).round(1), rng=rng, resamples=500)
     assert found.first.sum() == pytest.approx(1)
@@ -93,6 +99,12 @@ def test_one_group_is_first(rng):
 def test_bad_input_is_refused(table, arguments, problem):
     with pytest.raises(DataError, match=problem):
         rank_intervals(table, **arguments)
+
+
+@pytest.mark.parametrize(("table", "resamples", "problem"), [([[1, 2]], 9, "2 blocks"), ([[1], [2]], 0, "1 or more")])
+def test_bad_input_has_no_share_of_redraws(table, resamples, problem):
+    with pytest.raises(DataError, match=problem):
+        first_in_redraws(table, resamples)
 
 
 def test_the_ranks_of_ties_against_scipy():

@@ -228,6 +228,7 @@ def mapping(text, k): return {"d1": 0.5}
 def odd(text, k): return [1, 2]
 def nothing(text, k): return None
 def shuffled(text, k): return {"low": 1.0, "high": 3.0, "middle": 2.0}
+def level(text, k): return {"d1": 1.0, "d3": 1.0, "d2": 1.0}
 def twice(text, k): return [("d1", 1.0), ("d2", 2.0), ("d1", 3.0)]
 class Engine:
     def __init__(self): self.size = 0
@@ -255,9 +256,13 @@ def test_a_function_may_answer_in_several_shapes(mine):
         system("my_engine:nothing").search(query("x"), 9)
 
 
-def test_a_function_s_answer_is_cut_below_its_best_scores(mine):
+def test_a_mapping_is_cut_below_its_best_scores_and_a_list_behind_its_first(mine):
     assert system("my_engine:shuffled").search(query("x"), 2) == [("high", 3.0), ("middle", 2.0)]
-    assert system("my_engine:twice").search(query("x"), 1) == [("d1", 3.0)]
+    assert system("my_engine:twice").search(query("x"), 2) == [("d1", 1.0), ("d2", 2.0)]
+
+
+def test_equal_scores_of_a_mapping_go_by_id_as_in_every_run(mine):
+    assert system("my_engine:level").search(query("x"), 2) == [("d3", 1.0), ("d2", 1.0)]
 
 
 def test_a_class_is_given_the_documents(mine):
@@ -282,6 +287,11 @@ ECHO = python_command(
 def test_a_command_gets_topics_and_prints_trec_lines():
     answers = system(ECHO).search_all([query("wing \t flutter", "1"), query("heat", "2")], 5)
     assert answers == {"1": [("wing_flutter", 9.0)], "2": [("heat", 8.0)]}
+
+
+def test_a_command_s_lines_keep_their_order():
+    code = 'for d, s in (("b", 1), ("a", 2), ("c", 1)): print("1 Q0", d, 1, s, "x")'
+    assert system(python_command(code)).search_all([query("x")], 2) == {"1": [("b", 1.0), ("a", 2.0)]}
 
 
 def test_a_command_is_told_how_many_are_wanted():

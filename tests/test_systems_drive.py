@@ -58,6 +58,48 @@ def test_warm_up_is_asked_first_and_timed_apart():
     assert (len(driven.warm), len(driven.waits)) == (3, 5)
 
 
+def test_warm_up_asks_topics_that_are_not_timed_where_there_are_enough():
+    engine = Scripted(fine)
+    driven = drive(engine, queries(7), 5, Load(warmup=3, passes=2))
+    assert engine.asked == [str(i) for i in [0, 1, 2, 3, 4, 5, 6, 3, 4, 5, 6]]
+    assert (len(driven.warm), len(driven.waits), driven.warm_apart) == (3, 8, True)
+    assert len(driven.answers) == 7
+
+
+def test_warm_up_asks_topics_that_are_not_asked_for_first_of_all():
+    engine = Scripted(fine)
+    driven = drive(engine, queries(4), 5, Load(warmup=2), others=[*queries(9)[6:]])
+    assert engine.asked == ["6", "7", "0", "1", "2", "3"]
+    assert sorted(driven.answers) == ["0", "1", "2", "3"]
+    assert driven.warm_apart
+
+
+def test_of_too_few_topics_the_first_are_asked_twice_and_that_is_said():
+    driven = drive(Scripted(fine), queries(5), 5, Load(warmup=3))
+    assert not driven.warm_apart
+    assert len(driven.waits) == 5
+
+
+def test_a_topic_that_fails_in_the_warm_up_is_asked_again_when_it_counts():
+    def script(topic, times):
+        if topic == "1" and times == 1:
+            raise ValueError("cold")
+        return fine(topic, times)
+
+    driven = drive(Scripted(script), queries(7), 5, Load(warmup=3))
+    assert len(driven.answers) == 7
+    assert (len(driven.warm), len(driven.waits), driven.failed) == (2, 5, {})
+
+
+def test_answers_of_the_warm_up_are_in_the_journal(tmp_path):
+    journal = Journal(str(tmp_path / "j"), ASKED, resume=False)
+    drive(Scripted(fine), queries(7), 5, Load(warmup=3), journal)
+    journal.keep()
+    again = Journal(str(tmp_path / "j"), ASKED, resume=True)
+    again.keep()
+    assert (len(again.answers), len(again.waits)) == (7, 4)
+
+
 def test_later_passes_only_time():
     def script(topic, times):
         return [("first" if times == 1 else "later", 1.0)]

@@ -75,6 +75,23 @@ def test_any_text_arrives_as_it_is(name, text):
         assert (found["multi_match"]["query"] if isinstance(found, dict) else found) == text
 
 
+@pytest.mark.parametrize(
+    ("whole", "local"),
+    [
+        ("id:papers:paper::d1", "d1"),
+        ("id:papers:paper::a::d1", "a::d1"),
+        ("id:papers:paper:g=reports:d1", "d1"),
+        ("id:papers:paper:n=17:a:b::c", "a:b::c"),
+        ("id:papers:paper:::d1", ":d1"),
+        ("index:papers/0/c4ca4238a0b923820dcc509a", "index:papers/0/c4ca4238a0b923820dcc509a"),
+    ],
+)
+def test_a_vespa_id_is_cut_to_what_its_user_specified(whole, local, monkeypatch):
+    monkeypatch.setattr(engines, "vespa_id", lambda name: whole)
+    with engine("vespa") as (made, _):
+        assert made.search(query("heat"), 1) == [(local, 1.0)]
+
+
 def test_one_connection_serves_many_queries():
     ports = set()
 
@@ -227,6 +244,8 @@ def test_without_a_score_the_order_decides(tmp_path):
         ({"doc": 7, "points": 2}, {}, ("7", 2.0)),
         ({"doc": "id:papers:doc::d1", "points": 2.5}, {"id_after": "::"}, ("d1", 2.5)),
         ({"doc": "d1", "points": 2.5}, {"id_after": "::"}, ("d1", 2.5)),
+        ({"doc": "doc/a/d1", "points": 2.5}, {"id_pattern": "doc/(.+)"}, ("a/d1", 2.5)),
+        ({"doc": "d1", "points": 2.5}, {"id_pattern": "doc/(.+)"}, ("d1", 2.5)),
         ({"doc": ["d1", "other"], "points": 2.5}, {"id": "doc.0"}, ("d1", 2.5)),
         ({"doc": "d1", "points": 2.5}, {"score": None}, ("d1", 1.0)),
     ],

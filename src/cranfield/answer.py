@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from cranfield.columns import aligned, folded
 from cranfield.errors import ConventionError
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A text; the number behind it, to sort by; whether it is the best of its column; what is raised beside it."""
 
     text: str
@@ -34,8 +33,7 @@ class Cell:
     marks: str = ""
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows below a head; the first `names` columns are names and repeated where a table is folded."""
 
     head: Sequence[str]
@@ -63,16 +61,14 @@ class Table:
         return [any(row[i].value is not None for row in rows) for i in range(len(self.head))]
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(NamedTuple):
     """Sentences, each on a line of its own; a list in Markdown and HTML. `dim` ones matter least."""
 
     lines: Sequence[str]
     dim: bool = False
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(NamedTuple):
     """What is drawn with characters below a line that says what it is, and the same as HTML where there is such a thing."""
 
     lead: str
@@ -80,8 +76,7 @@ class Drawing:
     html: str = ""
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(NamedTuple):
     """Words and what each means, below a lead; a meaning that is too long goes on below its beginning."""
 
     entries: Sequence[tuple[str, str]]
@@ -99,8 +94,7 @@ class Entries:
 Part: TypeAlias = "Table | Lines | Drawing | Entries | str"  # a str is a paragraph
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How an answer is to be laid out: how much of it, with which digits, how wide, for what kind of screen."""
 
     per_topic: bool = False
@@ -254,7 +248,7 @@ class Both(Answer):
         if self.first is not None:
             yield from self.first.content(how)
         for part in self.second.content(how):
-            yield replace(part, caption=self.caption) if self.caption and isinstance(part, Table) else part
+            yield part._replace(caption=self.caption) if self.caption and isinstance(part, Table) else part
 
     def plain(self, how: Layout) -> dict[str, Any]:
         first = {} if self.first is None else self.first.plain(how)

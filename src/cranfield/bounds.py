@@ -9,38 +9,35 @@ says so. Scores of topics are independent, so the bounds of a mean are the means
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations, product
-from math import comb, inf, nan, nextafter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from itertools import product
+from math import inf, nan, nextafter
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError, MeasureError
-from cranfield.evaluate import Evaluator
+from cranfield.evaluate import MOVED, PLAIN, Evaluator
 from cranfield.hits import Hits
-from cranfield.measures.measure import Gain, takes_topics_alone
+from cranfield.measures import Measure
+from cranfield.measures.measure import Gain, needs_of, takes_topics_alone
+from cranfield.orders import EVERY_CASE, Orders, side_by_side, starts
 from cranfield.parameters import Choice, Flag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
     from cranfield.answer import Part
     from cranfield.hits import Judgments
     from cranfield.kernels.table import Floats, Ints
-    from cranfield.measures import Measure
+    from cranfield.run import Run
     from cranfield.scores import Scores
 
     Mask = npt.NDArray[np.bool_]
 
-Case = TypeVar("Case")
-
-EVERY_CASE = 256  # topics with no more cases than this are tried out case by case
 FAMILY = 64  # unjudged documents of a topic up to which every number of relevant ones among them is tried
-PLAIN = {"size"}  # what a measure may need and still see nothing of a document but its rank and grade
-MOVED = PLAIN | {"labels", "probabilities", "baseline"}  # and still see judged documents only
 BINARY = ("precision and recall", "set", "average precision", "first relevant")  # families that ask: relevant or not
 RISING = ("P", "CG", "DCG", "ERR", "RR", "Success", "RBP", "NumRelRet")  # a better grade never lowers them
 
@@ -77,39 +74,44 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     _refuse(evaluator, over)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
-    ranges = [
-        (_over_ties if over == "ties" else _over_grades)(evaluator.hits(run), scores.measures, samples, seed)
-        for run in opened
-    ]
+    ranges = [_ranges(evaluator, run, over, samples, seed) for run in opened]
     arrays: dict[str, Any] = {
         name: np.stack([getattr(each, name) for each in ranges])[:, :, evaluator.wanted] for name in _Range.ARRAYS
     }
     for name in ("low", "high", "expected"):
         arrays[name][np.broadcast_to(~scores.counted[:, None, :], arrays[name].shape)] = nan
-    grades = _scale(evaluator.judgments).tolist()
-    return Bounds(over, scores, grades=grades, samples=samples, seed=seed, **arrays)
+    grades, every = (_scale(evaluator.judgments, valued).tolist() for valued in (False, True))
+    valued = [name for name, measure in scores.measures.items() if _values_negative(measure)]
+    negative = {name: [grade for grade in every if grade < 0] for name in valued if every[0] < 0}
+    return Bounds(over, scores, grades=grades, negative=negative, samples=samples, seed=seed, **arrays)
+
+
+def _ranges(evaluator: Evaluator, run: Run, over: str, samples: int, seed: int) -> _Range:
+    """The ranges of one run, of each measure under its own conventions."""
+    every = list(evaluator.measures.values())
+    answer = _Range(every, evaluator.judgments.size)
+    for conventions in dict.fromkeys(map(evaluator.conventions_for, every)):
+        chosen = [m for m, each in enumerate(every) if evaluator.conventions_for(each) == conventions]
+        work = _over_ties if over == "ties" else _over_grades
+        hits = evaluator.hits(run, every[chosen[0]])
+        answer.put(chosen, work(hits, [every[m] for m in chosen], samples, seed))
+    return answer
 
 
 def _refuse(evaluator: Evaluator, over: str) -> None:
     """Stop where a measure sees more than the documents that are moved or graded here."""
     if over == "unjudged" and evaluator.conventions.unjudged == "drop":
         raise ConventionError("bounds over unjudged documents make no sense where unjudged=drop takes them out")
+    if over == "unjudged" and evaluator.conventions.ties == "averaged":
+        raise ConventionError("bounds over unjudged documents need one order of ties, not the mean over all of them")
     for name, measure in evaluator.measures.items():
-        needs = set(_needs(measure))
-        if evaluator.judgments.extras.costs is not None and "cost" in measure.parameters:
-            needs.add("costs")
+        needs = evaluator.sees(measure)
         refused = needs - PLAIN if over == "unjudged" else needs - MOVED
         if refused:
             known = "only a grade can be supposed of it" if over == "unjudged" else "only judged documents are moved"
             raise MeasureError(
                 f"{name}: no bounds over {over}: it sees a document's {', '.join(sorted(refused))}, {known}"
             )
-
-
-def _needs(measure: Measure) -> tuple[str, ...]:
-    """What the measure and those that it is made from must know."""
-    inner = [value for value in measure.values.values() if hasattr(value, "needs")]
-    return tuple(dict.fromkeys([*measure.needs, *(need for each in inner for need in _needs(each))]))
 
 
 @dataclass
@@ -128,6 +130,7 @@ class Bounds(Answer):
     proven: Mask
     exact: Mask
     grades: list[float]  # what an unjudged document may be
+    negative: dict[str, list[float]]  # measure that values negative grades → what else it may be for that one
     samples: int
     seed: int
 
@@ -144,15 +147,21 @@ class Bounds(Answer):
                 "some order; proven: no order goes beyond",
             ),
             "unjudged": (
-                f"each unjudged document that the run returned may have any grade of {grades}; the number of relevant "
-                "documents and the ideal ranking move with them; documents not returned stay irrelevant",
-                "some grades; proven: no grades go beyond",
+                f"each unjudged document that the run returned may have any grade of {grades}{self._lower()}, or all stay "
+                "unjudged; the number of relevant documents and the ideal ranking move with them; documents not returned "
+                "stay irrelevant",
+                "some grades, or by the score as it is; proven: no grades go beyond",
             ),
         }[self.over]
         return (
             f"{varied}. Every bound is attained by {attained}; found: the furthest of those tried, {self.samples} of them "
             f"drawn with seed {self.seed}"
         )
+
+    def _lower(self) -> str:
+        """The grades below 0 that some measures value."""
+        lower = ", ".join(f"{grade:g}" for grade in next(iter(self.negative.values()), []))
+        return f" (for {', '.join(self.negative)} of {lower} too)" if lower else ""
 
     def sort(self, by: str | Measure = "name") -> Bounds:
         """The runs in another order, as that of scores."""
@@ -223,6 +232,8 @@ class Bounds(Answer):
         answer: dict[str, Any] = {"over": self.over, "assumption": self.assumption, "bounds": rows}
         if self.over == "unjudged":
             answer["grades"] = self.grades
+            if self.negative:
+                answer["negative"] = self.negative
         conventions = self.scores.conventions.to_dict()
         return {**answer, "samples": self.samples, "seed": self.seed, "conventions": conventions}
 
@@ -232,7 +243,7 @@ class Bounds(Answer):
 
 def _rises(measure: Measure) -> bool:
     """Whether moving a better document up never lowers it: claimed by the class, for the first of each choice."""
-    return measure.monotone and not set(_needs(measure)) - PLAIN and _as_claimed(measure)
+    return measure.monotone and not needs_of(measure) - PLAIN and _as_claimed(measure)
 
 
 def _as_claimed(measure: Measure) -> bool:
@@ -254,6 +265,16 @@ def _binary(measure: Measure) -> bool:
     if "rel" not in measure.values or any(isinstance(each, Gain) for each in measure.parameters.values()):
         return False
     return bool(measure.values.get("gain", "binary") == "binary")
+
+
+def _values_negative(measure: Measure) -> bool:
+    """Whether a grade below 0 is a judgment to it: it has a gain of its own, or counts as relevant."""
+    values = [(parameter, measure.values[name]) for name, parameter in measure.parameters.items()]
+    gains = [value for parameter, value in values if isinstance(parameter, Gain)]
+    own = [grade for gain in gains if not isinstance(gain, str) for grade, _ in gain]
+    inner = [value for _, value in values if isinstance(value, Measure)]
+    lowest = min([float(measure.values.get("rel", 0)), *own])
+    return lowest < 0 or any(map(Gain.signed, gains)) or any(map(_values_negative, inner))
 
 
 # bounds as they are found, measures × topics
@@ -307,35 +328,20 @@ class _Range:
             getattr(self, name)[chosen] = getattr(part, name)
 
 
-def _side_by_side(cases: Mapping[int, list[Case]], size: int) -> Iterator[tuple[Mask, dict[int, Case]]]:
-    """The first case of every topic, then the second …; with each the topics that have one more."""
-    for i in range(max(map(len, cases.values()), default=0)):
-        here = {topic: each[i] for topic, each in cases.items() if i < len(each)}
-        new = np.zeros(size, bool)
-        new[list(here)] = True
-        yield new, here
-
-
-def _starts(number: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Where each group begins, where so many stand in each."""
-    return np.asarray(np.cumsum(number) - number)
-
-
 # over the orders of ties
 
 
-def _over_ties(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: int) -> _Range:
-    every = list(measures.values())
+def _over_ties(hits: Hits, every: list[Measure], samples: int, seed: int) -> _Range:
     answer = _Range(every, hits.size)
     for by_document in (False, True):  # measures that see labels or groups tell documents of one grade apart
-        chosen = [m for m, each in enumerate(every) if bool(set(_needs(each)) - PLAIN) == by_document]
+        chosen = [m for m, each in enumerate(every) if bool(needs_of(each) - PLAIN) == by_document]
         if chosen:
             answer.put(chosen, _tied(hits, [every[m] for m in chosen], samples, seed, by_document))
     return answer
 
 
 def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_document: bool) -> _Range:
-    orders = _Orders(hits, by_document)
+    orders = Orders(hits, by_document, EVERY_CASE)
     answer = _Range(measures, hits.size)
     answer.take(hits)
     levels = {float(each.values["rel"]) for each in measures if "rel" in each.values}
@@ -356,122 +362,34 @@ def _tied(hits: Hits, measures: list[Measure], samples: int, seed: int, by_docum
     if (many & ~settled).any():
         rng = np.random.default_rng(seed)
         for _ in range(samples):
-            answer.take(orders.drawn(rng), many)
+            answer.take(orders.drawn(rng.random(int(orders.ties.size.sum()))), many)
     return answer.settled()
-
-
-class _Orders:
-    """The orders that ties leave open: extreme ones, all of them where they are few, and random ones."""
-
-    def __init__(self, hits: Hits, by_document: bool) -> None:
-        self.hits = hits
-        ties = hits.ties
-        self.group = np.repeat(np.arange(len(ties.size)), ties.number)  # of each hit
-        self.start = _starts(ties.number)  # the first hit of each group
-        self.kind = hits.row.astype(np.float64) if by_document else hits.grade
-        self.ties = ties
-        self.ways = [self._ways(g) for g in range(len(ties.size))]
-        orders = [1] * hits.size
-        for topic, ways in zip(ties.topic.tolist(), self.ways, strict=True):
-            orders[topic] *= ways
-        self.free = np.array([number > 1 for number in orders], bool)
-        self.counted_out = np.array([1 < number <= EVERY_CASE for number in orders], bool)
-
-    def _kinds(self, g: int) -> dict[float, list[int]]:
-        """The hits of a group by what a measure sees of them."""
-        kinds: dict[float, list[int]] = {}
-        for hit in range(int(self.start[g]), int(self.start[g] + self.ties.number[g])):
-            kinds.setdefault(float(self.kind[hit]), []).append(hit)
-        return kinds
-
-    def _ways(self, g: int) -> int:
-        """In how many orders a group can stand that a measure could tell apart."""
-        left = int(self.ties.size[g])
-        if left == 1:
-            return 1
-        ways = 1
-        for hits in self._kinds(g).values():
-            ways *= comb(left, len(hits))
-            left -= len(hits)
-        return ways
-
-    def _ranked(self, rank: Ints) -> Hits:
-        """The hits at other ranks."""
-        hits = self.hits
-        order = np.lexsort((rank, hits.topic))
-        topic, rank, row, first, last = (
-            column[order] for column in (hits.topic, rank, hits.row, hits.tied_from, hits.tied_to)
-        )
-        return Hits(hits.judgments, topic, rank, hits.grade[order], first, last, hits.retrieved, row)
-
-    def extreme(self, pivot: float, best: bool) -> Hits:
-        """Hits of grade `pivot` or more at the top of their ties, the best first, the others at the bottom; or reversed."""
-        hits = self.hits
-        up = hits.grade >= pivot if best else hits.grade < pivot
-        order = np.lexsort((-hits.grade if best else hits.grade, ~up, self.group))
-        group = self.group[order]
-        nth = np.arange(len(order)) - self.start[group]
-        top = self.ties.first[group] + nth
-        bottom = self.ties.first[group] + self.ties.size[group] - self.ties.number[group] + nth
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.where(up[order], top, bottom)
-        return self._ranked(rank)
-
-    def drawn(self, rng: np.random.Generator) -> Hits:
-        """Every group in a random order."""
-        group, place = self.ties.places()
-        shuffled = place[np.lexsort((rng.random(len(place)), group))]
-        first_place = _starts(self.ties.size)
-        nth = np.arange(len(self.group)) - self.start[self.group]
-        rank = self.ties.first[self.group] + shuffled[first_place[self.group] + nth]
-        return self._ranked(rank.astype(np.int32))
-
-    def every(self) -> Iterator[tuple[Mask, Hits]]:
-        """All orders of the topics that have few, side by side; with each the topics for which it is a new one."""
-        cases = {t: self._cases(t) for t in np.flatnonzero(self.counted_out).tolist()}
-        for new, orders in _side_by_side(cases, self.hits.size):
-            rank = self.hits.rank.copy()
-            for moves in orders.values():
-                for hit, place in moves:
-                    rank[hit] = place
-            yield new, self._ranked(rank)
-
-    def _cases(self, topic: int) -> list[list[tuple[int, int]]]:
-        """All orders of one topic: the rank of each hit that may move."""
-        groups = []
-        for g in np.flatnonzero(self.ties.topic == topic).tolist():
-            if self.ways[g] > 1:
-                first = int(self.ties.first[g])
-                ranks = list(range(first, first + int(self.ties.size[g])))
-                groups.append(list(_placed(list(self._kinds(g).values()), ranks)))
-        return [[moved for group in case for moved in group] for case in product(*groups)]
-
-
-def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int, int]]]:
-    """Every way to give ranks to hits, those of one kind being alike."""
-    if not kinds:
-        yield []
-        return
-    for chosen in combinations(ranks, len(kinds[0])):
-        left = [rank for rank in ranks if rank not in chosen]
-        for rest in _placed(kinds[1:], left):
-            yield [*zip(kinds[0], chosen, strict=True), *rest]
 
 
 # over the grades of unjudged documents
 
 
-def _scale(judgments: Judgments) -> Floats:
-    """The grades that an unjudged document may have: 0 and those that the judges gave."""
-    grades = np.unique(judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else [1.0])
+def _scale(judgments: Judgments, valued: bool) -> Floats:
+    """The grades that an unjudged document may have: 0 and those that the judges gave, below 0 where they are `valued`."""
+    grades = np.unique(judgments.grade if valued else judgments.grade[judgments.grade >= 0])
+    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else np.r_[grades, 1.0])
     return scale
 
 
-def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed: int) -> _Range:
-    unjudged = _Unjudged(hits)
-    number, scale = unjudged.number, _scale(hits.judgments)
-    answer = _Range(list(measures.values()), hits.size)
+def _over_grades(hits: Hits, every: list[Measure], samples: int, seed: int) -> _Range:
+    answer = _Range(every, hits.size)
+    for valued in (False, True):  # to some measures a document of grade -2 is judged, to the others it is not
+        chosen = [m for m, each in enumerate(every) if _values_negative(each) == valued]
+        if chosen:
+            answer.put(chosen, _graded(_Unjudged(hits, valued), [every[m] for m in chosen], valued, samples, seed))
+    return answer
+
+
+def _graded(unjudged: _Unjudged, measures: list[Measure], valued: bool, samples: int, seed: int) -> _Range:
+    hits, number = unjudged.hits, unjudged.number
+    scale = _scale(hits.judgments, valued)
+    answer = _Range(measures, hits.size)
+    answer.take(hits)  # as it is: to a measure that passes over unjudged documents no grade is the same
     few = np.array([float(len(scale)) ** float(min(n, 20)) <= EVERY_CASE for n in number.tolist()])
     most = int(number.max(initial=0))
     steps = (
@@ -480,10 +398,11 @@ def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed
     for relevant in steps:
         for top in (True, False):
             chosen = unjudged.nth <= relevant if top else unjudged.nth > number[unjudged.topic] - relevant
-            answer.take(unjudged.graded(np.where(chosen, scale[-1], 0.0)))
-    for m, measure in enumerate(measures.values()):
-        rising = measure.name in RISING and measure.values.get("gain") != "topic" and _rises(measure)
-        family = _rises(measure) and _binary(measure)
+            answer.take(unjudged.graded(np.where(chosen, scale[-1], scale[0])))
+    for m, measure in enumerate(measures):
+        rises = _rises(measure) and not (valued and measure.judged_only)  # a grade below 0 takes it out of the list
+        rising = rises and measure.name in RISING and measure.values.get("gain") != "topic"
+        family = rises and _binary(measure)
         answer.proven[m] = few | rising | (family & (number <= FAMILY if most > FAMILY else True))
     for only, case in unjudged.every(scale, few):
         answer.take(case, only=only)
@@ -497,11 +416,11 @@ def _over_grades(hits: Hits, measures: Mapping[str, Measure], samples: int, seed
 class _Unjudged:
     """The unjudged documents that a run returned, and the run as it is once they are judged."""
 
-    def __init__(self, hits: Hits) -> None:
-        judged = hits.judged()
+    def __init__(self, hits: Hits, valued: bool) -> None:
+        judged = hits if valued else hits.judged()
         self.hits, self.judged = hits, judged
         retrieved = hits.retrieved.astype(np.int64)
-        start = _starts(retrieved)
+        start = starts(retrieved)
         self.all_topics = np.repeat(np.arange(hits.size, dtype=np.int32), retrieved)
         self.all_ranks = (np.arange(len(self.all_topics)) - np.repeat(start, retrieved) + 1).astype(np.int32)
         self.place = start[judged.topic] + judged.rank - 1  # where the judged documents stand
@@ -509,13 +428,13 @@ class _Unjudged:
         self.unknown[self.place] = False
         self.topic = self.all_topics[self.unknown]
         self.number = np.bincount(self.topic, minlength=hits.size)
-        self.start = _starts(self.number)
+        self.start = starts(self.number)
         self.nth = np.arange(len(self.topic)) - self.start[self.topic] + 1
         self.row = np.empty(len(self.all_topics), np.int32)
         self.row[self.place] = judged.row
         self.row[self.unknown] = len(hits.judgments.of_row) + np.arange(len(self.topic))  # behind the judgments' own
-        returned = hits.where(hits.grade < 0).row  # negative grades that now get another
-        self.kept = ~np.isin(hits.judgments.row, returned)
+        regraded = hits.where((hits.grade < 0) & (not valued)).row  # negative grades that now get another
+        self.kept = ~np.isin(hits.judgments.row, regraded)
 
     def graded(self, grade: Floats) -> Hits:
         """The run where each unjudged document has been given a grade; the judgments hold it as well."""
@@ -528,7 +447,7 @@ class _Unjudged:
     def every(self, scale: Floats, few: Mask) -> Iterator[tuple[Mask, Hits]]:
         """All grades for the topics that have few unjudged documents, side by side."""
         cases = {t: list(product(scale.tolist(), repeat=int(self.number[t]))) for t in np.flatnonzero(few).tolist()}
-        for new, grades in _side_by_side(cases, self.hits.size):
+        for new, grades in side_by_side(cases, self.hits.size):
             grade = np.zeros(len(self.topic))
             for topic, each in grades.items():
                 grade[self.start[topic] : self.start[topic] + self.number[topic]] = each

@@ -17,13 +17,15 @@ from cranfield.kernels import Order
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cranfield.run import Run
+
 
 @dataclass(frozen=True)
 class Conventions:
     """How ties, gaps and odd grades are treated. The defaults are those of trec_eval 10 with `-c`.
 
     - `ties`: which of two documents with equal scores comes first; `averaged` is the mean over all their orders
-    - `scores`: compared as doubles, or rounded to 32 bits before
+    - `scores`: compared as doubles, or rounded to 32 bits before; `rank` goes by the rank column of a TREC file instead
     - `missing`: a judged topic that the run lacks scores 0, is left out of the mean, or stops the evaluation
     - `no_relevant`: a topic without relevant documents scores 0, or is left out
     - `unjudged`: documents without a judgment count as irrelevant, or are dropped before ranks are counted
@@ -37,7 +39,7 @@ class Conventions:
     """
 
     ties: Literal["document-descending", "document-ascending", "input-order", "averaged"] = "document-descending"
-    scores: Literal["double", "single"] = "double"
+    scores: Literal["double", "single", "rank"] = "double"
     missing: Literal["zero", "skip", "error"] = "zero"
     no_relevant: Literal["zero", "skip"] = "zero"
     unjudged: Literal["irrelevant", "drop"] = "irrelevant"
@@ -70,6 +72,10 @@ class Conventions:
             drop_self=self.drop_self,
         )
 
+    def ordered(self, run: Run) -> Run:
+        """A run as these conventions order it: by its scores, or by its rank column."""
+        return run.by_rank() if self.scores == "rank" else run
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON and reports."""
         return asdict(self)
@@ -101,6 +107,9 @@ PRESETS: dict[str, Conventions] = {
     "quepid": Conventions(ties="input-order"),
     "quepid-cut": Conventions(ties="input-order"),
     "ntcireval": Conventions(),
+    "ndeval": Conventions(ties="input-order", scores="rank", missing="skip", negative="irrelevant"),
+    "ndeval-traditional": Conventions(missing="skip", negative="irrelevant"),
+    "pyndeval": Conventions(ties="document-ascending", missing="skip", negative="irrelevant"),
 }
 
 

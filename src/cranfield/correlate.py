@@ -206,8 +206,9 @@ def correlate(
         text: partial(_likeness, kind, p=p, k=k or depth, tied=tied, documents=documents)
         for text, (kind, k) in chosen.items()
     }
-    order = _conventions(conventions).order
-    lists = dict(zip(distinct([run.name for run in runs]), (ranked(run, order) for run in runs), strict=True))
+    rules = _conventions(conventions)
+    ordered = (ranked(rules.ordered(run), rules.order) for run in runs)
+    lists = dict(zip(distinct([run.name for run in runs]), ordered, strict=True))
     pairs: list[Pair] = []
     remarks: list[str] = []
     both = list(combinations(lists, 2))

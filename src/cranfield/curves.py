@@ -17,6 +17,7 @@ from cranfield.errors import ConventionError
 from cranfield.evaluate import Evaluator
 from cranfield.hits import ratio
 from cranfield.measures import measure
+from cranfield.measures.measure import within_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -151,7 +152,8 @@ def curves(
         counted = np.zeros(evaluator.judgments.size, bool)
         counted[np.flatnonzero(evaluator.wanted)[scores.counted[r]]] = True
         view = _View(hits[r], counted, rel, deepest, level, scores.summary[r].tolist())
-        every.append(Curve(run, *_DRAWN[kind](view)))
+        with within_doubles(f"curve {kind}", evaluator.judgments):
+            every.append(Curve(run, *_DRAWN[kind](view)))
     if kind == "gain":
         ranks = np.arange(1, deepest + 1, dtype=np.float64)
         every.append(Curve(IDEAL, ranks, _ideal_gain(hits[0], evaluator.wanted, ranks), 1.0))

@@ -1,9 +1,10 @@
 """How many topics does it take? Power, sample size and the smallest difference, from your own topics or given numbers.
 
-Two runs lend the differences of their topics, zeros and skew included; more runs lend the residual variance of a two-way
+Two runs lend the differences of their topics, zeros included; more runs lend the residual variance of a two-way
 ANOVA, whose double is the variance of a difference between any two of them. The difference to find should be the
 one that matters to you: where none is given the observed one stands in, and the plan says so, because the power at an
-observed difference only repeats its p-value.
+observed difference only repeats its p-value. Tests are planned at the level that is left to one of them after the
+correction that `compare` makes.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.compare.scored import Progress, comparable, upward_table
-from cranfield.compare.settings import refuse_below, refuse_nothing, refuse_shares, words
+from cranfield.compare.settings import named_correction, refuse_below, refuse_nothing, refuse_shares, round_up, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
 from cranfield.stats import power as planning
+from cranfield.stats.correction import correction
 from cranfield.stats.many import two_way_anova
 from cranfield.stats.power import Design, anova_power, power_tests, sample_size
+from cranfield.stats.testing import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,6 +43,7 @@ class ByTest:
     """What one test needs and can do; NaN, or None for topics, with a `reason`."""
 
     test: str
+    centre: str  # what of the differences the test is about: their mean, median or pseudomedian
     needed: int | None  # topics to find the difference with the power wanted
     power: float  # with the present number of topics
     detectable: float  # the smallest difference that the present number finds with the power wanted
@@ -60,6 +64,9 @@ class Plan:
     observed: bool  # the difference is the observed one
     power: float  # wanted
     alpha: float
+    level: float  # of one test, after correction
+    correction: str
+    family: int  # p-values that it covers
     alternative: str
     sizes: tuple[int, ...]
     tests: tuple[ByTest, ...]
@@ -69,7 +76,7 @@ class Plan:
         """The plan in one line, by its first test."""
         first = self.tests[0]
         what = f"a difference of {self.difference:.4g}{' (the observed one)' if self.observed else ''}"
-        text = f"{first.test}: to find {what} with power {self.power:g} takes "
+        text = f"{first.test}: to find {what} with power {self.power:g}{self._corrected()} takes "
         text += f"{first.needed} topics" if first.needed is not None else f"no number of topics ({first.reason})"
         if self.n is not None and not math.isnan(first.power):
             text += f"; the {self.n} at hand find it with power {first.power:.2f}"
@@ -77,14 +84,22 @@ class Plan:
                 text += f", and {first.detectable:.4g} or more with {self.power:g}"
         return text
 
+    def _corrected(self) -> str:
+        """The level of one test, where it is not alpha."""
+        name = correction(self.correction).short
+        return "" if self.level == self.alpha else f" at level {self.level:.3g} ({name} over {self.family:,} p-values)"
+
     def content(self, how: Layout) -> Iterator[Part]:
         """What is needed, what is there, and the power curve."""
         seen = ", observed" if self.observed else ""
         sided = "" if self.alternative == "two-sided" else ", one-sided"
         facts = f"difference {self.difference:.4g}{seen}, power {self.power:g}, alpha {self.alpha:g}{sided}"
+        if self.level != self.alpha:
+            facts += f"; each test{self._corrected()}"
         yield Lines([f"{self.measure}: {self.about}" if self.measure else self.about, facts])
-        coarse = replace(how, digits=3)
-        head, rows = ["test", "topics needed"], [[each.test, str(each.needed or "-")] for each in self.tests]
+        coarse = how._replace(digits=3)
+        head = ["test", "of the", "topics needed"]
+        rows = [[each.test, each.centre, str(each.needed or "-")] for each in self.tests]
         if self.n is not None:
             head += [f"power with {self.n}", f"smallest difference with {self.n}"]
             for row, each in zip(rows, self.tests, strict=True):
@@ -167,6 +182,8 @@ def design(
     alpha: float = 0.05,
     n: int | None = None,
     systems: int | None = None,
+    correction: str = "holm",
+    family: int | None = None,
     tests: str | Iterable[str] = DEFAULT_TESTS,
     alternative: str = "two-sided",
     sizes: Iterable[int] | None = None,
@@ -181,16 +198,17 @@ def design(
     Give `Scores` (or judgments, runs and measures as to `evaluate`), or `sd`, the standard deviation of the difference
     of two systems from topic to topic. `difference` is what should be found, `n` the number of topics at hand; `systems`
     adds the ANOVA of so many systems, the best and the worst of which lie `difference` apart. `tests` are t, sign,
-    randomisation and wilcoxon; the last two are simulated, `trials` experiments each.
+    randomisation and wilcoxon; the last two are simulated, `trials` experiments each. They are planned at the level that
+    `correction` leaves to one of `family` p-values: those of all pairs of systems by all measures, unless told.
 
     >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
     't: to find a difference of 0.05 with power 0.8 takes 128 topics'
     """
-    names, known = words(tests), [name for some in power_tests() for name in some]
-    if not names or any(name not in known for name in names):
-        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
+    names = _known(tests)
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
+    refuse_below(1, family=family)
+    corrected_by = named_correction(correction)
     refuse_nothing(difference=difference, sd=sd)
     if alternative not in ("two-sided", "greater"):
         raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
@@ -199,19 +217,29 @@ def design(
     remarks: list[str] = []
     if sd is not None:
         variances = [_given(sd, difference, n, systems)]
+        family = family or math.comb(systems or 2, 2)
     else:
-        scored = (
-            scores if isinstance(scores, Scores) else Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
-        )
-        variances = [_observed(scored, name, difference, n, systems, remarks) for name in scored.measures]
-    chance: dict[str, Any] = {"trials": trials, "resamples": resamples, "seed": seed}
-    steps = len(variances) * len(names)
-    plans = []
+        if not isinstance(scores, Scores):
+            scores = Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
+        variances = [_observed(scores, name, difference, n, systems, remarks) for name in scores.measures]
+        family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
+    level = corrected_by.level_of_one(alpha, family)
+    chance: dict[str, Any] = {"alpha": level, "trials": trials, "resamples": resamples, "seed": seed}
+    corrected = {"alpha": alpha, "correction": corrected_by.name, "family": family}
+    plans, steps = [], len(variances) * len(names)
     for i, variance in enumerate(variances):
         tell = None if progress is None else lambda j, i=i: progress(i * len(names) + j, steps)
-        by_t = Design("t", **variance.spread, alpha=alpha, alternative=alternative, **chance)  # type: ignore[arg-type]
-        plans.append(_plan(variance, by_t, names, power, sizes, tell))
+        by_t = Design("t", **variance.spread, alternative=alternative, **chance)  # type: ignore[arg-type]
+        plans.append(_plan(variance, by_t, names, power, corrected, sizes, tell))
     return Plans(plans, trials, resamples, seed, remarks)
+
+
+def _known(tests: str | Iterable[str]) -> list[str]:
+    """The tests by name, of those whose power is known."""
+    names, known = words(tests), [name for some in power_tests() for name in some]
+    if not names or any(name not in known for name in names):
+        raise ConventionError(f"tests: expected some of {', '.join(known)}, found {' '.join(names)!r}")
+    return names
 
 
 @dataclass(frozen=True)
@@ -275,6 +303,7 @@ def _plan(
     by_t: Design,
     names: list[str],
     power: float,
+    corrected: dict[str, Any],
     sizes: Iterable[int] | None,
     tell: Callable[[int], None] | None,
 ) -> Plan:
@@ -292,10 +321,10 @@ def _plan(
         if tell is not None:
             tell(j + 1)
     if variance.systems:
-        rows.append(_by_anova(variance, by_t.spread / math.sqrt(2), power, by_t.alpha, grid))
-    facts = {**vars(variance), "sd": by_t.spread, "systems": variance.systems or 2}
+        rows.append(_by_anova(variance, by_t.spread / math.sqrt(2), power, corrected["alpha"], grid))
+    facts = {**vars(variance), **corrected, "level": by_t.alpha, "sd": by_t.spread, "systems": variance.systems or 2}
     del facts["spread"]
-    return Plan(**facts, power=power, alpha=by_t.alpha, alternative=by_t.alternative, sizes=grid, tests=tuple(rows))
+    return Plan(**facts, power=power, alternative=by_t.alternative, sizes=grid, tests=tuple(rows))
 
 
 def _grid(needed: int, n: int | None) -> tuple[int, ...]:
@@ -313,7 +342,10 @@ def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int
         return size is not None and not (design.simulated and size > SIMULATED_MOST)
 
     n, difference = variance.n, variance.difference
-    reason, needed, least = "", None, math.nan
+    centre = TESTS[design.test].centre
+    reason, needed, least = _too_few_draws(design), None, math.nan
+    if reason:
+        return ByTest(design.test, centre, None, least, least, (math.nan,) * len(grid), design.simulated, reason)
     if not simulable(guess):
         reason = f"not simulated beyond {SIMULATED_MOST:,} topics; t needs {guess:,}"
     else:
@@ -330,7 +362,15 @@ def _by_test(design: Design, variance: _Variance, wanted: float, grid: tuple[int
         planning.power(design, size, difference) if size is not None and simulable(size) else math.nan
         for size in (n, *grid)
     )
-    return ByTest(design.test, needed, now, least, tuple(curve), design.simulated, reason)
+    return ByTest(design.test, centre, needed, now, least, tuple(curve), design.simulated, reason)
+
+
+def _too_few_draws(design: Design) -> str:
+    """Why the test cannot be simulated at its level, if its draws are too few for so small a p-value."""
+    if not (design.simulated and TESTS[design.test].sampled) or (design.resamples + 1) * design.alpha >= 1:
+        return ""
+    enough = round_up(20 / design.alpha)
+    return f"{design.resamples:,} resamples give no p of {design.alpha:.2g} or less; {enough:,} do, or take t"
 
 
 def _by_anova(variance: _Variance, sd: float, wanted: float, alpha: float, grid: tuple[int, ...]) -> ByTest:
@@ -340,7 +380,7 @@ def _by_anova(variance: _Variance, sd: float, wanted: float, alpha: float, grid:
     curve = tuple(anova_power(size, k, difference, sd, alpha) for size in grid)
     now = math.nan if variance.n is None else anova_power(variance.n, k, difference, sd, alpha)
     least = math.nan if variance.n is None else planning.anova_detectable(variance.n, k, sd, wanted, alpha)
-    return ByTest(f"ANOVA of {k}", needed, now, least, curve)
+    return ByTest(f"ANOVA of {k}", "means", needed, now, least, curve)
 
 
 def _of_topics(error: DataError) -> str:

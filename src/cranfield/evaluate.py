@@ -25,7 +25,8 @@ from cranfield.hits import Judgments, join
 from cranfield.kernels import processors
 from cranfield.measures import Measure
 from cranfield.measures import measures as measures_of
-from cranfield.measures.measure import AGGREGATES, aggregated, takes_topics_alone
+from cranfield.measures.measure import AGGREGATES, aggregated, needs_of, takes_topics_alone
+from cranfield.orders import Mean, mean_over_orders
 from cranfield.run import Run
 from cranfield.scores import Scores
 
@@ -114,7 +115,7 @@ class Evaluator:
         **changes: Any,
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
-        self.never_averaged: frozenset[Measure] = frozenset()
+        self.exceptions: dict[Measure, dict[str, Any]] = {}  # conventions of single measures
         self.threads = _threads(threads)
         self.lenient = lenient
         self.run_format = run_format
@@ -124,11 +125,14 @@ class Evaluator:
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
         self.measures = _aggregated(measures_of(measures, self.relevant_from if rel is None else rel), aggregate)
         self.judgments = Judgments.of(self.qrels, self.conventions.negative, extras)
+        highest = float(self.judgments.grade.max(initial=0))
         if isinstance(conventions, str):
-            from cranfield.peers import as_peer, in_order_given
+            from cranfield.peers import as_peer, exceptions
 
-            self.measures = as_peer(conventions, self.measures, float(self.judgments.grade.max(initial=0)))
-            self.never_averaged = in_order_given(conventions, self.measures)
+            self.measures = as_peer(conventions, self.measures, highest)
+            self.exceptions = exceptions(conventions, self.measures, changes)
+        assumed = {name: measure.assumed(highest) for name, measure in self.measures.items()}
+        self.assumed = {name: words for name, words in assumed.items() if words}
         if baseline is not None:
             self.judgments.extras = replace(self.judgments.extras, baseline=self._baseline(baseline))
         for name, measure in self.measures.items():
@@ -142,14 +146,24 @@ class Evaluator:
             raise DataError(f"expected one run as the baseline, found {len(runs)}")
         return self.hits(runs[0])
 
-    def hits(self, run: Any) -> Hits:
-        """One run seen through the judgments."""
-        [only] = self.open(run)
-        return self._joined(only, self.threads)[1]
+    def hits(self, run: Any, measure: Measure | None = None) -> Hits:
+        """One run seen through the judgments; as this measure sees it, where a preset makes exceptions."""
+        [only] = [run] if isinstance(run, Run) else self.open(run)
+        return self._joined(only, self.threads, self.conventions_for(measure))[1]
 
-    def _joined(self, run: Run, threads: int) -> tuple[Found, Hits]:
-        found = run.hits(self.qrels.index, self.conventions.order, threads)
-        return found, join(found, self.judgments, self.conventions, run)
+    def conventions_for(self, measure: Measure | None) -> Conventions:
+        """The conventions under which a measure is computed: those of all, but for a preset's exceptions."""
+        changes = None if measure is None or not self.exceptions else self.exceptions.get(measure)
+        return replace(self.conventions, **changes) if changes else self.conventions
+
+    def in_order_given(self, measures: Iterable[Measure]) -> None:
+        """Leave some measures out of what is averaged over the orders of ties."""
+        if self.conventions.ties == "averaged":
+            self.exceptions = {**self.exceptions, **{measure: {"ties": "input-order"} for measure in measures}}
+
+    def _joined(self, run: Run, threads: int, conventions: Conventions) -> tuple[Found, Hits]:
+        found = run.hits(self.qrels.index, conventions.order, threads)
+        return found, join(found, self.judgments.under(conventions.negative), conventions, run)
 
     def evaluate(self, runs: Any, progress: Progress | None = None) -> Scores:
         """Score one run or several; `progress` is told after each how many are done, of how many if that is known."""
@@ -184,48 +198,69 @@ class Evaluator:
         return self.open(runs)
 
     def open(self, runs: Any) -> list[Run]:
-        """The runs that were given, files among them opened."""
-        return as_runs(runs, self.run_format, self.lenient)
+        """The runs that were given, files among them opened, ordered by their rank column where conventions say so."""
+        return [self.conventions.ordered(run) for run in as_runs(runs, self.run_format, self.lenient)]
 
     def _row(self, run: Run, threads: int) -> _Row:
-        found, hits = self._joined(run, threads)
+        found, hits = self._joined(run, threads, self.conventions)
         lacking = (found.retrieved == 0) & self.wanted
         if self.conventions.missing == "error" and lacking.any():
             topic = self.qrels.topics[int(np.argmax(lacking))]
             hint = 'use missing="zero" to score it 0 or missing="skip" to leave it out'
             raise TopicError(f"topic {topic!r} is judged but missing from {run.name} ({hint})")
+        views: dict[Conventions, Hits] = {}  # of measures under conventions of their own
         values = np.empty((len(self.measures), hits.size))
-        pooled = {}
+        pooled, errors = {}, {}
         for i, (name, measure) in enumerate(self.measures.items()):
-            values[i] = self.values_of(measure, hits)
-            parts = measure.pooled(hits)
+            own = self.conventions_for(measure)
+            seen = hits if own is self.conventions else views.get(own)
+            if seen is None:
+                seen = views[own] = self._joined(run, threads, own)[1]
+            if own.ties == "averaged":
+                values[i], errors[name] = self.mean_of(measure, seen)
+            else:
+                values[i] = measure(seen)
+            parts = measure.pooled(seen)
             if parts is not None:
                 above, below = parts
-                if self._over_ties(measure):  # what stands below the line is the same in every order
+                if own.ties == "averaged":  # what stands below the line is the same in every order
                     above = np.where(below > 0, values[i] * below, above)
                 pooled[name] = np.stack([above, below])
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
-        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled)
+        sampled = {name: error for name, error in errors.items() if error.any()}
+        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled, sampled)
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
         """A measure's value for each topic; the mean over the orders of ties where the conventions ask for that."""
-        if not self._over_ties(measure):
-            return measure(hits)
-        condensed = hits.condensed() if measure.judged_only else hits
-        expected = measure.expected(condensed)
-        if expected is not None:
-            return expected
-        if (condensed.tied_to == condensed.tied_from).all():
-            return measure(hits)
-        raise ConventionError(
-            f"ties=averaged: no formula is known for the mean of {measure} over the orders of ties (bounds over ties try "
-            "them out); choose another rule, such as ties=input-order"
-        )
+        return self.mean_of(measure, hits).value
 
-    def _over_ties(self, measure: Measure) -> bool:
-        """Whether its values are means over the orders of ties."""
-        return self.conventions.ties == "averaged" and measure not in self.never_averaged
+    def mean_of(self, measure: Measure, hits: Hits) -> Mean:
+        """The same with standard errors, above 0 where orders of ties were drawn because there are too many."""
+        exact = np.zeros(hits.size)
+        if self.conventions_for(measure).ties != "averaged":
+            return Mean(measure(hits), exact)
+        condensed = hits.condensed() if measure.judged_only else hits
+        with measure.within_doubles(hits.judgments):
+            expected = measure.expected(condensed)
+            if expected is not None:
+                return Mean(expected, exact)
+            if (condensed.tied_to == condensed.tied_from).all():
+                return Mean(measure(hits), exact)
+            self._refuse_unmoved(measure)
+            return mean_over_orders(measure.score, condensed, bool(self.sees(measure) - PLAIN))
+
+    def sees(self, measure: Measure) -> set[str]:
+        """What a measure must know of a document beyond its rank and grade: names of `NEEDS`."""
+        costs = {"costs"} if self.judgments.extras.costs is not None and "cost" in measure.parameters else set()
+        return needs_of(measure) | costs
+
+    def _refuse_unmoved(self, measure: Measure) -> None:
+        """Stop where a measure sees documents that are not moved when ties are put in another order."""
+        unmoved = self.sees(measure) - MOVED
+        if unmoved:
+            seen = f"it sees the {', '.join(sorted(unmoved))} of unjudged documents too, and only judged ones are moved"
+            raise ConventionError(f"ties=averaged: {measure}: {seen}; choose another rule, such as ties=input-order")
 
     def _scores(self, rows: list[_Row]) -> Scores:
         if not rows:
@@ -252,6 +287,9 @@ class Evaluator:
             retrieved=retrieved[:, kept],
             absent=self._absent(names, rows, barren),
             conventions=self.conventions,
+            exceptions={name: self.exceptions[m] for name, m in self.measures.items() if m in self.exceptions},
+            assumed=self.assumed,
+            sampled=_stacked(rows, kept),
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
         )
 
@@ -292,6 +330,8 @@ def _aggregated(measures: dict[str, Measure], aggregate: str | None) -> dict[str
     return answer
 
 
+PLAIN = {"size"}  # what a measure may need and still see nothing of a document but its rank and grade
+MOVED = PLAIN | {"labels", "probabilities", "baseline"}  # and still see judged documents only
 NEEDS = {
     "labels": "judgments with subtopics in their second column",
     "size": "the number of documents in the collection (--collection-size N, Extras(size=N))",
@@ -325,6 +365,14 @@ class _Row(NamedTuple):
     others: list[str]
     skipped: int
     pooled: dict[str, Floats]  # measure → 2 × topics: above and below the line of a micro average
+    sampled: dict[str, Floats]  # measure → topics: standard errors of means over drawn orders of ties
+
+
+def _stacked(rows: list[_Row], kept: Any) -> dict[str, Floats]:
+    """Measure → runs × topics: the standard errors of means over drawn orders, 0 where a mean is exact."""
+    names = dict.fromkeys(name for row in rows for name in row.sampled)
+    nothing = np.zeros(len(rows[0].retrieved))
+    return {name: np.stack([row.sampled.get(name, nothing) for row in rows])[:, kept] for name in names}
 
 
 def _subset(qrels: Qrels, topics: Iterable[str] | None, lenient: bool) -> tuple[npt.NDArray[np.bool_], list[str]]:

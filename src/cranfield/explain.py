@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Layout, Table, plain
@@ -30,7 +30,7 @@ CONVENTIONS: dict[str, dict[Any, str]] = {
         "document-ascending": "ties by document id, ascending",
         "averaged": "ties averaged over their orders",
     },
-    "scores": {"single": "scores compared as 32-bit floats"},
+    "scores": {"single": "scores compared as 32-bit floats", "rank": "ordered by the rank column"},
     "missing": {"skip": "missing topics left out", "error": "stops at a missing topic"},
     "no_relevant": {"skip": "topics without relevant documents left out"},
     "negative": {"irrelevant": "negative grades judged 0"},
@@ -153,7 +153,7 @@ class Views(Answer):
         rows = [[view.name, "–" if view.value is None else how.number(view.value), view.differs] for view in self.views]
         table = Table(["as", self.measure, "what differs from the default"], rows, left=3)
         if how.medium == "html":
-            yield replace(table, caption=self.title())
+            yield table._replace(caption=self.title())
         else:
             yield from (self.title(), table)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Drawing, Layout, Table, plain
 from cranfield.kernels import decode
+from cranfield.orders import DRAWN, SEED
 from cranfield.run import Run
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from cranfield.collection import Qrels
     from cranfield.conventions import Conventions
     from cranfield.hits import Hits
-    from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
+    from cranfield.orders import Mean
 
     Listing = list[tuple[str, float]]
 
@@ -41,13 +42,15 @@ class Scorer(Protocol):
 
     measures: dict[str, Measure]
     qrels: Qrels
-    conventions: Conventions
 
-    def hits(self, run: Any) -> Hits:
-        """One run seen through the judgments."""
+    def hits(self, run: Any, measure: Measure | None = None) -> Hits:
+        """One run seen through the judgments, as a measure sees it."""
 
-    def values_of(self, measure: Measure, hits: Hits) -> Floats:
-        """A measure's value for each topic."""
+    def conventions_for(self, measure: Measure | None) -> Conventions:
+        """The conventions under which a measure is computed."""
+
+    def mean_of(self, measure: Measure, hits: Hits) -> Mean:
+        """A measure's value for each topic, and its standard error where orders of ties were drawn."""
 
 
 @dataclass
@@ -136,6 +139,7 @@ class Explanation(Answer):
     ties: Ties | None
     conventions: Conventions
     preset: str | None = None
+    error: float = 0.0  # the standard error of the value, where it is a mean over orders of ties that were drawn
 
     @property
     def steps(self) -> list[Step]:
@@ -177,7 +181,7 @@ class Explanation(Answer):
         spans = ", ".join(f"{first}–{last}" for first, last in ties.groups[:5]) + (" …" if len(ties.groups) > 5 else "")
         rule = {
             "input-order": "they keep the order given",
-            "averaged": "the score is the mean over their orders",
+            "averaged": f"the score is the mean over {self._orders_taken(ties)}",
         }.get(
             self.conventions.ties, f"they are ordered by document id, {self.conventions.ties.removeprefix('document-')}"
         )
@@ -189,6 +193,12 @@ class Explanation(Answer):
             f"ties at ranks {spans}; {rule}. Over all their orders the score goes from {ties.lowest:.4f} to "
             f"{ties.highest:.4f}" + ("" if ties.mean is None else f", {ties.mean:.4f} on average")
         )
+
+    def _orders_taken(self, ties: Ties) -> str:
+        """Which orders a mean was taken over, and how sure it is then."""
+        if self.error:
+            return f"{DRAWN} of their orders, drawn with seed {SEED} (standard error {self.error:.4f})"
+        return "their orders" if ties.mean is not None else "their orders, all of which were tried"
 
     def plain(self, how: Layout) -> Any:
         """Measure, value, formula, a row a rank, and what could be otherwise. `so_far`: of the list cut after that rank."""
@@ -207,6 +217,8 @@ class Explanation(Answer):
             "ties": self.ties,
             "conventions": self.conventions.to_dict(),
         }
+        if self.error:
+            answer["standard_error"] = self.error
         return plain(answer, how.digits)
 
     def title(self) -> str:
@@ -274,15 +286,20 @@ def walk(
 ) -> Explanation:
     """Explain one topic's score of one run by one of the evaluator's measures."""
     case = _Case(evaluator, run, name, topic)
-    measure = case.measure
-    k, value = measure.values.get("k"), case.score(case.listing)
+    with case.measure.within_doubles(case.hits.judgments):
+        return _explained(case, run.name, full, preset)
+
+
+def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explanation:
+    measure, value = case.measure, case.value
+    k = measure.values.get("k")
     cut = k or len(case.listing)
     ties = case.ties(cut)
-    settled = evaluator.conventions.ties != "averaged" or ties is None
+    settled = case.conventions.ties != "averaged" or ties is None
     return Explanation(
         measure=str(measure),
-        run=run.name,
-        topic=topic,
+        run=run,
+        topic=case.topic,
         value=value,
         formula=measure.formula,
         worked=case.worked(value) if settled else "",
@@ -293,8 +310,9 @@ def walk(
         unjudged=[rank for rank, grade in enumerate(case.graded[:cut], 1) if grade is None],
         missed=case.missed(),
         ties=ties,
-        conventions=evaluator.conventions,
+        conventions=case.conventions,
         preset=preset,
+        error=case.error,
     )
 
 
@@ -304,29 +322,35 @@ class _Case:
     def __init__(self, evaluator: Scorer, run: Run, name: str, topic: str) -> None:
         self.evaluator, self.topic = evaluator, topic
         self.measure = evaluator.measures[name]
+        self.conventions = evaluator.conventions_for(self.measure)
         self.t = evaluator.qrels.topics.index(topic)
-        self.listing: Listing = run.ranking(topic, evaluator.conventions.order) if topic in run else []
-        hits = evaluator.hits(Run({topic: dict(self.listing)}))
+        self.listing: Listing = run.ranking(topic, self.conventions.order) if topic in run else []
+        hits = evaluator.hits(Run({topic: dict(self.listing)}), self.measure)
         self.hits = hits.condensed() if self.measure.judged_only else hits
-        self.best = self.measure.ideal_hits(self.hits)
+        self.value, self.error = self._scored(hits)
         qrels = evaluator.qrels
         self.grades: dict[str, float] = {}  # of several judgments for one document the highest
         for row in np.flatnonzero(qrels.topic == self.t).tolist():
             document, grade = decode(qrels.documents[row]), float(qrels.grade[row])
             self.grades[document] = max(grade, self.grades.get(document, grade))
         self.graded = [self.grades.get(document) for document, _ in self.listing]  # None: unjudged
-        self.columns = {document: values for _, document, values in self._traced(self.hits)}
-        self.ideal: dict[int, dict[str, Any]] = {}
-        if self.best is not None:
-            for i, document, values in self._traced(self.best):
-                known = {"document": document, "grade": float(self.best.grade[i])}
-                self.ideal[int(self.best.rank[i])] = {**known, **values}
+        with self.measure.within_doubles(hits.judgments):
+            self.best = self.measure.ideal_hits(self.hits)
+            self.columns = {document: values for _, document, values in self._traced(self.hits)}
+            self.ideal = {} if self.best is None else self._ideal(self.best)
         self.first, self.last = self._tied()
+
+    def _ideal(self, best: Hits) -> dict[int, dict[str, Any]]:
+        """Each rank of the ideal ranking: its document, the grade, and the measure's own columns."""
+        answer: dict[int, dict[str, Any]] = {}
+        for i, document, values in self._traced(best):
+            answer[int(best.rank[i])] = {"document": document, "grade": float(best.grade[i]), **values}
+        return answer
 
     def _tied(self) -> tuple[list[int], list[int]]:
         """For each rank the first and the last of those whose documents have the same score."""
         key = np.array([-score for _, score in self.listing], np.float64)
-        if self.evaluator.conventions.scores == "single":
+        if self.conventions.scores == "single":
             with np.errstate(over="ignore"):
                 key = key.astype(np.float32).astype(np.float64)
         ordered = np.sort(key)
@@ -335,8 +359,12 @@ class _Case:
 
     def score(self, listing: Listing) -> float:
         """The measure of another list of documents for the topic."""
-        hits = self.evaluator.hits(Run({self.topic: dict(listing)}))
-        return float(self.evaluator.values_of(self.measure, hits)[self.t])
+        return self._scored(self.evaluator.hits(Run({self.topic: dict(listing)}), self.measure))[0]
+
+    def _scored(self, hits: Hits) -> tuple[float, float]:
+        """The score of hits and its standard error, above 0 where orders of ties were drawn."""
+        value, error = self.evaluator.mean_of(self.measure, hits)
+        return float(value[self.t]), float(error[self.t])
 
     def step(self, rank: int) -> Step:
         """One rank of the run, or of the ideal ranking where that goes on."""
@@ -405,7 +433,7 @@ class _Case:
         number = _number_of_orders(spans)
         if number is not None and number <= ORDERS:
             orders = list(_orders(documents, spans))
-        elif self.measure.monotone and self.evaluator.conventions.ties != "averaged":
+        elif self.measure.monotone and self.conventions.ties != "averaged":
             orders = [self._by_grade(documents, spans, sign) for sign in (1, -1)]
         else:
             return None, None

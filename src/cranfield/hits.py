@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cranfield.run import Run
 
 
+HUGE = 900  # grades up to this are safe: 2^900 can be added up more often than there are documents
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
@@ -63,6 +64,18 @@ class Judgments:
         row = np.flatnonzero(once).astype(np.int32)
         return cls(qrels, known, len(qrels.topics), grade, row, qrels.topic[once], grade[once])
 
+    @cached_property
+    def huge(self) -> bool:
+        """Whether sums of grades, or of 2 to their power, may be more than a double can hold."""
+        return bool(np.abs(self.grade).max(initial=0) > HUGE)
+
+    def under(self, negative: str) -> Judgments:
+        """The same judgments where negative grades count as 0, if they are to; else as they are."""
+        if negative != "irrelevant" or not (self.grade < 0).any():
+            return self
+        work = lambda: replace(self, of_row=np.maximum(self.of_row, 0), grade=np.maximum(self.grade, 0))  # noqa: E731
+        return self.once(("negative", negative), work)
+
     def only(self, row: Ints, topic: Ints, grade: Floats) -> Judgments:
         """The same topics judged by these judgments alone, by topic: those of one label, one judge."""
         return replace(self, row=row, topic=topic, grade=grade)
@@ -77,7 +90,10 @@ class Judgments:
     def sum(self, topic: Ints, values: npt.ArrayLike) -> Floats:
         """Add up values within each topic, in the order given."""
         weights = np.broadcast_to(np.asarray(values, np.float64), topic.shape)
-        return np.asarray(np.bincount(topic, weights=weights, minlength=self.size), np.float64)
+        totals = np.asarray(np.bincount(topic, weights=weights, minlength=self.size), np.float64)
+        if self.huge and np.geterr()["over"] == "raise" and np.isinf(totals).any() and np.isfinite(weights).all():
+            raise FloatingPointError("overflow encountered in sum")  # bincount does not look
+        return totals
 
     def count(self, mask: Mask) -> Ints:
         """How many of the judged documents that `mask` marks each topic has."""
@@ -346,19 +362,20 @@ class Hits:
         walked: Floats = step(grid, axis=1)[self.topic, column]
         return walked
 
-    def above(self, other: Hits) -> Ints:
-        """For each hit, how many of `other`'s hits stand above it in its topic."""
-        depth = 1 + int(max(self.rank.max(initial=0), other.rank.max(initial=0)))
+    def above(self, other: Hits, rank: Ints | None = None) -> Ints:
+        """For each hit, how many of `other`'s hits stand above it in its topic, or above another rank a hit."""
+        rank = self.rank if rank is None else rank
+        depth = 1 + int(max(rank.max(initial=0), other.rank.max(initial=0)))
         place = other.topic.astype(np.int64) * depth + other.rank
         start = np.searchsorted(place, self.topic.astype(np.int64) * depth)
-        here = np.searchsorted(place, self.topic.astype(np.int64) * depth + self.rank)
+        here = np.searchsorted(place, self.topic.astype(np.int64) * depth + rank)
         return (here - start).astype(np.int32)
 
 
 class Ties(NamedTuple):
     """Tie groups: their topic, first rank and size, how many of the hits stand in each, and how many above it."""
 
-    topic: Ints
+    topic: npt.NDArray[Any]
     first: Ints
     size: Ints
     number: npt.NDArray[np.intp]
@@ -369,6 +386,16 @@ class Ties(NamedTuple):
         group = np.repeat(np.arange(len(self.size)), self.size)
         place = np.arange(len(group)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
         return group, place.astype(np.int32)
+
+    def precisions(self) -> tuple[npt.NDArray[np.intp], Ints, Floats]:
+        """Every place of every group: its group, its rank, and the precision there times the chance that a hit is there.
+
+        McSherry & Najork (2008). The sum over places is the sum of precisions at hits, on average over the orders.
+        """
+        group, place = self.places()
+        size, number, rank = self.size[group], self.number[group], self.first[group] + place
+        others = ratio(place * (number - 1.0), size - 1)  # hits of the group expected above this place
+        return group, rank, number / size * (self.above[group] + 1 + others) / rank
 
     def none_before(self) -> Floats:
         """For each place, the probability that none of the hits of its group stands before it."""

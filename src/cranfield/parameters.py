@@ -207,12 +207,14 @@ class Parametrised:
     refusal: ClassVar[type[CranfieldError]] = ConventionError  # what it raises at what it does not take
     parameters: ClassVar[dict[str, Parameter[Any]]] = {}
     values: dict[str, Any]
+    typed: frozenset[str]  # the parameters that were given, be it with the value they have anyway
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        every = (pair for base in reversed(cls.__mro__) for pair in vars(base).items())
         cls.parameters = {
-            name: p for base in reversed(cls.__mro__) for name, p in vars(base).items() if isinstance(p, Parameter)
-        }
+            name: p for name, p in every if Parameter in type(p).__mro__
+        }  # isinstance asks the class, slowly
 
     def __init__(self, **given: Any) -> None:
         for key in given:
@@ -220,6 +222,7 @@ class Parametrised:
                 known = ", ".join(self.parameters) or "no parameters"
                 raise self.refusal(f"{self.name}: no parameter {key!r}; it has {known}")
         self.values = {key: self._value(key, parameter, given) for key, parameter in self.parameters.items()}
+        self.typed = frozenset(given)
 
     def _value(self, key: str, parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
         value = given.get(key, parameter.default)

@@ -39,6 +39,7 @@ class Peer:
     spelling: str = ""
     note: str = ""
     lacks: tuple[str, ...] = ()  # measures that only another version of it has
+    families: Mapping[str, Rule] = field(default_factory=dict)  # of which it has every measure
 
     def rule(self, measure: Measure) -> Rule | None:
         """How it computes a measure; None if it has no such measure."""
@@ -46,15 +47,21 @@ class Peer:
             return Rule()
         if measure.name in self.rules:
             return self.rules[measure.name]
+        if measure.family in self.families:
+            return self.families[measure.family]
         has = self.spelling in measure.peers and measure.name not in self.lacks
         return Rule() if has else None
 
-    def conventions_for(self, measure: Measure) -> Conventions:
-        """Its conventions where it computes this measure."""
+    def exceptions(self, measure: Measure) -> dict[str, Any]:
+        """Where it leaves its conventions when it computes this measure."""
         rule = self.rule(measure)
         if rule is None or (rule.only_cut and measure.values.get("k") is None):
-            return self.conventions
-        return replace(self.conventions, **rule.conventions)
+            return {}
+        return {key: value for key, value in rule.conventions.items() if getattr(self.conventions, key) != value}
+
+    def conventions_for(self, measure: Measure) -> Conventions:
+        """Its conventions where it computes this measure."""
+        return replace(self.conventions, **self.exceptions(measure))
 
     def measure(self, measure: Measure, highest: float) -> Measure | None:
         """The measure as it computes it; `highest` is the highest grade of the judgments."""
@@ -62,14 +69,14 @@ class Peer:
         if rule is None:
             return None
         fixed = {key: highest if value == HIGHEST else value for key, value in rule.parameters.items()}
-        unchanged = all(measure.values.get(key) == value for key, value in fixed.items())
-        return measure if unchanged else measure.with_values(**fixed)
+        return measure.with_values(**fixed) if fixed else measure
 
 
 SIGNED = {"gain": "signed-exp2"}
 BY_ID_ASCENDING = {"ties": "document-ascending", "scores": "double"}
 OWN_IDEAL = "itself takes the ideal from the documents passed and refuses negative grades"
 AS_GIVEN = {"ties": "input-order"}
+DIVERSITY = {"diversity": Rule()}
 
 
 def _same(*names: str) -> dict[str, Rule]:
@@ -78,6 +85,9 @@ def _same(*names: str) -> dict[str, Rule]:
 
 def _as_given(*names: str) -> dict[str, Rule]:
     return dict.fromkeys(names, Rule(conventions=AS_GIVEN))
+
+
+IN_PYTHON = Rule(conventions=AS_GIVEN | {"scores": "double"})  # sorted by a list's own sort
 
 
 TREC_EVAL = {
@@ -112,11 +122,14 @@ PEERS: dict[str, Peer] = {
         TREC_EVAL
         | {
             "ERR": Rule({"max": 4}, {"scores": "double"}),
-            "RBP": Rule({"gain": "binary"}, {"ties": "input-order", "scores": "double"}),
+            "RBP": Rule({"gain": "binary"}, IN_PYTHON.conventions),
             "RR": Rule(conventions=BY_ID_ASCENDING, only_cut=True),
             "Judged": Rule(conventions=BY_ID_ASCENDING | {"negative": "irrelevant"}),
+            "Accuracy": IN_PYTHON,
+            "Compat": Rule(conventions=BY_ID_ASCENDING, note="an ideal list orders ties of one grade as the qrels do"),
         },
         "ir_measures",
+        families={"diversity": Rule(conventions=BY_ID_ASCENDING)},
     ),
     "ranx": Peer(
         PRESETS["ranx"], {"RBP": Rule({"gain": "grade", "max": 1})}, "ranx", "the order of many ties is undefined"
@@ -127,7 +140,11 @@ PEERS: dict[str, Peer] = {
         _as_given("P", "R", "RR", "Rprec", "Success")
         | {"nDCG": Rule(note=OWN_IDEAL), "AP": Rule({"divide": "found"}, AS_GIVEN)},
     ),
-    "beir": Peer(PRESETS["beir"], _same("nDCG", "AP", "R", "P") | _as_given("RR", "Success"), note="prints 5 decimals"),
+    "beir": Peer(
+        PRESETS["beir"],
+        _same("nDCG", "AP", "R", "P") | {"RR": IN_PYTHON, "Success": IN_PYTHON},
+        note="prints 5 decimals",
+    ),
     "elasticsearch": Peer(
         PRESETS["elasticsearch"],
         _same("R", "RR")
@@ -173,6 +190,9 @@ PEERS: dict[str, Peer] = {
         "ntcireval",
         "reads lists without scores",
     ),
+    "ndeval": Peer(PRESETS["ndeval"], {}, families=DIVERSITY, note="stops where a rank stands twice"),
+    "ndeval-traditional": Peer(PRESETS["ndeval-traditional"], {}, families=DIVERSITY),
+    "pyndeval": Peer(PRESETS["pyndeval"], {}, families=DIVERSITY),
     "insertion-order": Peer(PRESETS["insertion-order"]),
 }
 
@@ -184,7 +204,13 @@ def as_peer(preset: str, measures: dict[str, Measure], highest: float) -> dict[s
     return {name: PEERS[preset].measure(measure, highest) or measure for name, measure in measures.items()}
 
 
-def in_order_given(preset: str, measures: Mapping[str, Measure]) -> frozenset[Measure]:
-    """The measures for which a program that averages over ties elsewhere keeps the order given."""
-    rules = {measure: PEERS[preset].rule(measure) for measure in measures.values()} if preset in PEERS else {}
-    return frozenset(each for each, rule in rules.items() if rule and rule.conventions.get("ties") == "input-order")
+def exceptions(
+    preset: str, measures: Mapping[str, Measure], settled: Mapping[str, Any]
+) -> dict[Measure, dict[str, Any]]:
+    """The conventions that a program leaves for single measures, but for those that are settled otherwise."""
+    if preset not in PEERS:
+        return {}
+    peer = PEERS[preset]
+    own = {measure: peer.exceptions(measure) for measure in measures.values()}
+    left = {measure: {key: value for key, value in each.items() if key not in settled} for measure, each in own.items()}
+    return {measure: each for measure, each in left.items() if each}

@@ -11,7 +11,7 @@ kernels, so that scoring a large file never builds seven million Python objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,6 +106,20 @@ class Run:
         run._table = self._table
         return run
 
+    def by_rank(self) -> Run:
+        """The same run ordered by the rank column of its file, whatever the scores say; each rank may stand once."""
+        source = self.source
+        columns = source.layout.columns.split() if isinstance(source, Text) else []
+        if not isinstance(source, Text) or "rank" not in columns:
+            raise DataError(f"{self.name}: scores=rank goes by the rank column of a TREC file, and there is none")
+        rank = columns.index("rank")
+        if source.layout.value == rank:
+            return self
+        layout = source.layout._replace(value=rank, descending=False)
+        run = Run(replace(source, layout=layout), self.name, self._tag)
+        _refuse_ranks_twice(run.table, source.where)
+        return run
+
     @property
     def table(self) -> Table:
         """The rows as columns, in the order given."""
@@ -198,6 +212,17 @@ def table_of(source: Mapping[str, Mapping[str, float]] | Text | Table, what: str
         Strings.of_text(documents),
         np.array(values, np.float64),
     )
+
+
+def _refuse_ranks_twice(table: Table, where: str) -> None:
+    """Stop at two documents of a topic with the same rank: nobody knows which comes first."""
+    order = np.lexsort((table.value, table.topic))
+    topic, rank = table.topic[order], table.value[order]
+    twice = np.flatnonzero((topic[1:] == topic[:-1]) & (rank[1:] == rank[:-1]))
+    if len(twice):
+        at = int(twice[0])
+        name = decode(table.topics[int(topic[at])])
+        raise DataError(f"{where}: rank {abs(rank[at]):g} stands twice for topic {name!r}; scores=rank needs each once")
 
 
 def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:

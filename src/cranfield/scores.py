@@ -65,6 +65,11 @@ class Scores(Answer):
     absent: Absent
     conventions: Conventions
     pooled: dict[str, Floats] = field(default_factory=dict)  # measure → runs × 2 × topics: a micro average's fraction
+    exceptions: dict[str, dict[str, Any]] = field(default_factory=dict)  # measure → conventions of its own
+    assumed: dict[str, str] = field(default_factory=dict)  # measure → what it takes for granted, in words
+    sampled: dict[str, Floats] = field(
+        default_factory=dict
+    )  # measure → runs × topics: errors of means over drawn orders
     elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
     _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
 
@@ -234,6 +239,9 @@ class Scores(Answer):
             retrieved=self.retrieved[np.ix_(r, t)],
             absent=self.absent.select(chosen_runs, chosen_topics),
             pooled={name: self.pooled[name][np.ix_(r, [0, 1], t)] for name in chosen_measures if name in self.pooled},
+            exceptions={name: self.exceptions[name] for name in chosen_measures if name in self.exceptions},
+            assumed={name: self.assumed[name] for name in chosen_measures if name in self.assumed},
+            sampled={name: self.sampled[name][np.ix_(r, t)] for name in chosen_measures if name in self.sampled},
             _origin=origin and (origin[0], {run: origin[1][run] for run in chosen_runs if run in origin[1]}),
         )
 
@@ -266,12 +274,12 @@ class Scores(Answer):
 
     def summed_up(self, values: Floats) -> Floats:
         """What `summary` is where the values are these; micro averages stay as they are."""
-        order = sorted(range(len(self.topics)), key=self.topics.__getitem__)
+        order = np.array(sorted(range(len(self.topics)), key=self.topics.__getitem__), np.intp)
         answer = np.full(values.shape[:2], np.nan)
         for r in range(len(self.runs)):
-            kept = [t for t in order if self.counted[r, t]]
+            kept = order[self.counted[r, order]]
             for m, (name, measure) in enumerate(self.measures.items()):
-                if name in self.pooled and kept and measure.aggregate == "mean":
+                if name in self.pooled and len(kept) and measure.aggregate == "mean":
                     above, below = self.pooled[name][r][:, kept].sum(axis=1)
                     answer[r, m] = above / below if below else 0.0
                     continue
@@ -316,12 +324,28 @@ class Scores(Answer):
                 f"the collection says that grades from {least:g} on are relevant: measures that name no rel count from there "
                 f"({'--rel 1' if shell else 'rel=1'} does otherwise)"
             )
+        for words in dict.fromkeys(self.assumed.values()):
+            notes.append(f"{', '.join(name for name, said in self.assumed.items() if said == words)}: {words}")
+        notes += self._on_sampled()
         turned = self.turned()
         for one, other in dict.fromkeys(turned.values()):
             names = [name for name, pair in turned.items() if pair == (one, other)]
             behind = f"{one} is ahead of {other} by the mean, behind by the geometric mean"
             notes.append(f"{', '.join(names)}: {behind}, which moves with the hard topics")
         return notes
+
+    def _on_sampled(self) -> list[str]:
+        """Which values are means over some orders of ties only; `sampled` holds their standard errors, 0 elsewhere."""
+        from cranfield.orders import DRAWN, SEED
+
+        errors = {name: error for name, error in self.sampled.items() if error.any()}
+        if not errors:
+            return []
+        values = sum(int(np.count_nonzero(error)) for error in errors.values())
+        worst = max(float(error.max()) for error in errors.values())
+        how = f"{DRAWN} drawn with seed {SEED} where there are too many to try (standard error of a topic up to {worst:.4f})"
+        some = "1 value" if values == 1 else f"{values} values"
+        return [f"{', '.join(errors)}: means over the orders of ties, in {some} over {how}, elsewhere over all"]
 
     def turned(self) -> dict[str, tuple[str, str]]:
         """The kinds of AP by which mean and geometric mean rank two runs differently, and the first two such runs.
@@ -375,7 +399,8 @@ class Scores(Answer):
     def plain(self, how: Layout) -> dict[str, Any]:
         """Measures, runs with their means (and topics), conventions. An undefined value is None.
 
-        What `absent` holds is added when there is any, and under `mean_and_gmean_differ` the measures by which mean and
+        The conventions of single measures stand under `exceptions`, where a preset makes any. What `absent` holds is
+        added when there is any, and under `mean_and_gmean_differ` the measures by which mean and
         geometric mean rank two runs differently, with those runs: ahead by the mean, ahead by the geometric mean.
         """
         runs = []
@@ -386,6 +411,8 @@ class Scores(Answer):
                 row["topics"] = {self.topics[t]: self._named(self.values[r, :, t], how) for t in kept}
             runs.append(row)
         answer = {"measures": list(self.measures), "runs": runs, "conventions": self.conventions.to_dict()}
+        if self.exceptions:
+            answer["exceptions"] = self.exceptions
         turned = {name: list(pair) for name, pair in self.turned().items()}
         if turned:
             answer["mean_and_gmean_differ"] = turned
@@ -419,7 +446,10 @@ class Scores(Answer):
         return [self._table(how), Lines(self.basis(), dim=True)]
 
     def basis(self) -> list[str]:
-        return [f"conventions: {conventions_in_words(self.conventions)}"]
+        words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}
+        alike = {said: [name for name in words if words[name] == said] for said in dict.fromkeys(words.values())}
+        own = [f"{', '.join(names)}: {said}" for said, names in alike.items()]
+        return ["; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
@@ -473,10 +503,14 @@ def conventions_in_words(conventions: Conventions) -> str:
     >>> conventions_in_words(Conventions(missing="skip")).split(",")[2]
     ' missing=skip'
     """
-    answers = conventions.to_dict().items()
-    words = ", ".join(name if value is True else f"{name}={value}" for name, value in answers if value)
+    words = answers_in_words(conventions.to_dict())
     preset = next((name for name, known in PRESETS.items() if known == conventions), None)
     return f"{preset} ({words})" if preset else words
+
+
+def answers_in_words(answers: Mapping[str, Any]) -> str:
+    """Conventions as one would type them, but for those that are not asked for."""
+    return ", ".join(name if value is True else f"{name}={value}" for name, value in answers.items() if value)
 
 
 def nearest_preset(conventions: Conventions) -> str:

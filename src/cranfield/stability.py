@@ -150,7 +150,7 @@ class Stability(Answer):
         for part in self.parts:
             table = PARTS[part].table(getattr(self, part), self.settings, how)
             if table.rows:
-                yield replace(table, caption=f"{part}: {PARTS[part].question}")
+                yield table._replace(caption=f"{part}: {PARTS[part].question}")
                 yield Lines(_flips_in_words(self.qrels) if part == "qrels" else [])
 
     def plain(self, how: Layout) -> dict[str, Any]:
@@ -429,7 +429,7 @@ def _generalisable(name: str, table: Floats, settings: Mapping[str, Any]) -> lis
 def _number(how: Layout, value: float, digits: int | None = None) -> str:
     if math.isinf(value):
         return "never"
-    return (how if digits is None else replace(how, digits=digits)).number(value)
+    return (how if digits is None else how._replace(digits=digits)).number(value)
 
 
 def _span(how: Layout, low: float, high: float) -> str:

@@ -8,6 +8,7 @@ as one line and an exit code.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -136,5 +137,8 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # what a command makes is used to its end: to look for garbage seldom saves a tenth
     cli.main(None if arguments is None else list(arguments), prog_name="cranfield")
     raise SystemExit(0)

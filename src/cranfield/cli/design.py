@@ -2,7 +2,8 @@
 
 The variance comes from the topics of two runs or more (or of a --table), or from --sd. Printed are the topics needed,
 the power with the present number, the smallest difference it finds, and the power curve; csv and tsv hold the
-curve. -o FILE ending in .svg, .png, .pdf, .html or .vl.json draws it.
+curve. Each test is planned at the level that the correction of compare leaves to one p-value. -o FILE ending in .svg,
+.png, .pdf, .html or .vl.json draws it.
 
 \b
 $ cranfield design --sd 0.2 --difference 0.05 --topics 50
@@ -26,7 +27,14 @@ PLACE = 170
 @option("--sd", "The standard deviation of the difference over topics, if known.", type=float, metavar="X")
 @option("--difference", "The difference to find.  [default: the one between the runs]", type=float, metavar="D")
 @option("--power", "How surely to find it.", default=0.8, metavar="P")
-@option("--alpha", "The level of the test.")
+@option("--alpha", "The level of the tests, all of them together.")
+@option("--correction", lambda: f"As compare will make it: {names.corrections()}.")
+@option(
+    "--family",
+    "How many p-values it will cover.  [default: all pairs of systems times all measures]",
+    type=int,
+    metavar="N",
+)
 @option("--topics", "How many topics are at hand.  [default: those of the runs]", name="n", type=int, metavar="N")
 @option(
     "--systems",

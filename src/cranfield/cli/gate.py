@@ -1,9 +1,10 @@
-"""Fail if a candidate run is worse than the baseline by more than is allowed, and not by chance.
+"""Fail if a candidate run is shown to be worse than the baseline by more than is allowed, or by another question.
 
-Exit code 1 means that by some measure the mean fell by more than --max-drop and that the one-sided interval of the
-difference lies below 0; 3 that it fell by more but cannot be told from chance for want of topics, or that the
-data cannot be used; 0 everything else. The report names the topics that fell most, and says whether documents
-left the corpus or are unjudged rather than ranked lower.
+--question max-drop fails where a one-sided test shows that by some measure the mean fell by more than --max-drop; drop
+where it shows that the mean fell at all; non-inferior unless it shows by every measure that the mean fell by no more
+than --max-drop. Where one measure suffices to fail, p-values are corrected for their number (Holm). Exit code 0 means
+passed, 1 failed, 3 that there are too few topics to test, or that the data cannot be used. The report names the topics
+that fell most, and says whether documents left the corpus or are unjudged rather than ranked lower.
 
 \b
 $ cranfield gate qrels.txt bm25.run dense.run -m "nDCG@10 AP" --max-drop 0.02 --max-drop AP=0.05
@@ -28,7 +29,7 @@ PLACE = 180
 @click.argument("candidate")
 @option(
     "-m --measures",
-    "What must not fall. May be repeated; the gate fails if one of them does.",
+    "What must not fall. May be repeated; the gate fails if one of them fails.",
     default=["nDCG@10"],
 )
 @option(
@@ -37,8 +38,14 @@ PLACE = 180
     multiple=True,
     metavar="N|MEASURE=N",
 )
-@option("--alpha", "How often an equal candidate may seem worse.")
-@option("--test", "Which one-sided interval of the mean difference decides.", default="t", metavar=names.gate_tests)
+@option(
+    "--question",
+    "What fails the gate: worse by more than is allowed, worse at all, or not shown to be within what is allowed.",
+    default="max-drop",
+    metavar=names.gate_questions,
+)
+@option("--alpha", "How often the gate may take for shown what is not so.")
+@option("--test", "Which one-sided test of the mean difference decides.", default="t", metavar=names.gate_tests)
 @option(
     "--documents",
     "The ids that are in the corpus now, one a line: tells documents gone from documents ranked lower.",
@@ -67,6 +74,7 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
     from cranfield.workspace.comparing import gate
 
     inputs, _, how = options.split(typed, runs=[baseline, candidate])
+    how["max_drop"] = how["max_drop"] or None
     files = [(kind, path) for kind in ("junit", "markdown", "json") if (path := how.pop(kind)) is not None]
     paths = [path for _, path in files]
     if output is not None:

@@ -43,6 +43,11 @@ PLACE = 10
 @click.option("--qrels", multiple=True, metavar="FILE", help="Take the judgments from here; may be repeated.")
 @option("--subtopics", "Judgments by subtopic, for measures of diversity.", metavar="FILE")
 @option("--split", "Which split of BEIR or MS MARCO: test, dev, train, dev.small.", metavar="NAME")
+@option(
+    "--strict",
+    "Refuse the copies of NPL, LISA and TIME that differ from their layout; without it they are read, with a note.",
+    is_flag=True,
+)
 @option("--encoding", "The files' encoding.", default="utf-8", metavar="NAME")
 @option(
     "--field",

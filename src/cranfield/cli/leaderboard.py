@@ -1,7 +1,7 @@
 """Rank runs by a measure, and say how sure the ranks are.
 
-Beside each run: its rank, the interval of the rank and the chance of being first (topics drawn again), and its
-tier: runs that share a letter were not told apart. Then the means, the micro averages of measures that are ratios, the
+Beside each run: its rank, an interval that holds the true rank, how often it comes first when topics are drawn again, and
+its tier: runs that share a letter were not told apart. Then the means, the micro averages of measures that are ratios, the
 geometric mean of AP, and how much of the first K is judged. -o FILE ending in .svg, .png, .pdf, .html or .vl.json
 draws the rank intervals. --table FILE takes scores per topic (topics × runs) in place of judgments and runs.
 
@@ -33,6 +33,9 @@ PLACE = 130
 @option("--correction", lambda: f"For paired tests, over all pairs of runs: {names.corrections()}.")
 @option("--alpha", "The level of the tiers.")
 @option("--level", "That of the rank intervals.")
+@option(
+    "--rank-intervals", lambda: f"What they hold for: {names.rank_intervals()}.", default="simultaneous", metavar="KIND"
+)
 @option("--resamples", "Draws of topics; shuffles of randomised-tukey.", default=10_000)
 @option("--seed")
 @option("--rel")

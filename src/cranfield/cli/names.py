@@ -28,6 +28,13 @@ def gate_tests() -> str:
     return "|".join(fit())
 
 
+def gate_questions() -> str:
+    """The questions that a gate may ask."""
+    from cranfield.gate.question import QUESTIONS
+
+    return "|".join(QUESTIONS)
+
+
 def power_tests() -> str:
     """The tests whose power is known, those that are simulated apart."""
     from cranfield.stats.power import power_tests as known
@@ -48,6 +55,13 @@ def intervals() -> str:
     from cranfield.stats.testing import intervals as of_tests
 
     return "|".join(of_tests())
+
+
+def rank_intervals() -> str:
+    """The intervals of ranks, each with what it promises."""
+    from cranfield.stats.ranking import RANK_INTERVALS
+
+    return "; ".join(f"{one.name} ({one.promise})" for one in RANK_INTERVALS.values())
 
 
 def fusions(*claims: str) -> str:

@@ -26,7 +26,10 @@ CONVENTIONS = {
         "document-descending|document-ascending|input-order|averaged",
         "Which of two documents with equal scores comes first; averaged: the mean over all orders.",
     ),
-    "scores": ("double|single", "Compare scores as doubles, or as 32-bit floats as trec_eval 9 does."),
+    "scores": (
+        "double|single|rank",
+        "Compare scores as doubles, as 32-bit floats as trec_eval 9 does, or go by the rank column as ndeval does.",
+    ),
     "missing": ("zero|skip|error", "What a judged topic that a run lacks is: 0, left out, or an error."),
     "no_relevant": ("zero|skip", "What a topic without a relevant document is: 0, or left out."),
     "unjudged": ("irrelevant|drop", "Unjudged documents stay where they are, or are taken out of the ranking."),

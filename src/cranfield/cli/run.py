@@ -37,7 +37,12 @@ PARTIAL = 1  # the exit code if a topic failed
     metavar="Q",
 )
 @option("--repeat", "Ask all topics N times.", name="passes", default=1, metavar="N")
-@option("--warmup", "Queries asked first, timed apart.", default=10, metavar="N")
+@option(
+    "--warmup",
+    "Queries asked first, timed apart, of topics that are not timed where there are enough.",
+    default=10,
+    metavar="N",
+)
 @option("--retries", "Tries after a failure that may pass.", default=3, metavar="N")
 @option("--timeout", "Seconds an answer may take.", default=30.0, metavar="S")
 @option("--give-up", "Stop when N topics fail one after the other.", default=10, metavar="N")

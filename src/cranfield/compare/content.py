@@ -7,7 +7,6 @@ Many pairs are cut to the most interesting ones, best systems first, and the tex
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Layout, Lines, Part, Table
@@ -89,7 +88,7 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
         cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
         ends = [math.nan if abs(end) == math.inf else end for end in (pair.low, pair.high)]  # of one side: no bound
         cells += [how.cell(each, signed=True) for each in (pair.difference, *ends)]
-        cells.append(_effect(pair, replace(how, digits=2)))
+        cells.append(_effect(pair, how._replace(digits=2)))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
         cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)

@@ -1,14 +1,15 @@
 """A leaderboard with honesty: how sure each rank is, which systems cannot be told apart, and how much of each is judged.
 
-Ranks get intervals and a chance of being first by drawing the topics again (bootstrap). Systems that share a letter
-were not told apart at the level given. By default the pairs are tested as `compare` tests them, by randomisation with a
-correction over all pairs; the randomised Tukey HSD and its normal twin test all pairs at once.
+Ranks get intervals that hold for the whole board, and how often each system comes first when the topics are drawn
+again, which is no chance of being the best. Systems that share a letter were not told apart at the level given. By
+default the pairs are tested as `compare` tests them, by randomisation with a correction over all pairs; the randomised
+Tukey HSD and its normal twin test all pairs at once.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +24,8 @@ from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.scores import Scores
 from cranfield.stats.letters import letters
-from cranfield.stats.ranks import RankIntervals, rank_intervals
+from cranfield.stats.ranking import RANK_INTERVALS, RankInterval
+from cranfield.stats.ranks import first_in_redraws
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
+    from cranfield.stats.ties import Ints
+
+FEW_TOPICS = 50  # below, how often a run leads when they are drawn again says little
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Row:
     shared: bool
     low: int | None  # the interval of the rank
     high: int | None
-    first: float  # the chance of being first; NaN where it cannot be had
+    first_in_redraws: float  # how often it leads when topics are drawn again; NaN where that cannot be had
     tier: str  # runs that share a letter were not told apart
     means: dict[str, float]
     micro: dict[str, float]  # of measures that are ratios: the ratio of the topics' sums, beside the mean of the ratios
@@ -60,8 +65,8 @@ class Leaderboard(Answer):
     >>> qrels = {str(topic): {"a": 1} for topic in range(9)}
     >>> runs = {"good": {topic: {"a": 2, "b": 1} for topic in qrels}, "bad": {topic: {"a": 1, "b": 2} for topic in qrels}}
     >>> board = leaderboard(qrels, runs, "RR")
-    >>> [(row.rank, row.run, row.tier, row.first) for row in board.rows]
-    [(1, 'good', 'a', 1.0), (2, 'bad', 'b', 0.0)]
+    >>> [(row.rank, row.run, row.tier, (row.low, row.high)) for row in board.rows]
+    [(1, 'good', 'a', (1, 1)), (2, 'bad', 'b', (2, 2))]
     """
 
     ascii_json: ClassVar[bool] = True
@@ -74,6 +79,8 @@ class Leaderboard(Answer):
     correction: str  # empty where the test looks at all runs at once
     alpha: float
     level: float
+    rank_intervals: str  # simultaneous, marginal or bootstrap
+    rank_draws: int  # that the intervals took; 0 where there are none
     resamples: int
     seed: int
     scores: Scores
@@ -89,11 +96,15 @@ class Leaderboard(Answer):
     def how(self) -> str:
         """How ranks and tiers came about, in one line."""
         corrected = f", {self.correction} over all pairs by this measure" if self.correction else ""
-        return (
-            f"by {self.sort}; ranks with {100 * self.level:g} % intervals and P(first) by bootstrap over topics "
-            f"({self.resamples} draws, seed {self.seed}); runs that share a letter were not told apart at {self.alpha:g} "
-            f"({self.test}{corrected})"
-        )
+        kind = RANK_INTERVALS[self.rank_intervals]
+        ranked = f"by {self.sort}"
+        if self.rank_draws:
+            drawn = f"{kind.way}, {self.rank_draws} redraws of the topics, seed {self.seed}"
+            ranked += (
+                f"; ranks: {100 * self.level:g} % intervals {kind.promise} ({kind.name}: {drawn}); first in redraws: "
+                f"the share of {self.resamples} redraws that the run leads, not its chance of being best"
+            )
+        return f"{ranked}; runs that share a letter were not told apart at {self.alpha:g} ({self.test}{corrected})"
 
     def notes(self, shell: bool = False) -> list[str]:
         """What was left out, what is doubtful, and where mean and geometric mean disagree."""
@@ -116,11 +127,11 @@ class Leaderboard(Answer):
             span = how.undefined if row.low is None else f"{row.low}–{row.high}"
             rank = f"{row.rank}{'=' if row.shared else ''}"
             cells = [Cell(row.run), Cell(rank, float(row.rank)), Cell(span, row.low)]
-            cells += [replace(how, digits=2).cell(row.first), Cell(_short(row.tier) or how.undefined)]
+            cells += [how._replace(digits=2).cell(row.first_in_redraws), Cell(_short(row.tier) or how.undefined)]
             for name, mean in row.means.items():
                 cells.append(Cell(how.number(mean), mean, best=len(self.rows) > 1 and mean == best[name]))
             rows.append([*cells, *(how.cell(column[i]) for column in beside.values())])
-        head = ["run", "rank", "ranks", "P(first)", "tier", *self.measures, *beside]
+        head = ["run", "rank", "ranks", "first in redraws", "tier", *self.measures, *beside]
         return Table(head, rows, title=f"Runs {self.how()}")
 
     def _beside(self) -> dict[str, list[float]]:
@@ -145,7 +156,10 @@ class Leaderboard(Answer):
         return {
             **{name: getattr(self, name) for name in ("measures", "sort", "test")},
             "correction": self.correction or None,
-            **{name: getattr(self, name) for name in ("alpha", "level", "resamples", "seed")},
+            **{
+                name: getattr(self, name)
+                for name in ("alpha", "level", "rank_intervals", "rank_draws", "resamples", "seed")
+            },
             "judged_at": self.k,
             "rows": plain(self.rows, how.digits),
             "mean_and_gmean_differ": {name: list(pair) for name, pair in self.scores.turned().items()},
@@ -155,9 +169,9 @@ class Leaderboard(Answer):
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         beside = self._beside()
-        yield ["run", "rank", "rank_low", "rank_high", "P(first)", "tier", *self.measures, *beside]
+        yield ["run", "rank", "rank_low", "rank_high", "first_in_redraws", "tier", *self.measures, *beside]
         for i, row in enumerate(self.rows):
-            sure = [row.rank, row.low, row.high, row.first, row.tier]
+            sure = [row.rank, row.low, row.high, row.first_in_redraws, row.tier]
             yield [row.run, *sure, *row.means.values(), *(column[i] for column in beside.values())]
 
 
@@ -172,6 +186,7 @@ def leaderboard(
     correction: str = "holm",
     alpha: float = 0.05,
     level: float = 0.95,
+    rank_intervals: str = "simultaneous",
     resamples: int = 10_000,
     seed: int = 0,
     progress: Progress | None = None,
@@ -182,20 +197,25 @@ def leaderboard(
     Give `Scores`, or judgments, runs and measures as to `evaluate` (then judged@k and micro averages are there as
     well). `sort` is the measure that ranks, the first if not given. `test` is a paired test by
     name (randomisation, t …), whose p-values `correction` corrects over all pairs, as `compare` does, or one of all runs
-    at once: randomised-tukey, tukey. `resamples` are for ranks and for randomised-tukey; `compare` knows how many it needs.
+    at once: randomised-tukey, tukey. `rank_intervals` hold at `level` for all runs at once (simultaneous) or for each run
+    alone (marginal); those by plain bootstrap do not hold where runs are close. `resamples` are for ranks and for
+    randomised-tukey; `compare` knows how many it needs.
     """
     refuse_shares(alpha=alpha, level=level)
     refuse_below(1, **{"judged@k: k": k})
     refuse_below(100, resamples=resamples)
-    chosen = telling_test(test)
+    chosen, kind = telling_test(test), _rank_interval(rank_intervals)
     scored = _scored(scores, runs, measures, k, options, progress)
     name = list(scored.scores.measures)[scored.scores._measure(sort) if sort is not None else 0]
     ordered = scored.scores.sort(name)
     remarks: list[str] = []
     ranks, tiers = None, [""] * len(ordered.runs)
+    draws = 0
     table = _rankable(ordered, name, remarks)
     if table is not None:
-        ranks = rank_intervals(table, level, resamples, np.random.default_rng(seed))
+        low, high, draws = kind.ranges(table, level, resamples, np.random.default_rng(seed))
+        ranks = low, high, first_in_redraws(table, resamples, np.random.default_rng(seed))
+        remarks += _few(len(table), kind)
         try:
             if isinstance(chosen, TestOfMany):
                 apart = _apart_at_once(chosen, table, alpha, resamples, seed, progress)
@@ -206,7 +226,7 @@ def leaderboard(
             remarks.append(f"no tiers: {error}")
     rows = _rows(ordered, name, ranks, tiers, scored, f"Judged@{k}")
     corrected = "" if isinstance(chosen, TestOfMany) else correction
-    settings = str(chosen), corrected, alpha, level, resamples, seed
+    settings = str(chosen), corrected, alpha, level, kind.name, draws, resamples, seed
     return Leaderboard(rows, list(ordered.measures), name, k, *settings, ordered, remarks)
 
 
@@ -240,6 +260,23 @@ def telling_tests() -> list[Test | TestOfMany]:
     together = [one for one in TESTS_OF_MANY.values() if one.pairs and not one.by_order]
     paired = [one for one in TESTS.values() if one.paired and not one.bayesian]
     return [*sorted(together, key=lambda one: one.p_from == "formula"), *paired]
+
+
+def _rank_interval(name: str) -> RankInterval:
+    try:
+        return RankInterval.named(name)
+    except DataError as error:
+        raise ConventionError(str(error)) from None
+
+
+def _few(topics: int, kind: RankInterval) -> list[str]:
+    """A word on the share of redraws where topics are few."""
+    if topics >= FEW_TOPICS:
+        return []
+    hint = "first in redraws is a weak hint (of eight equal runs the first leads in half of the redraws)"
+    return [
+        f"{topics} topics, fewer than {FEW_TOPICS}: {hint}{'; go by ranks' if kind.holds else ', and so are ranks'}"
+    ]
 
 
 def _rankable(scores: Scores, name: str, remarks: list[str]) -> Floats | None:
@@ -286,7 +323,12 @@ def _apart_by_pairs(
 
 
 def _rows(
-    scores: Scores, name: str, ranks: RankIntervals | None, tiers: list[str], scored: Scored, judged: str
+    scores: Scores,
+    name: str,
+    ranks: tuple[Ints, Ints, Floats] | None,
+    tiers: list[str],
+    scored: Scored,
+    judged: str,
 ) -> list[Row]:
     means = scores.summary
     ranked = means[:, list(scores.measures).index(name)]
@@ -304,9 +346,9 @@ def _rows(
                 run,
                 int(np.argmax(equal)) + 1,
                 int(equal.sum()) > 1,
-                low=None if ranks is None else int(ranks.low[r]),
-                high=None if ranks is None else int(ranks.high[r]),
-                first=math.nan if ranks is None else float(ranks.first[r]),
+                low=None if ranks is None else int(ranks[0][r]),
+                high=None if ranks is None else int(ranks[1][r]),
+                first_in_redraws=math.nan if ranks is None else float(ranks[2][r]),
                 tier=tiers[r],
                 means=dict(zip(scores.measures, means[r].tolist(), strict=True)),
                 micro={each: values[run] for each, values in scored.micro.items()},

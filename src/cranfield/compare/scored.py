@@ -44,7 +44,7 @@ def evaluated(evaluator: Evaluator, runs: Any, depths: Iterable[int], progress: 
     ratios = {name: micro for name, each in own.items() if (micro := micro_average(each)) is not None}
     judged = {f"Judged@{k}": measure(f"Judged@{k}") for k in depths}
     added = {name: each for name, each in judged.items() if name not in own}
-    evaluator.never_averaged |= set(added.values())  # the same whatever becomes of ties, but for those that k divides
+    evaluator.in_order_given(added.values())  # the same whatever becomes of ties, but for those that k divides
     evaluator.measures = {**own, **added, **{f"micro {name}": each for name, each in ratios.items()}}
     everything = evaluator.evaluate(runs, progress)
     evaluator.measures = own

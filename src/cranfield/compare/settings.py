@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.stats.correction import CORRECTIONS, correction
+from cranfield.stats.correction import CORRECTIONS, Correction, correction
 from cranfield.stats.test import Alternative, Question
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
 
@@ -131,7 +131,7 @@ def read_settings(
     pairwise = list(dict.fromkeys(str(one) for one in chosen if isinstance(one, Test)))
     at_once = dict.fromkeys(name for one in chosen if isinstance(one, TestOfMany) for name in one.with_it)
     deciding = find_test(next((name for name in names if name != "all"), DEFAULT_TEST))
-    corrected_by = _named(correction, corrected_by).name
+    corrected_by = named_correction(corrected_by).name
     if resamples is None:
         alone = pairwise[0] if len(pairwise) == 1 else ""  # with other tests beside it that would take too long
         shared = alone in TESTS and TESTS[alone].shares_draws
@@ -164,6 +164,11 @@ def round_up(number: float) -> int:
     """To one figure: 239,800 becomes 300,000."""
     size = 10 ** max(0, len(str(int(number))) - 1)
     return int(-(-number // size) * size)
+
+
+def named_correction(name: str) -> Correction:
+    """A correction by its name or an alias; one that is typed wrong is wrong usage."""
+    return _named(correction, name)
 
 
 def _named(find: Callable[[str], T], name: str, besides: str = "") -> T:

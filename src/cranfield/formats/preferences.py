@@ -8,7 +8,6 @@ documents that never share a subgroup, unless a third stands between them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer, Floats, Ints
 
 
-LINES = replace(LEVELS, blanks=False)
-QRELS_LINES = replace(QRELS, columns="topic group document level", blanks=False)
+LINES = LEVELS._replace(blanks=False)
+QRELS_LINES = QRELS._replace(columns="topic group document level", blanks=False)
 
 
 class Preferences:
@@ -77,8 +76,8 @@ def read_preferences(source: Any, comments: bool = True) -> Preferences:
     (<Preferences: 1 topics, 3 levels>, [0, 0, 1], [2.0, 0.0, 1.0])
     """
     buffer, where = open_buffer(source), _where(source)
-    table = _read(buffer, replace(LINES, comments=comments), where)
-    inner = _read(buffer, replace(LINES, label=2, comments=comments), where)
+    table = _read(buffer, LINES._replace(comments=comments), where)
+    inner = _read(buffer, LINES._replace(label=2, comments=comments), where)
     return Preferences(table, inner.labels, inner.label)
 
 
@@ -88,7 +87,7 @@ def read_qrels_preferences(source: Any, comments: bool = True) -> Preferences:
     >>> read_qrels_preferences(b"q1 0 d1 2\\nq1 0 d2 0\\n")
     <Preferences: 1 topics, 2 levels>
     """
-    return Preferences(_read(open_buffer(source), replace(QRELS_LINES, comments=comments), _where(source)))
+    return Preferences(_read(open_buffer(source), QRELS_LINES._replace(comments=comments), _where(source)))
 
 
 def as_preferences(source: Any) -> Preferences:

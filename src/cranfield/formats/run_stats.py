@@ -32,6 +32,7 @@ class RunStats:
     fields: list[str] = field(default_factory=list)  # of a topic, that were searched for
     complete: bool = True
     topics: dict[str, Any] = field(default_factory=dict)  # asked, answered, empty, failed {topic: why}
+    order: dict[str, Any] = field(default_factory=dict)  # by (score, list), tied_topics, rising_topics
     index: dict[str, Any] = field(default_factory=dict)  # documents, seconds, documents_per_second, bytes
     queries: dict[str, Any] = field(default_factory=dict)  # loop, clients, latency_ms, histogram, throughput …
     memory: dict[str, Any] = field(default_factory=dict)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.hits import Hits
+    from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
 
 
@@ -210,7 +211,7 @@ def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **chan
     reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
     conventions = replace(evaluator.conventions, **changes)
     alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)
-    alike.measures, alike.never_averaged = evaluator.measures, evaluator.never_averaged
+    alike.measures, alike.exceptions = evaluator.measures, evaluator.exceptions
     return alike
 
 
@@ -235,18 +236,20 @@ class Suspects:
     options: Mapping[str, Any]  # of the evaluator
     scores: Scores
     settings: Settings
+    max_drops: tuple[float, ...]  # of the measures
 
     @cached_property
     def gone(self) -> set[str]:
         """The documents that are known to have left the corpus."""
         return set(self.moved.gone) if self.moved.certain else set()
 
-    def causes(self, m: int, max_drop: float) -> tuple[Cause, ...]:
+    def causes(self, m: int) -> tuple[Cause, ...]:
         """What explains a drop by the measure, the surest first; quality where nothing else does."""
         causes = []
         for view in self._views:
-            left, passes = self._left(view.scores, m, max_drop)
-            text = f"{view.lead} {_left_in_words(left, passes, max_drop)}"
+            decision = decided(gains(view.scores), self.max_drops, self.settings)[m]
+            left, passes = _mean_difference(view.scores, m), decision.state == "passed"
+            text = f"{view.lead} {_left_in_words(left, passes, self.max_drops[m])}"
             causes.append(Cause(view.code, text, left, passes, view.certain))
         explained = [cause for cause in causes if cause.passes]
         if not explained:
@@ -296,14 +299,20 @@ class Suspects:
         )
         return _View("unjudged", lead, condensed.evaluate([self.one, self.other]), certain=False)
 
-    def _left(self, scores: Scores, m: int, max_drop: float) -> tuple[float, bool]:
-        """The difference that is left, and whether the gate would pass."""
-        up = -1.0 if list(scores.measures.values())[m].lower_is_better else 1.0
+
+def gains(scores: Scores) -> list[Floats]:
+    """By each measure, how much better the second run is than the first on each topic that both have a value for."""
+    gains = []
+    for m, measure in enumerate(scores.measures.values()):
         change = scores.values[1, m] - scores.values[0, m]
-        change = change[~np.isnan(change)]
-        if not len(change):
-            return math.nan, False
-        return float(change.mean()), decided(up * change, max_drop, self.settings).state == "passed"
+        gains.append((-1.0 if measure.lower_is_better else 1.0) * change[~np.isnan(change)])
+    return gains
+
+
+def _mean_difference(scores: Scores, m: int) -> float:
+    change = scores.values[1, m] - scores.values[0, m]
+    change = change[~np.isnan(change)]
+    return float(change.mean()) if len(change) else math.nan
 
 
 def _left_in_words(left: float, passes: bool, max_drop: float) -> str:

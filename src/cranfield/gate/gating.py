@@ -1,8 +1,9 @@
 """A gate for continuous integration: may this candidate replace the baseline?
 
-It closes only when two things hold together: the mean fell by more than is allowed, and the one-sided interval of the
-difference lies below 0. A drop that could be chance lets the candidate pass, and the gate says how small a drop it
-can see at all. Where nothing can be said (one topic) the verdict is `undecided`, which is neither.
+It asks one of three questions, each by a one-sided test of the mean loss against what it says: worse by more than is
+allowed (the default), worse at all, or not shown to be within what is allowed. Where a drop is looked for, one that
+could be chance lets the candidate pass, and the gate says which drop it finds half of the time. Where nothing can be
+said (one topic) the verdict is `undecided`, which is neither.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from cranfield.compare.settings import refuse_below
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
 from cranfield.formats import as_runs
-from cranfield.gate.causes import Suspects, forgiven, turnover
-from cranfield.gate.decision import Settings, decided
+from cranfield.gate.causes import Suspects, forgiven, gains, turnover
+from cranfield.gate.decision import Decision, Settings, decided
+from cranfield.gate.question import GateQuestion
 from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
 from cranfield.measures import Measure
@@ -42,7 +44,8 @@ def gate(
     candidate: Any,
     measures: str | Measure | Iterable[str | Measure] = "nDCG@10",
     *,
-    max_drop: float | str | Iterable[str] | Mapping[str, float] = USUAL_DROP,
+    max_drop: float | str | Iterable[str] | Mapping[str, float] | None = None,
+    question: str = "max-drop",
     alpha: float = 0.05,
     test: str = "t",
     documents: Iterable[str] | None = None,
@@ -54,9 +57,12 @@ def gate(
     progress: Progress | None = None,
     **options: Any,
 ) -> Gate:
-    """May the candidate replace the baseline? Fails only if the drop is too large and is not chance.
+    """May the candidate replace the baseline? Fails where a one-sided test shows that it is worse by more than is allowed.
 
     `max_drop` is what may be lost of the mean, one number or one a measure (`{"AP": 0.02}`; the others get 0.01).
+    `question` "drop" asks whether it is worse at all, and fails where that is shown; "non-inferior" whether it is within
+    what is allowed, and fails unless that is shown by every measure. P-values of the drops that fail a gate are
+    corrected for the number of measures (Holm).
     `documents` are the ids that are in the corpus now: they tell documents gone from documents ranked lower; with
     `forgive_turnover` those that are gone are taken out of judgments and baseline before the verdict. `worst` is how
     many of the topics that fell are named, `k` the depth of judged@k. `options` are those of `evaluate`.
@@ -66,6 +72,7 @@ def gate(
     >>> gate(qrels, good, bad, "RR").verdicts[0].sentence()
     'RR failed: it fell by 0.5000, more than the 0.01 allowed; all 8 differences are equal, and by signs alone p = 0.0039'
     """
+    asked = GateQuestion.named(question)
     _refuse(alpha, test, forgive_turnover, documents)
     refuse_below(0, worst=worst)
     refuse_below(1, k=k)
@@ -86,19 +93,29 @@ def gate(
         hits = evaluator.hits(one), evaluator.hits(other)
     scores = evaluator.evaluate([one, other])
     tell(2, 3)
-    settings = Settings(alpha, test, resamples, seed)
-    suspects = Suspects(evaluator, one, other, moved, options, scores, settings)
-    verdicts = tuple(_verdict(suspects, m, drops[name], hits, worst) for m, name in enumerate(drops))
+    settings = Settings(asked, alpha, test, resamples, seed)
+    suspects = Suspects(evaluator, one, other, moved, options, scores, settings, tuple(drops.values()))
+    decisions = decided(gains(scores), suspects.max_drops, settings)
+    verdicts = tuple(_verdict(suspects, m, decision, hits, worst) for m, decision in enumerate(decisions))
+    remarks = _remarks(scores, len(moved.gone) if forgive_turnover else None, asked, max_drop is not None, drops)
+    facts = (verdicts, moved, asked.name, alpha, test, resamples, seed, scores, forgive_turnover, tuple(remarks))
+    return Gate(one.name, other.name, *facts)
+
+
+def _remarks(
+    scores: Scores, forgiven: int | None, asked: GateQuestion, given: bool, drops: Mapping[str, float]
+) -> list[str]:
+    """What must be said beside the verdicts; `forgiven` documents were taken out, `given` is whether drops were."""
     remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
-    if forgive_turnover:
-        remarks.append(f"{len(moved.gone)} documents that are gone were taken out of the judgments and the baseline")
-    return Gate(
-        one.name, other.name, verdicts, moved, alpha, test, resamples, seed, scores, forgive_turnover, tuple(remarks)
-    )
+    if forgiven is not None:
+        remarks.append(f"{forgiven} documents that are gone were taken out of the judgments and the baseline")
+    if given and any(drops.values()) and not any(map(asked.allowed, drops.values())):
+        remarks.append(f"question {asked.name} asks for any drop; what max-drop allows is not looked at")
+    return remarks
 
 
 def allowed_drops(
-    max_drop: float | str | Iterable[str] | Mapping[str, float], measures: Mapping[str, Measure]
+    max_drop: float | str | Iterable[str] | Mapping[str, float] | None, measures: Mapping[str, Measure]
 ) -> dict[str, float]:
     """What each measure may lose: from a number, `{measure: number}`, or texts such as "0.02" and "AP=0.03".
 
@@ -108,6 +125,8 @@ def allowed_drops(
     """
     drops = dict.fromkeys(measures, USUAL_DROP)
     items: list[tuple[str, Any]] = []
+    if max_drop is None:
+        return drops
     if isinstance(max_drop, (int, float)):
         items = [("", max_drop)]
     elif hasattr(max_drop, "items"):
@@ -195,8 +214,9 @@ def _refuse_strangers(evaluator: Evaluator, run: Run, hits: Hits) -> None:
 # the verdict
 
 
-def _verdict(suspects: Suspects, m: int, max_drop: float, hits: tuple[Hits, Hits], worst: int) -> Verdict:
-    scores = suspects.scores
+def _verdict(suspects: Suspects, m: int, decision: Decision, hits: tuple[Hits, Hits], worst: int) -> Verdict:
+    scores, asked = suspects.scores, suspects.settings.question
+    max_drop = asked.allowed(suspects.max_drops[m])
     name, measure = list(scores.measures.items())[m]
     up = -1.0 if measure.lower_is_better else 1.0
     before, after = scores.values[0, m], scores.values[1, m]
@@ -204,7 +224,8 @@ def _verdict(suspects: Suspects, m: int, max_drop: float, hits: tuple[Hits, Hits
     n = int(both.sum())
     means = [float(values[both].mean()) if n else math.nan for values in (before, after)]
     gain = up * (after - before)[both]
-    decision = decided(gain, max_drop, suspects.settings)
+    drop = -float(gain.mean()) if n else math.nan
+    best, worst_end = (up * decision.bound, math.nan) if asked.end == "at best" else (math.nan, up * decision.bound)
     topics = np.flatnonzero(both)[np.argsort(gain, kind="stable")]
     topics = topics[up * (after - before)[topics] < 0]
     rel = float(measure.values.get("rel", 1) or 1)
@@ -217,15 +238,18 @@ def _verdict(suspects: Suspects, m: int, max_drop: float, hits: tuple[Hits, Hits
         before=means[0],
         after=means[1],
         difference=means[1] - means[0],
-        drop=-float(gain.mean()) if n else math.nan,
+        drop=drop,
         max_drop=max_drop,
-        at_best=up * decision.bound,
+        at_best=best,
+        at_worst=worst_end,
         p=decision.p,
-        visible=decision.visible,
+        corrected=decision.corrected,
+        half_found=decision.half_found,
+        caution=decision.caution,
         fallen=fallen,
         more=len(topics) - len(fallen),
         risen=int((gain > 0).sum()),
-        causes=suspects.causes(m, max_drop) if decision.state == "failed" else (),
+        causes=suspects.causes(m) if decision.state == "failed" and drop > max_drop else (),
     )
 
 

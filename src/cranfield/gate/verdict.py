@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree as Tree
 
 from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, markdown_table, markdown_text, plain
-from cranfield.gate.decision import State, shown_p
+from cranfield.gate.question import QUESTIONS, GateQuestion, State, shown_p
 from cranfield.stats.testing import test
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
 SIGNS = {"passed": "✅", "failed": "❌", "undecided": "⚠️"}
-COLUMNS = ["measure", "before", "after", "difference", "at best", "max drop", "p", "topics", "verdict"]
 UNFIT_FOR_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -72,14 +71,27 @@ class Verdict:
     after: float
     difference: float  # after − before
     drop: float  # how much worse, above 0 where it is worse; where lower is better a rise is a drop
-    max_drop: float
-    at_best: float  # the good end of the one-sided interval of the difference
-    p: float  # of the one-sided test that it is no worse
-    visible: float  # the smallest drop that would have been told from chance
+    max_drop: float  # what may be lost; 0 where the gate asks whether it is worse at all
+    at_best: float  # the good end of the one-sided interval of the difference, where a drop is looked for
+    at_worst: float  # the bad end, where it is to be shown that there is none
+    p: float  # of the one-sided test against what may be lost
+    corrected: float  # after correction for the number of measures, where one of them suffices to fail
+    half_found: float  # the true drop that would have been found half of the time
+    caution: str = ""  # why the test may err more often than alpha says
     fallen: tuple[Fallen, ...] = ()
     more: int = 0  # topics that fell beyond those listed
     risen: int = 0
     causes: tuple[Cause, ...] = ()
+
+    @property
+    def end(self) -> float:
+        """The end of the interval of the difference that belongs to the question."""
+        return self.at_worst if math.isnan(self.at_best) else self.at_best
+
+    @property
+    def blind(self) -> bool:
+        """Whether only drops well beyond what is allowed would have been found."""
+        return self.half_found > 2 * self.max_drop
 
     def sentence(self) -> str:
         """The verdict in one line."""
@@ -100,14 +112,15 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an undefined one is None."""
-        numbers = ("before", "after", "difference", "at_best", "drop", "max_drop", "p")
+        numbers = ("before", "after", "difference", "at_best", "at_worst", "drop", "max_drop", "p", "corrected")
         return {
             "measure": self.measure,
             "state": self.state,
             "reason": self.reason,
             "topics": self.n,
             **{name: plain(getattr(self, name)) for name in numbers},
-            "smallest_visible_drop": plain(self.visible),
+            "drop_found_half_of_the_time": plain(self.half_found),
+            "caution": self.caution,
             "topics_fallen": len(self.fallen) + self.more,
             "topics_risen": self.risen,
             "causes": [cause.to_dict() for cause in self.causes],
@@ -132,6 +145,7 @@ class Gate(Answer):
     candidate: str
     verdicts: tuple[Verdict, ...]
     turnover: Turnover
+    question: str
     alpha: float
     test: str
     resamples: int
@@ -161,42 +175,41 @@ class Gate(Answer):
         name = next(iter(self.scores.select(measures=[measure]).measures))
         return next(each for each in self.verdicts if each.measure == name)
 
+    @property
+    def asked(self) -> GateQuestion:
+        """The question that decides."""
+        return QUESTIONS[self.question]
+
     def how(self) -> str:
         """How it was decided, in one line."""
         sampled = f", {self.resamples} resamples, seed {self.seed}" if test(self.test).sampled else ""
-        return (
-            f"fails where the mean falls by more than the allowed drop and the one-sided {100 * (1 - self.alpha):g} % "
-            f"interval of the difference ({self.test}{sampled}) lies below 0"
-        )
+        return self.asked.how(f"{self.test}{sampled}", self.alpha, len(self.verdicts))
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = [
             text.replace("with documents", "with --documents") if shell else text for text in self.turnover.sentences()
         ]
-        for verdict in self.verdicts:
-            if verdict.state == "passed" and verdict.visible > verdict.max_drop > 0:
-                least = "no drop can" if math.isinf(verdict.visible) else f"no drop below {verdict.visible:.4f} can"
-                notes.append(
-                    f"{verdict.measure}: on these {verdict.n} topics {least} be told from chance, and {verdict.max_drop:g} is "
-                    "allowed (cranfield design says how many topics it takes)"
-                )
+        notes += [f"{each.measure}: {each.caution}" for each in self.verdicts if each.caution]
+        notes += [_blindness(each) for each in self.verdicts if each.state == "passed" and each.blind]
         return [*notes, *self.remarks, *self.scores.notes(shell)]
 
     def table(self, how: Layout) -> Table:
         """A row a measure."""
+        holm = self.asked.one_suffices and len(self.verdicts) > 1
         rows: list[list[Cell | str]] = []
         for each in self.verdicts:
-            at_best = each.at_best if math.isfinite(each.at_best) else None
-            numbers = [how.cell(each.before), how.cell(each.after)]
-            numbers += [how.cell(difference, signed=True) for difference in (each.difference, at_best)]
-            numbers += [
-                Cell(f"{each.max_drop:g}", each.max_drop),
-                Cell(shown_p(each.p), each.p),
-                Cell(str(each.n), each.n),
-            ]
-            rows.append([each.measure, *numbers, each.state])
+            end = each.end if math.isfinite(each.end) else None
+            cells = [how.cell(each.before), how.cell(each.after)]
+            cells += [how.cell(difference, signed=True) for difference in (each.difference, end)]
+            cells += [Cell(f"{each.max_drop:g}", each.max_drop), Cell(shown_p(each.p), each.p)]
+            cells += [Cell(shown_p(each.corrected), each.corrected)] if holm else []
+            rows.append([each.measure, *cells, Cell(str(each.n), each.n), each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
-        return Table(COLUMNS, rows, title=title)
+        return Table([name for name in self._columns() if holm or name != "Holm"], rows, title=title)
+
+    def _columns(self) -> list[str]:
+        found = ["measure", "before", "after", "difference", self.asked.end]
+        return [*found, "max drop", "p", "Holm", "topics", "verdict"]
 
     def content(self, how: Layout) -> Iterator[Part]:
         if how.medium == "text":
@@ -213,9 +226,21 @@ class Gate(Answer):
         yield self.how()
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        facts = ("state", "passed", "exit_code", "baseline", "candidate", "alpha", "test", "resamples", "seed")
+        facts = (
+            "state",
+            "passed",
+            "exit_code",
+            "baseline",
+            "candidate",
+            "question",
+            "alpha",
+            "test",
+            "resamples",
+            "seed",
+        )
         return {
             **{name: getattr(self, name) for name in facts},
+            "correction": "holm" if self.asked.one_suffices else None,
             "turnover_forgiven": self.forgiven,
             "measures": plain([each.to_dict() for each in self.verdicts], how.digits),
             "turnover": self.turnover.to_dict(),
@@ -224,9 +249,10 @@ class Gate(Answer):
         }
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
-        yield COLUMNS
+        yield self._columns()
         for each in self.verdicts:
-            numbers = each.before, each.after, each.difference, each.at_best, each.max_drop, each.p
+            corrected = each.corrected if self.asked.one_suffices else math.nan
+            numbers = each.before, each.after, each.difference, each.end, each.max_drop, each.p, corrected
             cells = [value if math.isfinite(value) else None for value in numbers]
             yield [each.measure, *cells, each.n, each.state]
 
@@ -263,6 +289,7 @@ class Gate(Answer):
         suite = Tree.SubElement(root, "testsuite", {"name": "cranfield gate", **counts, "skipped": "0", "time": "0"})
         properties = Tree.SubElement(suite, "properties")
         names = {"baseline": self.baseline, "candidate": self.candidate}
+        names["question"] = self.question
         for name, value in {**names, "alpha": f"{self.alpha:g}", "test": self.test, "seed": str(self.seed)}.items():
             Tree.SubElement(properties, "property", {"name": name, "value": _fit(value)})
         for verdict in self.verdicts:
@@ -270,6 +297,16 @@ class Gate(Answer):
         Tree.SubElement(suite, "system-out").text = _fit("\n".join([self.how(), *self.notes(shell=True)]))
         Tree.indent(root)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
+
+
+def _blindness(verdict: Verdict) -> str:
+    """What the topics are too few to find."""
+    where = f"{verdict.measure}: on these {verdict.n} topics"
+    if math.isinf(verdict.half_found):
+        return f"{where} no drop can be told from chance (cranfield design says how many topics it takes)"
+    seen = f"a true drop of {verdict.half_found:.4f} is found half of the time, a smaller one less often"
+    allowed = f", and {verdict.max_drop:g} is allowed" if verdict.max_drop else ""
+    return f"{where} {seen}{allowed} (cranfield design says how many topics it takes)"
 
 
 def _add_case(suite: Tree.Element, verdict: Verdict, candidate: str) -> None:

@@ -86,19 +86,21 @@ def import_collection(
     fields: Mapping[str, str] | None = None,
     files: Files | None = None,
     subtopics: str | None = None,
+    strict: bool = False,
     meta: Mapping[str, Any] | None = None,
     progress: Progress = None,
 ) -> Imported:
     """Read a collection in any known layout and write it as a folder, which must not exist yet.
 
     `layout`, `grades` and `topic_ids` default to what the files look like. `files` overrules which files are read,
-    `meta` says what is known besides: name, title, licence, provenance.
+    `meta` says what is known besides: name, title, licence, provenance. `strict` refuses what circulates otherwise than its
+    layout has it and would be read with a note.
     """
     _valid(grades, GRADES, "grades")
     _valid(topic_ids, TOPIC_IDS, "topic ids")
     if os.path.lexists(dest):
         raise DataError(f"{os.fspath(dest)}: exists already; nothing is overwritten, remove it or choose another name")
-    read = open_source(os.fspath(source), layout, Options(encoding, split, fields or {}), files)
+    read = open_source(os.fspath(source), layout, Options(encoding, split, fields or {}, strict), files)
     judged, by_subtopic = _divided(read.judgments(), subtopics)
     topics, numbering = _numbered(
         _distinct(open_topics(read, files), read), judged, topic_ids or read.topic_ids, read.notes

@@ -27,15 +27,31 @@ def open_source(path: str, layout: str | None, options: Options, files: Files | 
     named = files if files is not None and files.documents else None
     for cls in chosen:
         found = Files([path]) if identified else cls.find(path, options)
-        if found is None and named is not None and cls.find(named.documents[0], options) is not None:
-            found = named
         if found is not None:
             return cls(_overruled(found, files), options)
-    if layout in SOURCES and (named is not None or not os.path.isdir(path)):  # said in so many words
-        return SOURCES[layout](named or _overruled(Files([path]), files), options)
+        if named is not None and cls.find(named.documents[0], options) is not None:
+            return _beside(cls, path, named, options)
+    if layout in SOURCES and named is not None:  # said in so many words
+        return _beside(SOURCES[layout], path, named, options)
+    if layout in SOURCES and not os.path.isdir(path):
+        return SOURCES[layout](_overruled(Files([path]), files), options)
     wanted = " or ".join(cls.name for cls in chosen) if layout else "any known layout"
     advice = "--from LAYOUT --documents FILE names the layout and the files"
     raise FormatError(f"{path}: not recognised as {wanted} ({', '.join(SOURCES)}); {advice}")
+
+
+def _beside(cls: type[Source], path: str, named: Files, options: Options) -> Source:
+    """Documents from files that were named; topics and judgments that are not from the folder, or a word that it has none."""
+    read = cls(_overruled(cls.rest(path, options) if os.path.isdir(path) else Files(), named), options)
+    for what, option, own, taken in (
+        ("topics", "--topics", named.topics, read.files.topics),
+        ("judgments", "--qrels", named.qrels, read.files.qrels),
+    ):
+        if taken and not own:
+            read.notes.append(f"{what} are taken from {', '.join(map(os.path.basename, taken))}, which lies in {path}")
+        if not taken:
+            read.notes.append(f"no {what} of {cls.name} files in {path}: {option} FILE names them")
+    return read
 
 
 def open_topics(read: Source, files: Files | None) -> Source:
@@ -69,4 +85,5 @@ def _refuse_path(path: str, layout: str | None) -> None:
 def _overruled(found: Files, named: Files | None) -> Files:
     if named is None:
         return found
-    return Files(named.documents or found.documents, named.topics or found.topics, named.qrels or found.qrels)
+    unread = () if named.qrels else found.unread
+    return Files(named.documents or found.documents, named.topics or found.topics, named.qrels or found.qrels, unread)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cranfield.collection import Qrels
-from cranfield.errors import DataError, DuplicateError, FormatError
+from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
 from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import COMPRESSED, decoded, lines
 
@@ -32,6 +32,7 @@ class Files:
     documents: Sequence[str] = ()
     topics: Sequence[str] = ()
     qrels: Sequence[str] = ()
+    unread: Sequence[str] = ()  # other judgments that lie beside those
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.documents, *self.topics, *self.qrels])
@@ -39,11 +40,12 @@ class Files:
 
 @dataclass(frozen=True)
 class Options:
-    """How to read: the encoding of the files, one of several splits, other names for the fields of a row."""
+    """How to read: the encoding, one of several splits, other names for the fields of a row, whether oddities are refused."""
 
     encoding: str = "utf-8"
     split: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)  # ours → theirs
+    strict: bool = False
 
 
 class Judgment(NamedTuple):
@@ -89,6 +91,11 @@ class Source:
         return None
 
     @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        """The topics and judgments of this layout in a folder, wherever the documents are."""
+        return Files()
+
+    @classmethod
     def asks(cls, path: str) -> bool:
         """Whether a file plainly holds topics in this layout."""
         return False
@@ -119,6 +126,12 @@ class Source:
         """The lines of a file with their numbers, less what ends them."""
         return text_lines(path, self.options.encoding)
 
+    def odd(self, path: str, line: int, problem: str, reading: str) -> None:
+        """What a copy that circulates has otherwise than its layout: noted with how it is read, refused by --strict."""
+        if self.options.strict:
+            raise BadLineError(path, line, problem)
+        self.notes.append(f"{os.path.basename(path)}:{line}: {problem}; {reading}")
+
     def labels(self) -> dict[float, Grade]:
         """What the grades mean, where the layout says so."""
         return {}
@@ -145,7 +158,11 @@ class ClassicSource(Source):
         documents = [name for name in named_like(path, *cls.document_names) if cls.begins.match(head_of(name))]
         if not documents:
             return None
-        return Files(documents, named_like(path, *cls.topic_names), named_like(path, *cls.qrels_names))
+        return replace(cls.rest(path, options), documents=documents)
+
+    @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        return Files((), named_like(folder, *cls.topic_names), named_like(folder, *cls.qrels_names))
 
     def judgments(self) -> Qrels | None:
         if not self.files.qrels:

@@ -93,7 +93,7 @@ static inline uint64_t folded(uint64_t a, uint64_t b) {
 #endif
 }
 
-/* One multiplication for an id of 16 bytes or fewer. */
+/* Two multiplications for an id of 16 bytes or fewer; one would do for most seeds, but some leave numbered ids in heaps. */
 static inline uint64_t hash(const char *p, size_t n) {
     uint64_t h = seed[1] ^ n, a, b;
     if (n >= 8) {
@@ -108,7 +108,7 @@ static inline uint64_t hash(const char *p, size_t n) {
         a = n ? (uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[n / 2] << 8 | (uint8_t)p[n - 1] : 0;
         b = 0;
     }
-    return folded(a ^ seed[0], b ^ h);
+    return folded(folded(a ^ seed[0], b ^ h), UINT64_C(0xD6E8FEB86659FD93));
 }
 
 #if defined(__GNUC__)
@@ -327,10 +327,10 @@ static int number_by_python(const char *p, size_t n, double *out, PyThreadState 
 }
 
 #if FLT_EVAL_METHOD == 0 && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* The first n <= 8 characters as digits, eight at a time; -1 if one is none. */
-static inline int64_t digits8(const char *p, unsigned n) {
+/* The first n <= 8 of eight characters as digits, all at once; -1 if one is none. */
+static inline int64_t digits_of(uint64_t v, unsigned n) {
     uint64_t zeros = UINT64_C(0x3030303030303030);
-    uint64_t v = n == 0 ? zeros : load64(p) << (64 - 8 * n) | (n == 8 ? 0 : zeros >> (8 * n));
+    v = n == 0 ? zeros : v << (64 - 8 * n) | (n == 8 ? 0 : zeros >> (8 * n));
     if (((v & UINT64_C(0xF0F0F0F0F0F0F0F0)) ^ zeros) |
         (((v + UINT64_C(0x0606060606060606)) & UINT64_C(0xF0F0F0F0F0F0F0F0)) ^ zeros))
         return -1;
@@ -339,6 +339,8 @@ static inline int64_t digits8(const char *p, unsigned n) {
     return (int64_t)(((v & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x000F424000000064) +
                       ((v >> 16) & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x0000271000000001)) >> 32);
 }
+
+static inline int64_t digits8(const char *p, unsigned n) { return digits_of(load64(p), n); }
 
 /* The usual score, 1 to 7 digits, a point and 1 to 8 more; 16 bytes behind it may be read. 0: read it the long way. */
 static inline int plain_number(const char *p, size_t n, double *out) {
@@ -625,18 +627,22 @@ static void topic_real(Topic *t) {
     t->decimals = REAL;
 }
 
-/* See whether the scores fall. */
+/* See whether the scores fall. Whole numbers in sums and signs alone, which every processor does several at a time. */
 static void topic_look(Topic *t) {
     const Score *s = t->score;
     size_t n = t->count;
     uint64_t size = 0, rises = 0, level = 0;
     if (t->decimals >= 0) {
-        for (size_t i = 0; i < n; i++) size |= (uint64_t)(s[i].whole ^ s[i].whole >> 63);
+        for (size_t i = 0; i < n; i++) size |= (uint64_t)s[i].whole;
         for (size_t i = 1; i < n; i++) {
-            rises |= (uint64_t)(s[i - 1].whole - s[i].whole);
-            level |= s[i - 1].whole == s[i].whole;
+            uint64_t fall = (uint64_t)s[i - 1].whole - (uint64_t)s[i].whole;
+            rises |= fall;
+            level |= fall - 1; /* below 0 where it is 0 */
         }
+        if (size >> 63) /* a negative score */
+            for (size_t i = size = 0; i < n; i++) size |= (uint64_t)(s[i].whole ^ s[i].whole >> 63);
         rises >>= 63;
+        level >>= 63;
     } else {
         for (size_t i = 1; i < n; i++) {
             rises |= s[i].real > s[i - 1].real;
@@ -834,6 +840,32 @@ static int group_sorted(Topic *t, const Place *order, size_t start, size_t stop)
     return 1;
 }
 
+/* The same where the scores fall: only the neighbours of judged documents are looked at. Returns 0 when memory ran out. */
+static int ranks_of_sorted(Topic *t, int32_t topic) {
+    const Judged *j = (const Judged *)t->judged.data;
+    const Score *s = t->score;
+    size_t judged = t->judged.used / sizeof(Judged);
+    for (size_t i = 0, next; i < judged; i = next) {
+        size_t start = j[i].at, stop = start + 1;
+        while (start > 0 && s[start - 1].whole == s[start].whole) start--;
+        while (stop < t->count && s[stop].whole == s[start].whole) stop++;
+        next = i + 1;
+        if (stop - start == 1) {
+            add_hit(&t->hits, topic, j[i].row, stop, stop, stop);
+            continue;
+        }
+        memset(t->row + start, -1, (stop - start) * sizeof *t->row);
+        for (next = i; next < judged && j[next].at < stop; next++) t->row[j[next].at] = j[next].row;
+        if (!group_sorted(t, NULL, start, stop)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t k = start; k < stop; k++) {
+            int32_t row = t->row[group[k - start].place];
+            if (row >= 0) add_hit(&t->hits, topic, row, k + 1, start + 1, stop);
+        }
+    }
+    return 1;
+}
+
 /* Rank the topic's judged documents and append them to the hits. Returns 0 when memory ran out. */
 static int topic_finish(Topic *t, const Index *x, int32_t topic) {
     if (t->order.single && t->decimals != REAL) topic_real(t);
@@ -849,6 +881,7 @@ static int topic_finish(Topic *t, const Index *x, int32_t topic) {
         for (size_t i = 0; i < judged; i++) add_hit(&t->hits, topic, j[i].row, j[i].at + 1, j[i].at + 1, j[i].at + 1);
         return 1;
     }
+    if (!order) return ranks_of_sorted(t, topic);
     memset(t->row, -1, n * sizeof *t->row);
     for (size_t i = 0; i < judged; i++) t->row[j[i].at] = j[i].row;
     for (size_t start = 0, stop; start < n; start = stop) {
@@ -955,6 +988,13 @@ static inline int whole_number(const char *p, size_t n, int64_t *whole, int *dec
     }
     size_t rest = n - before - 1;
     if (before == 0 || before > 7 || rest == 0 || rest + before > 18 || rest > 16) return 0;
+    *decimals = (int)rest;
+    if (before + rest <= 8) { /* close the gap where the point stands */
+        uint64_t left = ~UINT64_C(0) >> (64 - 8 * before);
+        int64_t value = digits_of((load64(p) & left) | (load64(p + 1) & ~left), (unsigned)(before + rest));
+        *whole = negative ? -value : value;
+        return value >= 0;
+    }
     int64_t high = digits8(p, (unsigned)before), low = digits8(p + before + 1, rest < 8 ? (unsigned)rest : 8), more = 0;
     if (rest > 8) {
         more = digits8(p + before + 9, (unsigned)rest - 8);
@@ -963,7 +1003,6 @@ static inline int whole_number(const char *p, size_t n, int64_t *whole, int *dec
     if ((high | low | more) < 0) return 0;
     int64_t value = high * power_of_ten[rest] + low;
     *whole = negative ? -value : value;
-    *decimals = (int)rest;
     return 1;
 }
 
@@ -1155,7 +1194,7 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
             if (only < 0 && !push(&s->skipped, skip, sizeof skip)) return 0;
             continue;
         }
-        const char *t = line.at[s->layout.topic], *document = line.at[s->layout.document];
+        const char *t = line.at[s->layout.topic];
         size_t size = line.size[s->layout.topic];
         if (!name || (only < 0 && !same(t, size, name, name_size))) {
             if (only < 0) {
@@ -1174,7 +1213,7 @@ static int scan_text(Scan *s, const char *base, int64_t start, int64_t stop, int
         if (seg.topic >= 0 && !add_line(s, &line, r->safe, name, name_size, value)) return 0;
 #if defined(QUICK)
         if (s->quick && r->safe) {
-            size_t prefix = (size_t)(document - base - offset);
+            size_t prefix = (size_t)(line.at[s->layout.document] - base - offset);
             r->next = usual_lines(
                 &s->topic, r->next, r->stop, base + offset, prefix, seg.topic >= 0, &tag, &tag_size);
         }

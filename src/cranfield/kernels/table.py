@@ -111,8 +111,7 @@ class Strings:
         return self._text
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Which column of a file of white-space separated lines holds what, counted from 0."""
 
     columns: str  # for messages: "topic Q0 document rank score tag"
@@ -132,8 +131,7 @@ class Layout:
         return len(self.columns.split())
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(NamedTuple):
     """How the documents of a topic are put into order, and which of them count."""
 
     ties: Literal["descending", "ascending", "input"] = "descending"  # by document id, as bytes; or as given
@@ -143,8 +141,7 @@ class Order:
     drop_self: bool = False  # leave out a document whose id is the topic's
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """A line that cannot be used: where it starts in the buffer, and why."""
 
     offset: int

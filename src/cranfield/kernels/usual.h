@@ -16,7 +16,8 @@ static TARGET const char *USUAL_LINES(
     const uint64_t start_mask = prefix < 8 ? all >> (64 - 8 * prefix) : all;
     const uint64_t next_mask = prefix <= 8 ? 0 : prefix < 16 ? all >> (128 - 8 * prefix) : all;
     const char blank = first[prefix - 1];
-    size_t n = t->count, room = keep ? t->room : 0;
+    const char *last = NULL; /* tag */
+    size_t n = t->count, room = keep ? t->room : 0, last_size = 0;
     int units = t->decimals; /* the decimals that this topic's scores have as a rule */
     while ((size_t)(stop - p) >= ahead) {
         if (((load64(p) ^ start) & start_mask) | ((load64(p + 8) ^ next) & next_mask)) break;
@@ -63,10 +64,14 @@ static TARGET const char *USUAL_LINES(
             room = t->room;
             units = t->decimals;
         }
-        *tag = document + end[2] + 1;
-        *tag_size = end[3] - end[2] - 1;
+        last = document + end[2] + 1;
+        last_size = end[3] - end[2] - 1;
         p = document + after;
     }
     t->count = n;
+    if (last) {
+        *tag = last;
+        *tag_size = last_size;
+    }
     return p;
 }

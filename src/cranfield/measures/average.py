@@ -64,14 +64,11 @@ class AP(_Binary):
         return np.minimum(whole, self.k) if self.divide == "cut" and self.k is not None else whole
 
     def expected(self, hits: Hits) -> Floats | None:
-        """The mean over the orders of ties: McSherry & Najork (2008), with a cut-off; none known for `divide=found`."""
+        """The mean over the orders of ties, with a cut-off; none known for `divide=found`."""
         if self.divide == "found":
             return None
         ties = hits.relevant(self.rel).ties
-        group, place = ties.places()
-        size, number, rank = ties.size[group], ties.number[group], ties.first[group] + place
-        others = ratio(place * (number - 1.0), size - 1)  # relevant documents of the group expected above this place
-        step = number / size * (ties.above[group] + 1 + others) / rank
+        group, rank, step = ties.precisions()
         shown = np.where(rank <= (self.k or np.inf), step, 0)
         return ratio(hits.judgments.sum(ties.topic[group], shown), self._whole(hits))
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.hits import Hits
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Ints
+
+
+LEAST_LOG2 = -1075  # 2 to the power of this, and of anything below, is 0 as a double
 
 
 class Accuracy(Binary):
@@ -59,7 +62,8 @@ class Compat(Measure):
     Ideal rankings put higher grades first and are free within a grade, so documents of one grade are taken in the
     run's own order, those not returned last. `normalize` divides by the overlap of the ideal ranking with itself,
     which is below 1 where it is shorter than the ranks compared. The ranks compared are those of the longer of both
-    lists; the authors' own program looks at 1000 (`Compat@1000`).
+    lists, as in ir_measures; with @k they are 1 to k, also where both lists have ended, as in the authors' own program
+    (`Compat@1000`). The two differ most where lists are short: past their end the overlap stays what it was.
 
     Use it where judgments are an order rather than amounts (preferences, crowds, many grades), because it asks for no
     gain; not where only the relevant documents matter and all grades are alike: AP or RBP are simpler then.
@@ -82,10 +86,10 @@ class Compat(Measure):
 
     def score(self, hits: Hits) -> Floats:
         found, ideal = hits.where(hits.grade > 0), hits.ideal
-        depth = np.maximum(hits.retrieved, ideal.retrieved)
-        depth = depth if self.k is None else np.minimum(depth, self.k)
-        ranks = np.arange(1, int(depth.max(initial=0)) + 1)
-        weight = self.p ** (ranks - 1)
+        longer = np.maximum(hits.retrieved, ideal.retrieved)
+        depth = longer if self.k is None else np.full(hits.size, min(self.k, self._weightless(longer)))
+        weight = self.p ** np.arange(int(depth.max(initial=0)), dtype=np.float64)
+        ranks = np.arange(1, len(weight) + 1)
         upto = np.r_[0.0, np.cumsum(weight / ranks)]  # what a document adds that is in both lists from rank 1 on
         both = np.minimum(np.maximum(found.rank, _ideal_rank(found, ideal)) - 1, depth[found.topic])
         overlap = found.sum(upto[depth[found.topic]] - upto[both])
@@ -93,6 +97,10 @@ class Compat(Measure):
             return ratio(overlap, np.r_[0.0, np.cumsum(weight)][depth])
         least = np.minimum(ideal.rank - 1, depth[ideal.topic])
         return ratio(overlap, ideal.sum(upto[depth[ideal.topic]] - upto[least]))
+
+    def _weightless(self, longer: Ints) -> int:
+        """A rank that all lists have ended before, from which on p^(rank − 1) is 0 as a double."""
+        return max(int(longer.max(initial=0)), 2 + int(LEAST_LOG2 / np.log2(self.p)))
 
 
 def _ideal_rank(found: Hits, ideal: Hits) -> npt.NDArray[np.intp]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import MeasureError
-from cranfield.hits import ratio
+from cranfield.hits import Ties, ratio
 from cranfield.measures.measure import Binary, Measure
 from cranfield.parameters import Choice, Depth, Real, Whole
 
@@ -407,6 +407,28 @@ class AP_IA(_BySubtopic, Binary):
         found, wanted = self.answers(hits), self.wanted(hits)
         precision = found.nth / found.rank / wanted.relevant[found.subtopic]
         return ratio(hits.judgments.sum(found.topic, precision), wanted.subtopics)
+
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: that of each subtopic's average precision."""
+        ties, wanted, labels = _ties_by_subtopic(hits, self.rel), self.wanted(hits), len(hits.judgments.qrels.labels)
+        group, rank, precision = ties.precisions()
+        subtopic = ties.topic[group]
+        shown = np.where(rank <= (self.k or np.inf), precision / wanted.relevant[subtopic], 0.0)
+        return ratio(hits.judgments.sum((subtopic // labels).astype(np.int32), shown), wanted.subtopics)
+
+
+def _ties_by_subtopic(hits: Hits, rel: float) -> Ties:
+    """The tie groups of the answers to each subtopic; their `topic` is the subtopic, numbered over all topics."""
+    rows = hits.labelled
+    kept = np.flatnonzero(rows.grade >= rel)
+    subtopic = rows.topic[kept].astype(np.int64) * len(hits.judgments.qrels.labels) + rows.label[kept]
+    order = np.argsort(subtopic, kind="stable")
+    subtopic, hit = subtopic[order], rows.hit[kept[order]]
+    first, last = hits.tied_from[hit], hits.tied_to[hit]
+    nth = _nth(subtopic)
+    start = np.flatnonzero(np.r_[True, (np.diff(subtopic) != 0) | (np.diff(first) != 0)][: len(hit)])
+    number = np.diff(np.r_[start, len(hit)])
+    return Ties(subtopic[start], first[start], last[start] - first[start] + 1, number, nth[start] - 1)
 
 
 class P_IA(_BySubtopic, Binary):

@@ -13,8 +13,10 @@ from cranfield.measures.measure import Binary, Gain, Measure, traced
 from cranfield.parameters import Choice, Depth, Real, Whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.hits import Hits
-    from cranfield.kernels.table import Floats
+    from cranfield.kernels.table import Floats, Ints
 
 
 class _Cascade(Measure):
@@ -33,12 +35,56 @@ class _Cascade(Measure):
         stop = self.stopping(found.grade)
         return found.sum(found.product_above(1 - stop) * stop / found.rank)
 
+    def expected_cascade(self, hits: Hits) -> Floats:
+        """The mean of `cascade` over the orders of ties."""
+        return expected_stop(
+            hits, np.where(hits.grade >= 0, self.stopping(np.maximum(hits.grade, 0)), 0.0), self._worth
+        )
+
+    def _worth(self, rank: Ints) -> Floats:
+        return np.where(rank <= (self.k or np.inf), 1 / rank, 0.0)
+
+    def assumed(self, highest: float) -> str:
+        """The scale, where it is the default and no judgment reaches its end."""
+        top = self.values["max"]
+        if "max" in self.typed or highest >= top or highest <= 0:
+            return ""
+        return (
+            f"max={top:g} is assumed, and no judgment is above {highest:g}; say max={highest:g} if the scale ends there"
+        )
+
     def refuse_beyond_scale(self, hits: Hits) -> None:
         """Stop at a judgment above the highest grade of the scale."""
         highest, top = hits.judgments.grade.max(initial=0), self.values["max"]
         if highest > top:
             hint = f"try {self.name}(max={highest:g})"
             raise MeasureError(f"{self.name}: a grade of {highest:g} is above max={top:g}; {hint}")
+
+
+def expected_stop(hits: Hits, stop: Floats, worth: Callable[[Ints], Floats]) -> Floats:
+    """The mean, over the orders of ties, of the sum over ranks of worth(rank) · P(stop here, and nowhere above).
+
+    `stop` is each hit's chance to end the search, 0 for documents without a judgment. Whoever stops at place i of a tie
+    goes on past i − 1 of its documents and not past i; on average over the orders the chance to go on past i of them is
+    the mean product of 1 − stop over all i of them, which is built up document by document.
+    """
+    ties, total = hits.ties, np.zeros(hits.size)
+    start = np.cumsum(ties.number) - ties.number
+    reach = np.ones(hits.size)  # the chance that a user of this topic comes to the group in hand
+    for g, topic in enumerate(ties.topic.tolist()):
+        if ties.size[g] == 1:
+            total[topic] += reach[topic] * stop[start[g]] * float(worth(ties.first[g]))
+            reach[topic] *= 1 - stop[start[g]]
+            continue
+        past = np.ones(int(ties.size[g]) + 1)  # past[i]: the mean chance to go on past i documents of the group
+        known = int(ties.size[g] - ties.number[g])  # those that stop nobody come first
+        for n, chance in enumerate(stop[start[g] : start[g] + ties.number[g]].tolist(), start=known + 1):
+            i = np.arange(1, n + 1)
+            past[1 : n + 1] = past[1 : n + 1] * (n - i) / n + (1 - chance) * past[:n] * i / n
+        ranks = ties.first[g] + np.arange(int(ties.size[g]))
+        total[topic] += reach[topic] * float(np.sum((past[:-1] - past[1:]) * worth(ranks)))
+        reach[topic] *= past[-1]
+    return total
 
 
 class _First(Binary):
@@ -84,7 +130,8 @@ class ERR(_Cascade):
     """Expected reciprocal rank: the user stops at a document with a probability that grows with its grade.
 
     `max` is the highest grade of the scale, not of the topic; a document of that grade stops nearly every user. A
-    judgment above it is refused: the scale would be wrong, and so would every score. `stop=linear` is NTCIREVAL's
+    judgment above it is refused: the scale would be wrong, and so would every score. Where nobody gave `max` and no
+    judgment reaches it, a note says which scale is assumed. `stop=linear` is NTCIREVAL's
     R = grade / (max + 1); `unjudged=half` takes an unjudged document for one of half the highest grade, as RRE does.
 
     Use it where grades matter and a very good document ends the search, as in web search; not where users collect
@@ -106,10 +153,15 @@ class ERR(_Cascade):
         self.refuse_beyond_scale(hits)
         return self._with_unjudged(hits.top(self.k)) if self.unjudged == "half" else self.cascade(hits)
 
+    def expected(self, hits: Hits) -> Floats | None:
+        """The mean over the orders of ties; no formula for `unjudged=half`."""
+        self.refuse_beyond_scale(hits)
+        return None if self.unjudged == "half" else self.expected_cascade(hits)
+
     def stopping(self, grade: Floats) -> Floats:
         if self.stop == "linear":
             return grade / (self.max + 1)
-        probability: Floats = (np.exp2(grade) - 1) / np.exp2(self.max)
+        probability: Floats = np.exp2(grade - self.max) - np.exp2(-self.max)  # (2^grade − 1) / 2^max, for any max
         return probability
 
     def _with_unjudged(self, hits: Hits) -> Floats:
@@ -158,6 +210,11 @@ class nERR(_Cascade):
     def score(self, hits: Hits) -> Floats:
         self.refuse_beyond_scale(hits)
         return ratio(self.cascade(hits), self.cascade(Gain.ideal(self.gain, hits)[0]))
+
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties; the ideal list has none."""
+        self.refuse_beyond_scale(hits)
+        return ratio(self.expected_cascade(hits), self.cascade(Gain.ideal(self.gain, hits)[0]))
 
     def stopping(self, grade: Floats) -> Floats:
         worths = [] if isinstance(self.gain, str) else [worth for _, worth in self.gain]

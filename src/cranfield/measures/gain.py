@@ -94,7 +94,8 @@ def ndcg_rel(hits: Hits, gain: Floats, best: Hits, worth: Floats) -> Floats:
 def r_ndcg(hits: Hits, gain: Floats, best: Hits, worth: Floats, slack: int = 0) -> Floats:
     """nDCG where the ideal gain changes, and at the end of a list longer than the ideal one by more than `slack`."""
     step, ideal_step = gain / np.log2(hits.rank + 1.0), worth / np.log2(best.rank + 1.0)
-    ends = best.where(np.r_[(np.diff(best.topic) != 0) | (np.diff(worth) != 0), True][: len(best)])
+    last = np.r_[(np.diff(best.topic) != 0) | (np.diff(worth) != 0), True][: len(best)]
+    ends = best.where(last & (worth > 0))
     total = ends.sum(
         hits.total_at(step, ends.topic, ends.rank) / best.total_at(ideal_step, ends.topic, ends.rank),
     )
@@ -262,8 +263,9 @@ class Rndcg(_Gained):
     """nDCG averaged over the ends of the gain levels: what R-precision is to precision, for graded judgments.
 
     With 5 documents of grade 2 and 10 of grade 1 it is the mean of nDCG@5, nDCG@15 and, if more than 15 documents were
-    returned, nDCG of the whole list. Use it where no one cut-off suits all topics; not where users read a fixed number of
-    results.
+    returned, nDCG of the whole list. trec_eval leaves that last one out where exactly one document more was returned, 16
+    here: its loop has gone past that document by the time it looks whether any is left. `cranfield trec_eval` does so
+    too, Rndcg does not. Use it where no one cut-off suits all topics; not where users read a fixed number of results.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 1}}, {"q": {"b": 2, "a": 1}}, "Rndcg").mean(), 4)

@@ -54,6 +54,16 @@ class Bpref(Binary):
         above = np.minimum(found.above(wrong), relevant[found.topic])
         return ratio(found.sum(1 - ratio(above, bound)), relevant)
 
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: above a relevant document stand none to all of its tie's, each as likely."""
+        found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
+        relevant = hits.n_relevant(self.rel)
+        bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
+        before = found.above(wrong, found.tied_from)
+        tied, most = found.above(wrong, found.tied_to + 1) - before, relevant[found.topic]
+        above = (_sum_of_least(before + tied + 1, most) - _sum_of_least(before, most)) / (tied + 1.0)
+        return ratio(found.sum(1 - ratio(above, bound)), relevant)
+
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """How many judged nonrelevant documents stand above each relevant one."""
         return traced(hits.grade >= self.rel, {"nonrelevant above": hits.above(hits.nonrelevant(self.rel))})
@@ -63,6 +73,12 @@ class Bpref(Binary):
         relevant, others = hits.n_relevant(self.rel), hits.judgments.nonrelevant(self.rel)
         template = "Σ over relevant documents found of (1 − min(n, {R}) / {min(N, R)}) / {R}"
         return template, {"R": relevant, "min(N, R)": np.minimum(others, relevant)}
+
+
+def _sum_of_least(end: Ints, most: Ints) -> Floats:
+    """The sum of min(n, most) over n from 0 up to, and without, `end`."""
+    n = np.minimum(end, most + 1).astype(np.float64)
+    return n * (n - 1) / 2 + (end - n) * most
 
 
 class infAP(Binary):

@@ -12,7 +12,8 @@ import functools
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.hits import Hits
+    from cranfield.hits import Hits, Judgments
     from cranfield.kernels.table import Floats
 
 REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
@@ -136,8 +137,21 @@ class Inner(Parameter["Measure"]):
 
 
 def _total(values: Floats) -> float:
-    """Add up in the order given, as trec_eval does, so that the last digit of a mean agrees."""
-    return float(np.cumsum(values)[-1])
+    """Add up in the order given, as trec_eval does, so that the last digit of a mean agrees; infinite beyond doubles."""
+    with np.errstate(over="ignore"):
+        return float(np.cumsum(values)[-1])
+
+
+def _mean(values: Floats) -> float:
+    total = _total(values)
+    return total / len(values) if math.isfinite(total) else _total(values / len(values))
+
+
+def _sum(values: Floats) -> float:
+    total = _total(values)
+    if math.isinf(total) and np.isfinite(values).all():
+        raise MeasureError("the values of all topics add up to more than a number can hold")
+    return total
 
 
 def _geometric(values: Floats) -> float:
@@ -152,13 +166,13 @@ def _harmonic(values: Floats) -> float:
 
 
 AGGREGATES: dict[str, Callable[[Floats], float]] = {
-    "mean": lambda values: _total(values) / len(values),
+    "mean": _mean,
     "gmean": _geometric,
     "median": lambda values: float(np.median(values)),
     "min": lambda values: float(values.min()),
     "max": lambda values: float(values.max()),
     "hmean": _harmonic,
-    "sum": _total,
+    "sum": _sum,
 }
 """How the values of all topics become one number. `gmean` lifts values below 0.00001 to that, as trec_eval does."""
 
@@ -213,7 +227,17 @@ class Measure(Parametrised, ABC):
 
     def __call__(self, hits: Hits) -> Floats:
         """One value a topic, of the run or, with `judged_only`, of its condensed list."""
-        return self.score(hits.condensed() if self.judged_only else hits)
+        try:
+            with np.errstate(over="raise"):
+                return self.score(hits.condensed() if self.judged_only else hits)
+        except FloatingPointError:
+            with self.within_doubles(hits.judgments):
+                raise
+
+    def within_doubles(self, judgments: Judgments) -> AbstractContextManager[None]:
+        """Stop where grades are so high that a number on the way would be infinite."""
+        gains = isinstance(self.parameters.get("gain"), Gain)
+        return within_doubles(str(self), judgments, "give gains: gain={grade:gain, …}" if gains else "use smaller ones")
 
     @abstractmethod
     def score(self, hits: Hits) -> Floats:
@@ -226,6 +250,10 @@ class Measure(Parametrised, ABC):
     def expected(self, hits: Hits) -> Floats | None:
         """One value a topic: the mean of the score over all orders of tied documents; None if no formula is known."""
         return None
+
+    def assumed(self, highest: float) -> str:
+        """What is taken for granted that these judgments, up to this grade, do not show; empty if nothing is."""
+        return ""
 
     # how `explain` shows it
 
@@ -265,7 +293,7 @@ class Measure(Parametrised, ABC):
     def with_values(self, **changes: Any) -> Measure:
         """The same measure with other values for some of its parameters."""
         answer = type(self)(**{**self.values, **changes})
-        answer.aggregate = self.aggregate
+        answer.aggregate, answer.typed = self.aggregate, self.typed | set(changes)
         return answer
 
     def __repr__(self) -> str:
@@ -277,6 +305,17 @@ class Measure(Parametrised, ABC):
 
     def __hash__(self) -> int:
         return hash((type(self), self.aggregate, tuple(self.values.items())))
+
+
+@contextmanager
+def within_doubles(what: str, judgments: Judgments, hint: str = "use smaller ones") -> Iterator[None]:
+    """Stop where grades are so high that a number on the way would be infinite."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except FloatingPointError:
+        highest = float(np.abs(judgments.grade).max(initial=0))
+        raise MeasureError(f"{what}: grades up to {highest:g} make numbers too large to compute; {hint}") from None
 
 
 def traced(seen: npt.NDArray[np.bool_], columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
@@ -318,6 +357,12 @@ def takes_topics_alone(measure: Measure) -> bool:
     """Whether its number for all topics is made in the usual way: of each topic's value, and of one run."""
     own = type(measure)
     return own.summarise is Measure.summarise and own.summarise_runs is Measure.summarise_runs
+
+
+def needs_of(measure: Measure) -> set[str]:
+    """What the measure and those that it is made from must know beyond hits."""
+    inner = [value for value in measure.values.values() if isinstance(value, Measure)]
+    return {*measure.needs, *(need for each in inner for need in needs_of(each))}
 
 
 def micro_average(measure: Measure) -> Measure | None:

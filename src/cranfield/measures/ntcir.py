@@ -142,6 +142,7 @@ class Pplus(_Blended):
 
     formula = f"mean of {BLENDED} over relevant documents down to the first of the highest gain found"
     peers = {"NTCIREVAL": ("P-plus", "P+", "PPlusMeasure", "P-plus-measure")}
+    ideal_is_best = False  # where better documents were not returned, the road to the best one may weigh more than it
 
     def score(self, hits: Hits) -> Floats:
         found, worth, blend = self.ratios(hits)

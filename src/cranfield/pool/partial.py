@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.collection import Qrels
+    from cranfield.conventions import Conventions
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -30,10 +31,21 @@ class Partial:
         self.evaluator = Evaluator(qrels, measures, **options)
         self.qrels = self.evaluator.qrels
         self.runs: list[str] = []
+        self.opened: list[Run] = []
         self.joined: list[Found] = []
+        self.apart: list[dict[Conventions, Found]] = []  # for measures under conventions of their own
+        usual = self.evaluator.conventions
+        own = map(self.evaluator.conventions_for, self.measures.values())
+        self.rules = list(dict.fromkeys([usual, *own]))
         for run in runs:
+            ordered = usual.ordered(run)
             self.runs.append(run.name)
-            self.joined.append(run.hits(self.qrels.index, self.evaluator.conventions.order, self.evaluator.threads))
+            self.opened.append(ordered)
+            self.joined.append(self._found(ordered, usual))
+            self.apart.append({rule: self._found(ordered, rule) for rule in self.rules[1:]})
+
+    def _found(self, run: Run, rule: Conventions) -> Found:
+        return run.hits(self.qrels.index, rule.order, self.evaluator.threads)
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -47,12 +59,15 @@ class Partial:
 
     def values(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:
         """Runs × measures × topics, under the judgments that `kept` marks (one a row of the qrels), or all."""
-        judgments = self.evaluator.judgments if kept is None else _part(self.evaluator.judgments, kept)
-        answer = np.empty((len(self.runs), len(self.measures), judgments.size))
-        for r, found in enumerate(self.joined):
-            hits = join(found, judgments, self.evaluator.conventions)
+        whole = self.evaluator.judgments
+        answer = np.empty((len(self.runs), len(self.measures), whole.size))
+        seen = {rule: whole.under(rule.negative) for rule in self.rules}
+        judgments = seen if kept is None else {rule: _part(each, kept) for rule, each in seen.items()}
+        for r, apart in enumerate(self.apart):
+            found = {self.rules[0]: self.joined[r], **apart}
+            hits = {rule: join(here, judgments[rule], rule) for rule, here in found.items()}
             for m, measure in enumerate(self.measures.values()):
-                answer[r, m] = self.evaluator.values_of(measure, hits)
+                answer[r, m] = self.evaluator.values_of(measure, hits[self.evaluator.conventions_for(measure)])
         return answer
 
     def means(self, kept: npt.NDArray[np.bool_] | None = None) -> Floats:

@@ -221,7 +221,7 @@ def reuse(
     partial = Partial(qrels, opened, measures, **options)
     if len(partial.runs) < 2:
         raise DataError("leaving one run out needs two runs or more, found one")
-    rankings = tops or leading_of(opened, depth, depths, partial.evaluator.conventions.order)
+    rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)
     if partial.runs != rankings.runs:
         raise ConventionError("the runs and their tops must be the same runs in the same order")
     team_of = teams_of(partial.runs, teams or {})

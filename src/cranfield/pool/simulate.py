@@ -169,7 +169,7 @@ def simulate(
             raise ConventionError(f"{each.name} reads documents: say where they are (--collection FOLDER)")
     opened = as_runs(runs)
     partial = Partial(qrels, opened, measures, **options)
-    rankings = tops or leading_of(opened, depth, depths, partial.evaluator.conventions.order)
+    rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)
     topics = judged_topics(partial.qrels, rankings, rel)
     stage = _Stage(topics, partial, partial.means(), list(efforts), recall, seed, texts)
     replays = []
@@ -317,13 +317,15 @@ class _Stage:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One estimator at one rate: errors of the mean over topics, over all runs and draws."""
+    """One estimator at one rate: errors of the mean over topics, over all runs and draws, and their standard errors."""
 
     measure: str
     sample: str  # how it was drawn
     rate: float  # the share of the pool that was judged, as it came out
     error: float  # the mean error: bias
+    error_se: float | None  # of the error, over draws; None of a single one
     rmse: float  # of the mean over topics
+    rmse_se: float | None
     rmse_topic: float  # of single topics
     lost: float  # the share of topics in which no relevant document was drawn
     draws: int
@@ -336,11 +338,12 @@ class Estimates(Rows[Estimate]):
     rows: list[Estimate]
 
     def content(self, how: Layout) -> Iterator[Table]:
-        head = ["measure", "sample", "judged", "mean error", "RMSE", "RMSE of a topic", "topics lost"]
+        head = ["measure", "sample", "judged", "mean error", "SE", "RMSE", "SE", "RMSE of a topic", "topics lost"]
         rows = []
         for each in self.rows:
-            errors = how.number(each.error, signed=True), how.number(each.rmse), how.number(each.rmse_topic)
-            rows.append([each.measure, each.sample, f"{each.rate:.1%}", *errors, f"{each.lost:.1%}"])
+            mean = how.number(each.error, signed=True), how.number(each.error_se)
+            square = how.number(each.rmse), how.number(each.rmse_se), how.number(each.rmse_topic)
+            rows.append([each.measure, each.sample, f"{each.rate:.1%}", *mean, *square, f"{each.lost:.1%}"])
         yield Table(head, rows, names=2)
 
     def plain(self, how: Layout) -> Any:
@@ -411,16 +414,24 @@ def _estimate(name: str, sample: Sample, judged: _Judged, draws: int, seed: int)
         errors.append(difference.mean())
         squares.append((difference.mean(axis=1) ** 2).mean())
         by_topic.append((difference**2).mean())
+    rmse, spread = float(np.sqrt(np.mean(squares))), _standard_error(squares)
     return Estimate(
         name,
         str(sample),
         drawn_in_all / draws / sum(len(topic.row) for topic in judged.topics),
         float(np.mean(errors)),
-        float(np.sqrt(np.mean(squares))),
+        _standard_error(errors),
+        rmse,
+        spread / (2 * rmse) if spread is not None and rmse else spread,  # of a root, by the delta method
         float(np.sqrt(np.mean(by_topic))),
         lost / draws / len(judged.topics),
         draws,
     )
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    """Of a mean over draws."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
 def _draw(sample: Sample, judged: _Judged, rng: np.random.Generator) -> tuple[npt.NDArray[np.bool_], Known]:

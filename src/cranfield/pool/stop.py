@@ -1,9 +1,10 @@
 """When to stop judging: how many relevant documents are still unfound, and what going on would cost.
 
 Two ways to know. A sample with known probabilities estimates the total whatever the order of judging. The order itself
-tells something too: where a strategy brings up relevant documents first, the rate at which they turn up falls as a
-power of the effort (a Poisson process, as in reliability growth), and what lies below the curve to come is what is
-left. The interval of the second holds as far as the curve goes on as it went.
+tells something too: where a strategy brings up relevant documents first, they turn up no faster later than of late. So
+what is left is bounded from above by the share among the labels made last, and not from below, as the rate may fall to
+nothing any moment. What is likely is read from the curve: the rate falls as a power of the effort (a Poisson process, as
+in reliability growth).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 
 EARLY = 10  # labels before which nothing is said
+RECENT = 0.5  # the share of the labels, the last, that speaks for what is to come
+SELDOM = ": fewer than chance allows, do not stop by it"
+CLUMP = 3.0  # relevant documents come in clumps (copies, one run's good stretch): so many labels say as much as one
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Stoppings(Rows[Stopping]):
     rows: list[Stopping]
     seconds: float | None = None
     price: float | None = None
+    hindsight: tuple[int, int] = (0, 0)  # topics whose bound at half of their labels held since, of so many
+    level: float = 0.95
 
     def content(self, how: Layout) -> Iterator[Part]:
         head = "topic pool judged relevant unfound low high recall".split()
@@ -77,6 +83,16 @@ class Stoppings(Rows[Stopping]):
             rows.append([each.topic, *map(str, counts), *estimates, *shares, *verdict])
         yield Table([*head, "at least", "by", "stop", "why"], rows)
         yield self._effort()
+        if self.hindsight[1]:
+            yield self._measured()
+
+    def _measured(self) -> str:
+        from scipy.stats import binom  # type: ignore[import-untyped, unused-ignore]
+
+        held, tried = self.hindsight
+        count = f"the upper bound held for {held} of {tried} topics ({self.level:.0%} are claimed)"
+        seldom = binom.cdf(held, tried, self.level) < 0.01
+        return f"measured here: at half of their labels {count}{SELDOM if seldom else ''}"
 
     def _effort(self) -> str:
         open_ = [each for each in self.rows if not each.stop]
@@ -115,15 +131,30 @@ def stopping(
     items: dict[str, list[Item]] = {}
     for item in pool:
         items.setdefault(item.topic, []).append(item)
-    rows = [_topic(topic, part, grades.get(topic, {}), target, rel, level) for topic, part in items.items()]
-    return Stoppings(rows, seconds, price)
+    flags = {topic: _flags(part, grades.get(topic, {}), rel) for topic, part in items.items()}
+    rows = [
+        _topic(topic, part, grades.get(topic, {}), flags[topic], target, rel, level) for topic, part in items.items()
+    ]
+    tried = [held(flags[each.topic], level) for each in rows if each.method != "sample"]
+    known = [each for each in tried if each is not None]
+    return Stoppings(rows, seconds, price, (sum(known), len(known)), level)
+
+
+def _flags(items: list[Item], labels: Mapping[str, float], rel: float) -> npt.NDArray[np.bool_]:
+    """Which labels say relevant, in the order in which they were made."""
+    inside = {item.document for item in items}
+    return np.array([grade >= rel for document, grade in labels.items() if document in inside], bool)
 
 
 def _topic(
-    topic: str, items: list[Item], labels: Mapping[str, float], target: float, rel: float, level: float
+    topic: str,
+    items: list[Item],
+    labels: Mapping[str, float],
+    flags: npt.NDArray[np.bool_],
+    target: float,
+    rel: float,
+    level: float,
 ) -> Stopping:
-    inside = {item.document: item for item in items}
-    flags = np.array([grade >= rel for document, grade in labels.items() if document in inside], bool)
     judged, relevant = len(flags), int(flags.sum())
     facts = topic, len(items), judged, relevant
     if judged >= len(items):
@@ -216,35 +247,45 @@ def _wilson(hits: int, n: int, size: int, z: float) -> tuple[float, float, float
         return 0.5, 0.0, 1.0
     share = hits / n
     spread = z * z * (size - n) / max(1, size - 1) / n  # nothing is uncertain once all are drawn
+    return share, *_wilson_ends(share, spread)
+
+
+def _wilson_ends(share: float, spread: float) -> tuple[float, float]:
+    """The ends of Wilson's interval about a share; the spread is z² / n, or what takes its place."""
     middle = (share + spread / 2) / (1 + spread)
-    half = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
-    return share, max(0.0, middle - half), min(1.0, middle + half)
+    half = float(np.sqrt(spread * (share * (1 - share) + spread / 4))) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def from_curve(relevant: npt.NDArray[np.bool_], size: int, level: float = 0.95) -> tuple[float, float, float]:
-    """Unfound relevant documents and their interval, from the places of the relevant ones in the order of judging.
+    """Unfound relevant documents, 0, and how many they are at most, from the places of the relevant ones in the order of judging.
 
     With finds at efforts t₁ … tₙ of T, the rate falls as tᵇ⁻¹ with b = n / Σ log(T / t), so that after `size`
-    documents n (size / T)ᵇ would have been found (Crow 1974). The interval takes in what is not known of b, and chance.
+    documents n (size / T)ᵇ would have been found (Crow 1974). The bound does not lean on that curve. It takes the last half
+    of the labels and what is left as two samples of one share, as if the rate fell no more: Wilson's upper end for what
+    is left, one-sided, each document counting for a third of one, as relevant documents come in clumps (Kish 1965).
     """
-    from scipy.stats import chi2, poisson  # type: ignore[import-untyped, unused-ignore]
+    from scipy.stats import norm
 
     places = np.flatnonzero(relevant) + 0.5
     n, judged = len(places), len(relevant)
     rest = size - judged
+    recent = relevant[judged - int(np.ceil(RECENT * judged)) :]
+    z2 = float(norm.ppf(level)) ** 2 if level > 0.5 else 0.0
+    spread = z2 * CLUMP * (1 / len(recent) + 1 / rest)
+    high = min(float(rest), float(np.ceil(rest * _wilson_ends(float(recent.mean()), spread)[1] - 1e-9)))
     if n == 0:
-        high = min(float(rest), -np.log((1 - level) / 2) * rest / judged)  # none in so many: the rule of three
         return 0.0, 0.0, high
-    steepness = n / float(np.log(judged / places).sum())
-    spread = chi2.ppf([(1 - level) / 2, (1 + level) / 2], 2 * n) / (2 * n)
+    steepness = min(1.0, n / float(np.log(judged / places).sum()))  # never faster than at random
+    return min(high, n * ((size / judged) ** steepness - 1)), 0.0, high
 
-    def coming(b: float) -> float:
-        return float(min(rest, n * ((size / judged) ** min(b, 1.0) - 1)))  # never faster than at random
 
-    middle, slow, fast = (coming(steepness * factor) for factor in (1.0, *spread.tolist()))
-    low = float(poisson.ppf((1 - level) / 2, slow)) if slow > 0 else 0.0
-    high = float(poisson.ppf((1 + level) / 2, fast)) if fast > 0 else 0.0
-    return middle, min(low, middle), min(float(rest), max(high, middle))
+def held(relevant: npt.NDArray[np.bool_], level: float = 0.95) -> bool | None:
+    """Whether the bound at half of the labels held for those made since; None where half of them say nothing yet."""
+    half = len(relevant) // 2
+    if half < EARLY:
+        return None
+    return bool(relevant[half:].sum() <= from_curve(relevant[:half], len(relevant), level)[2])
 
 
 def knee(relevant: npt.NDArray[np.bool_]) -> bool:

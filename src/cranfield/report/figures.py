@@ -148,7 +148,7 @@ def _axis(field: str, title: str, top: float | None) -> Spec:
 def _board(board: Leaderboard) -> Spec:
     """The ranks of a leaderboard with their intervals, best above."""
     rows = [(row.run, row.rank, row.low or row.rank, row.high or row.rank) for row in board.rows]
-    title = f"Ranks by {board.sort}, with {100 * board.level:g} % intervals"
+    title = f"Ranks by {board.sort}, with {100 * board.level:g} % intervals ({board.rank_intervals})"
     return interval_chart(rows, "rank", title, domain=(1, max(2, len(rows))), whole=True)
 
 
@@ -418,9 +418,10 @@ def interval_rows(report: Report, measure: str) -> list[tuple[str, float, float,
 
 
 def ranks(report: Report, measure: str, one: str = "", other: str = "") -> Spec:
-    """The ranks that each system takes when topics are drawn anew."""
+    """The rank of each run by its mean, and the ranks that it may truly have."""
     rows = rank_rows(report, measure)
-    title = f"{measure}: rank, with its {100 * report.comparison.level:g} % interval over topics"
+    board = report.leaderboards[measure]
+    title = f"{measure}: rank, with its {100 * board.level:g} % interval ({board.rank_intervals})"
     return interval_chart(rows, "rank", title, domain=(0.5, len(rows) + 0.5), whole=True)
 
 

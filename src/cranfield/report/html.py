@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Table, html_list, html_table, html_text, legible
@@ -187,7 +186,7 @@ def _comparison(report: Report) -> str:
         f'<div class="controls"{" data-script" if many else ""} hidden><label><input type="checkbox" id="every-pair"'
         f"{'' if many else ' checked'}> all pairs, not only those with {html_text(report.reference)}</label></div>"
     )
-    parts = [every, _table(replace(table, keys=rows), sortable=True, identity="pairs", tall=many)]
+    parts = [every, _table(table._replace(keys=rows), sortable=True, identity="pairs", tall=many)]
     for m, measure in enumerate(report.measures):
         if figures.interval_rows(report, measure):
             spec = figures.figure(report, "intervals", measure)

@@ -7,7 +7,6 @@ outside ASCII other than the few written as commands need a Unicode-aware one.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Table, legible
@@ -100,9 +99,8 @@ def _narrow(report: Report, table: Table) -> Table:
         pairs = zip(rows, table.keys, strict=True)
         rows = [row for row, key in pairs if report.reference in (key["one"], key["other"])]
         notes.append(f"Of {len(table.rows)} pairs, the {len(rows)} with {report.reference}.")
-    return replace(
-        table, head=[table.head[i] for i in kept], rows=[[row[i] for i in kept] for row in rows], notes=notes
-    )
+    head, rows = [table.head[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    return table._replace(head=head, rows=rows, notes=notes)
 
 
 def _columns(table: Table) -> str:

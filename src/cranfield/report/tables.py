@@ -6,7 +6,6 @@ Systems carry letters (a, b, c …), and a raised letter says "significantly bet
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Layout, Table
@@ -80,14 +79,18 @@ def board_table(report: Report, measure: str) -> Table:
     board = report.leaderboards[measure]
     geometric = [name for name in board.rows[0].gmean if board.scores.measures[name].name == "AP"]
     judged, micro = report.comparison.judged, report.comparison.micro
-    head = ["rank", "run", "ranks", "P(first)", "tier", *board.measures, *(f"micro({name})" for name in micro)]
+    head = ["rank", "run", "ranks", "first in redraws", "tier", *board.measures, *(f"micro({name})" for name in micro)]
     head += [*(f"gmean({name})" for name in geometric), *judged, "topics"]
     best = {name: _best(report, name, [row.means[name] for row in board.rows]) for name in board.measures}
     rows = []
     for row in board.rows:
         span = "–" if row.low is None else f"{row.low}–{row.high}" if row.low != row.high else str(row.low)
         cells = [Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)), Cell(row.run)]
-        cells += [Cell(span, row.low), Cell(number(row.first, 2), row.first), Cell(row.tier or "–")]
+        cells += [
+            Cell(span, row.low),
+            Cell(number(row.first_in_redraws, 2), row.first_in_redraws),
+            Cell(row.tier or "–"),
+        ]
         for name in board.measures:
             mean = row.means[name]
             cells.append(Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name]))
@@ -100,6 +103,8 @@ def board_table(report: Report, measure: str) -> Table:
     caption = f"Runs by {measure}"
     how = board.how()
     notes = [f"{how[0].upper()}{how[1:]}.", "Bold: the best mean."]
+    own = [remark for remark in board.remarks if remark not in report.comparison.remarks]
+    notes += [f"{remark[0].upper()}{remark[1:]}." for remark in own]
     if report.comparison.groups:
         notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
     return Table(head, rows, names=2, caption=caption, notes=notes)
@@ -189,7 +194,7 @@ def verdict(report: Report, pair: Pair) -> str:
 def cost_table(efficiency: Efficiency, digits: int = 4) -> Table:
     """A row a run: its score, what was measured, and whether it is on the front."""
     table = efficiency.table(Layout(digits=digits, undefined="–", medium="html"))
-    return replace(table, caption=f"{efficiency.measure} and what the runs cost")
+    return table._replace(caption=f"{efficiency.measure} and what the runs cost")
 
 
 def inputs_table(report: Report) -> Table:

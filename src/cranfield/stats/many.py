@@ -17,6 +17,7 @@ import numpy as np
 from cranfield.errors import DataError
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.method import SignificanceTest
+from cranfield.stats.ranking import FEWEST, MOST, least_variance
 from cranfield.stats.studentised import critical_range, range_survival
 from cranfield.stats.tables import block_table, no_error, probability
 from cranfield.stats.ties import mid_ranks
@@ -43,7 +44,6 @@ __all__ = [
 
 CELLS = 1 << 21  # of permuted tables held at once: 16 MB
 DRAWN_AT_ONCE = 256  # draws
-MOST_DRAWN, FEWEST_DRAWS = 1 << 24, 2_000  # drawn t values in all, and draws where there are very many pairs
 SAME = 1e-10  # statistics that differ by less, relative to the larger, are equal
 
 
@@ -303,7 +303,7 @@ def max_t(
     error[error < near] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.nan_to_num(np.abs(gaps.mean(axis=0)) / error, nan=0.0, posinf=inf)
-    draws = min(resamples, max(FEWEST_DRAWS, MOST_DRAWN // len(t)))
+    draws = min(resamples, max(FEWEST, MOST // len(t)))
     largest = np.sort(np.concatenate(list(_largest_t(gaps, error > 0, draws, rng, progress))))
     floor = 2.0 ** (1 - blocks)  # the chance that all signs fall alike
     reached = len(largest) - np.searchsorted(largest, t * (1 - SAME))
@@ -337,7 +337,7 @@ def _largest_t(
     scale = gaps.std(axis=0)
     centred = ((gaps - gaps.mean(axis=0))[:, varied] / scale[varied]).T
     squares = np.square(centred)
-    least = min(0.25, blocks / 100)
+    least = least_variance(blocks)
     done = 0
     for times in resample_counts(blocks, draws, np.random.default_rng(0) if rng is None else rng, DRAWN_AT_ONCE):
         shares = times.T / blocks

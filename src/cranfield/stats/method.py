@@ -10,7 +10,7 @@ import inspect
 import unicodedata
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
-from cranfield.errors import DataError
+from cranfield.errors import CranfieldError, DataError
 from cranfield.parameters import Parametrised, read_call
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Method(Parametrised):
 
     kind: ClassVar[str]
     registry: ClassVar[dict[str, Any]]  # the members of its kind, each as it is without parameters
-    refusal = DataError
+    refusal: ClassVar[type[CranfieldError]] = DataError
 
     title: ClassVar[str]
     short: ClassVar[str]  # in a sentence: the title, unless told otherwise

@@ -16,6 +16,7 @@ from cranfield.stats.test import Alternative, Figures, Outcome, Prospect, Questi
 from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
 
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
+FEW = 20  # with so few the normal limit would reject where the test cannot
 
 
 def mean_and_error(d: Floats) -> tuple[Floats, Floats]:
@@ -94,6 +95,7 @@ class Wilcoxon(Test):
     aliases = ("signed-rank", "wilcoxon-signed-rank")
     compares = "ranks"
     p_from = "exact or approximate"
+    centre = "pseudomedian"
     power = "simulated"
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
@@ -117,7 +119,9 @@ class Wilcoxon(Test):
         return float(sides / 2**differing)
 
     def simulated_p(self, d: Floats, question: Question) -> Floats:
-        """By the normal limit with its correction for ties; zeros are left out."""
+        """Exact with few pairs, beyond by the normal limit with its correction for ties; zeros are left out."""
+        if d.shape[1] <= FEW:
+            return super().simulated_p(d, question)
         from scipy.special import ndtr
         from scipy.stats import rankdata  # type: ignore[import-untyped, unused-ignore]
 
@@ -131,6 +135,7 @@ class Wilcoxon(Test):
 
 class _Wins(Test):
     compares = "wins"
+    centre = "median"
     discrete = True
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
@@ -160,18 +165,44 @@ class Sign(_Wins):
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
         """By the binomial distribution, over the numbers of untied pairs that n may hold."""
-        from scipy.stats import binom
+        from scipy.special import betaincc  # type: ignore[import-untyped, unused-ignore]
 
-        m = np.arange(n + 1)
-        weight = binom.pmf(m, n, 1 - prospect.tied)
-        m, weight = m[weight > 1e-15], weight[weight > 1e-15]
+        m, weight = _numbers(n, 1 - prospect.tied)
         up = 1 - prospect.up if alternative == "less" else prospect.up
-        tail = alpha / 2 if alternative == "two-sided" else alpha
-        least = binom.isf(tail, m, 0.5) + 1  # from so many ups on the test rejects
-        chance = binom.sf(least - 1, m, up)
+        most = _most_by_chance(m, alpha / 2 if alternative == "two-sided" else alpha)
+        chance = _more_than(most, m, up)
         if alternative == "two-sided":
-            chance = chance + binom.cdf(m - least, m, up)
+            chance = chance + np.where(most < m, betaincc(np.maximum(m - most, 1.0), most + 1, up), 0.0)
         return float(min(1.0, (chance * weight).sum()))
+
+
+def _numbers(n: int, share: float) -> tuple[Floats, Floats]:
+    """How many of n may be of a kind that has this share, and their chances; none so small that it does not count."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    if share == 1:
+        return np.array([float(n)]), np.ones(1)
+    m = np.arange(n + 1.0)
+    log = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1) + xlogy(m, share) + xlog1py(n - m, -share)
+    weight = np.exp(log)
+    return m[weight > 1e-15], weight[weight > 1e-15]
+
+
+def _more_than(k: Floats, m: Floats, up: float) -> Floats:
+    """The chance that more than k of m are up; 0 where there are no more."""
+    from scipy.special import betainc
+
+    return np.where(k < m, betainc(np.minimum(k, m - 1) + 1, np.maximum(m - k, 1.0), up), 0.0)
+
+
+def _most_by_chance(m: Floats, tail: float) -> Floats:
+    """How many of m are up at most before the sign test rejects: the smallest number beyond which lies this tail or less."""
+    low, high = np.full(len(m), -1.0), m.copy()  # beyond m there is nothing
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        enough = (_more_than(middle, m, 0.5) <= tail * (1 + 1e-12)) & (high - low > 1)
+        low, high = np.where((high - low > 1) & ~enough, middle, low), np.where(enough, middle, high)
+    return high
 
 
 class McNemar(_Wins):

@@ -2,9 +2,12 @@
 
 A `Design` says how differences will be tested and how they vary: by a standard deviation, or by a sample of your own.
 The t-test and the sign test are computed exactly; the randomisation test and Wilcoxon's are simulated, by drawing
-from the sample after laying the wanted difference on it. Differences of exactly 0 stay 0, since blocks on which
-nothing happened would not begin to move, and the others carry the whole of it. Every question of one design sees the
-same draws, so that a curve is smooth and a search ends.
+from the sample after laying the wanted difference on it. Each deviation from the sample's mean counts once upward and
+once downward: where the wanted difference is 0, what each of these tests holds of the mean, the median or the
+pseudomedian is then true, and a lopsided sample is no effect. Deviations are smeared a little, as a kernel estimate
+does, or the least difference would lift every one above its mirror image. Differences of exactly 0 stay 0, since blocks
+on which nothing happened would not begin to move, and the others carry the whole of it. Every question of one design
+sees the same draws, so that a curve is smooth and a search ends.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from cranfield.stats.test import Alternative, Prospect, Question, check_alternat
 from cranfield.stats.testing import TESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from cranfield.stats.ties import Floats
 
@@ -105,17 +108,62 @@ class Design:
             from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
 
             return Prospect(effect, float(ndtr(effect)), 0.0)
-        moved = self.shifted(difference)
-        untied = int((moved != 0).sum())
-        if not untied:
-            return Prospect(effect, 0.5, 1.0)
-        return Prospect(effect, float((moved > 0).sum() / untied), 1 - untied / len(moved))
+        outlook = self.outlook(difference)
+        return Prospect(effect, outlook.up, outlook.tied)
 
-    def shifted(self, difference: float) -> Floats:
-        """The sample with the wanted mean, its zeros left alone."""
-        moved = self.values != 0
-        shift = (difference - self.values.mean()) / moved.mean()
-        return np.where(moved, self.values + shift, 0.0)
+    def outlook(self, difference: float) -> Outlook:
+        """What the sample says of differences to come: the wanted one is their mean, and those other than 0 carry it."""
+        differing = int((self.values != 0).sum())
+        deviations, distance = self._mirrored
+        centres = deviations + difference * len(self.values) / differing
+        return Outlook(centres, 2 * (len(self.values) - differing), distance)
+
+    @cached_property
+    def _mirrored(self) -> tuple[Floats, float]:
+        """Deviations of the differences other than 0 from their mean, upward and downward, and how far they are smeared.
+
+        By Silverman's rule, and so that all are as wide as their standard deviation.
+        """
+        moved = self.values[self.values != 0]
+        deviations, n = moved - moved.mean(), len(moved)
+        if not deviations.any():
+            return np.zeros(2 * n), 0.0
+        sd, width = float(deviations.std(ddof=1)), float(np.ptp(np.quantile(deviations, [0.25, 0.75])))
+        smear = 0.9 * min(sd, width / 1.34 or sd) * n**-0.2
+        shrink = sd / sqrt(float(np.square(deviations).mean()) + smear**2)
+        return np.concatenate([deviations, -deviations]) * shrink, sqrt(3) * smear * shrink
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Differences to come: within a distance, evenly, of one of some centres; or 0, as often as one of some zeros."""
+
+    centres: Floats
+    zeros: int
+    distance: float
+
+    @property
+    def tied(self) -> float:
+        """The chance of 0."""
+        lasting = len(self.centres) if self.distance else np.count_nonzero(self.centres)
+        return 1 - lasting / (self.zeros + len(self.centres))
+
+    @property
+    def up(self) -> float:
+        """The chance that one which is not 0 lies above 0."""
+        if not self.distance:  # they all lie in one place
+            return float(np.heaviside(self.centres[0], 0.5))
+        return float(np.clip(0.5 + self.centres / (2 * self.distance), 0.0, 1.0).mean())
+
+    def drawn(self, lot: tuple[int, int], seed: list[int]) -> Floats:
+        """So many differences, by chance: more of them begin as fewer do."""
+        seat = np.random.default_rng(seed).integers(0, len(self.centres) + self.zeros, lot)
+        step = np.random.default_rng([*seed, 1]).random(lot, np.float32)
+        step -= np.float32(0.5)
+        step *= np.float32(2 * self.distance)
+        if self.zeros:
+            step *= seat < len(self.centres)
+        return np.asarray(np.append(self.centres, np.zeros(self.zeros))[seat] + step, np.float64)
 
 
 def power_tests() -> tuple[list[str], list[str]]:
@@ -132,10 +180,7 @@ def power(design: Design, n: int, difference: float) -> float:
     >>> round(power(Design("sign", sd=1.0), 20, 0.5244005127080409), 4)  # P(up) = 0.7: 15 of 20 or more, or 5 or fewer
     0.4164
     """
-    if n < 2:
-        raise DataError(f"power: expected two blocks or more, got {n}")
-    if not isfinite(difference):
-        raise DataError(f"power: the difference must be a number, got {difference}")
+    _check(n, difference)
     if design.simulated:
         return _power_simulated(design, n, difference)
     return TESTS[design.test].power_at(n, design.prospect(difference), design.alpha, design.alternative)
@@ -167,7 +212,7 @@ def detectable_difference(design: Design, n: int, power: float = 0.8) -> float:
     def enough(difference: float) -> bool:
         if difference > 1e6 * design.spread:
             raise DataError(f"{design.test} cannot reach p < {design.alpha:g} with {n} blocks, whatever the difference")
-        return _power(design, n, sign * difference) >= power
+        return _reaches(design, n, sign * difference, power)
 
     return sign * _least(enough, design.spread / sqrt(n), 14 if design.simulated else 60)
 
@@ -255,13 +300,17 @@ def width_sample_size(width: float, sd: float, level: float = 0.95) -> int:
     return _smallest(lambda n: interval_width(n, sd, level) <= width, MOST, f"a width of {width:g}")
 
 
-_power = power  # where a parameter takes the name
+def _check(n: int, difference: float) -> None:
+    if n < 2:
+        raise DataError(f"power: expected two blocks or more, got {n}")
+    if not isfinite(difference):
+        raise DataError(f"power: the difference must be a number, got {difference}")
 
 
 def _holds(design: Design, n: int, difference: float, target: float) -> bool:
     """Whether n blocks suffice; a discrete test's power is a saw, so a few teeth on must suffice too."""
     teeth = 6 if TESTS[design.test].discrete else 1
-    return all(_power(design, n + i, difference) >= target for i in range(teeth))
+    return all(_reaches(design, n + i, difference, target) for i in range(teeth))
 
 
 def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
@@ -288,17 +337,35 @@ def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
 
 
 def _power_simulated(design: Design, n: int, difference: float) -> float:
-    """The share of simulated experiments that find the difference; some at a time, each lot with its own draws."""
+    """The share of simulated experiments that find the difference."""
+    *_, (detected, _) = _simulated(design, n, difference)
+    return detected / design.trials
+
+
+def _simulated(design: Design, n: int, difference: float) -> Iterator[tuple[int, int]]:
+    """How many simulated experiments found the difference so far and how many are left; each lot has its own draws."""
     detected = 0
-    moved = None if design.sample is None else design.shifted(difference)
+    outlook = None if design.sample is None else design.outlook(difference)
     for start in range(0, design.trials, LOT):
         rng = np.random.default_rng([design.seed, start])
         lot = (n, min(LOT, design.trials - start))  # drawn block by block: n + 1 blocks begin as n do
-        if moved is None:
+        if outlook is None:
             drawn = rng.standard_normal(lot) * design.spread + difference
         else:
-            drawn = moved[rng.integers(0, len(moved), lot)]
+            drawn = outlook.drawn(lot, [design.seed, start, 2])
         question = Question(design.alternative, 0.95, design.resamples, rng)
-        p = TESTS[design.test].simulated_p(np.ascontiguousarray(drawn.T), question)
-        detected += int((p <= design.alpha).sum())
-    return detected / design.trials
+        detected += int(TESTS[design.test].rejects(np.ascontiguousarray(drawn.T), design.alpha, question).sum())
+        yield detected, design.trials - start - lot[1]
+
+
+def _reaches(design: Design, n: int, difference: float, target: float) -> bool:
+    """Whether the power is at least the target; a simulation ends as soon as that is certain."""
+    if not design.simulated:
+        return power(design, n, difference) >= target
+    _check(n, difference)
+    for detected, left in _simulated(design, n, difference):
+        if detected / design.trials >= target:
+            return True
+        if (detected + left) / design.trials < target:
+            return False
+    return False

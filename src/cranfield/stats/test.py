@@ -139,6 +139,7 @@ class Test(SignificanceTest, ABC):
     too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
     false_alarms: ClassVar[str] = ""  # how many at 5 %, where they are too many; measured, see docs/tests.md
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
+    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what it holds to be 0, if its power is known
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
     facts = (
         *SignificanceTest.facts,
@@ -174,6 +175,10 @@ class Test(SignificanceTest, ABC):
         """The p-value of each row of differences, for simulation: quick rather than exact."""
         p = [outcome.p for outcome in self.without_interval(np.zeros_like(d), d, question)]
         return np.asarray(np.nan_to_num(p, nan=1.0), np.float64)
+
+    def rejects(self, d: Floats, alpha: float, question: Question) -> Bools:
+        """Whether the p-value of each row of differences is at most alpha, for simulation."""
+        return self.simulated_p(d, question) <= alpha
 
     @abstractmethod
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:

@@ -57,8 +57,7 @@ def histogram(seconds: Sequence[float]) -> dict[str, list[Any]] | None:
 def summary(driven: Driven, load: Load, journal: Journal) -> dict[str, Any]:
     """All that is said of a load: what it was, how long it took, and how long each had to wait."""
     earlier = journal.waits.values()  # timed by a process that was cut short
-    in_one_go = len(driven.answers) - len(journal.answers) if driven.elapsed and not driven.waits else 0
-    count = len(driven.waits) or in_one_go
+    count = len(driven.waits) or driven.in_one_go
     load_and_time = {
         "loop": "closed" if load.rate is None else "open",
         "clients": load.clients,
@@ -70,7 +69,7 @@ def summary(driven: Driven, load: Load, journal: Journal) -> dict[str, Any]:
         "retries": driven.retries,
         "latency_ms": latency([*earlier, *driven.waits]),
         "histogram": histogram([*earlier, *driven.waits]),
-        "warmup": {"count": len(driven.warm), "latency_ms": latency(driven.warm)},
+        "warmup": {"count": len(driven.warm), "apart": driven.warm_apart, "latency_ms": latency(driven.warm)},
         "resumed_topics": len(journal.answers),
     }
     return load_and_time if load.rate is None else {**load_and_time, "late": driven.late}

@@ -1,6 +1,7 @@
 """Ask a system all topics: clients side by side, retries, time-outs, one failing topic no reason to stop.
 
-What is measured is said in cost.py. Warm-up queries are asked first and kept apart. Every answer goes into the
+What is measured is said in cost.py. Warm-up queries are asked first and timed apart, of topics that are not timed later
+where there are enough: an engine that remembers its answers would look faster than it is. Every answer goes into the
 journal the moment it is there; the first pass over the topics makes the run, later ones only time it.
 """
 
@@ -59,6 +60,8 @@ class Driven:
     failed: dict[str, str] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
     warm: list[float] = field(default_factory=list)
+    warm_apart: bool = True  # the topics of the warm-up are other than those timed
+    in_one_go: int = 0  # answers that came all together
     elapsed: float = 0.0
     retries: int = 0
     late: int = 0  # open loop: sent after they were due, as all clients were busy
@@ -72,8 +75,9 @@ def drive(
     load: Load | None = None,
     journal: Journal | None = None,
     progress: Progress | None = None,
+    others: Sequence[Query] = (),
 ) -> Driven:
-    """Ask the queries that the journal does not hold yet."""
+    """Ask the queries that the journal does not hold yet; `others` are not asked for, and good to warm up with."""
     driver = _Driver(
         system, k, load or Load(), journal, progress, Driven(answers=dict(journal.answers if journal else {}))
     )
@@ -82,8 +86,7 @@ def drive(
     if system.batch:
         driver.in_one_go(left)
     else:
-        driver.warm_up(left)
-        driver.loop(left)
+        driver.loop(driver.warm_up(left, others))
     return driver.driven
 
 
@@ -111,22 +114,46 @@ class _Driver:
         self.driven.elapsed = time.perf_counter() - start
         for query in queries:
             if query.id in answers or why is None:
+                self.driven.in_one_go += 1
                 self.driven.answers[query.id] = answers.get(query.id, [])
                 self._write(query, None)
             else:
                 self.driven.failed[query.id] = why
 
-    def warm_up(self, queries: Sequence[Query]) -> None:
-        """Ask the first few; what is wrong shows when it counts."""
-        for query in queries[: self.load.warmup]:
+    def warm_up(self, queries: Sequence[Query], others: Sequence[Query]) -> Sequence[Query]:
+        """Ask a few, and give those that are left to be timed; what is wrong with a query shows when it counts.
+
+        They are topics that are not asked for, or the first of those that are: their answers go into the run and their
+        times do not count, as long as more are left. Of fewer topics the first are asked once more.
+        """
+        count = self.load.warmup
+        if len(others) >= count:
+            self._warm(others[:count])
+            return queries
+        answers = self._warm(queries[:count])
+        if len(queries) <= 2 * count:
+            self.driven.warm_apart = False
+            return queries
+        for query, hits in answers:
+            self.driven.answers[query.id] = hits
+            self._write(query, None)
+        return [query for query in queries if query.id not in self.driven.answers]
+
+    def _warm(self, queries: Sequence[Query]) -> list[tuple[Query, Ranking]]:
+        answers = []
+        for query in queries:
             start = time.perf_counter()
             try:
-                self.system.search(query, self.k)
+                hits = self.system.search(query, self.k)
+                wait = time.perf_counter() - start
+                _refuse_odd(hits)
             except Busy:  # an engine that is down is not waited for ten times
                 break
             except Exception:
                 continue
-            self.driven.warm.append(time.perf_counter() - start)
+            self.driven.warm.append(wait)
+            answers.append((query, hits))
+        return answers
 
     def loop(self, queries: Sequence[Query]) -> None:
         """Start the clients and wait for the last."""

@@ -23,6 +23,7 @@ from cranfield.run import Run
 from cranfield.systems import cost
 from cranfield.systems.drive import Driven, Load, drive
 from cranfield.systems.journal import ENDING, Journal
+from cranfield.systems.order import falling, falls, rises
 from cranfield.systems.system import Query, System
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class _Task:
     system: System
     spec: str  # as it may be written down
     queries: Sequence[Query]
+    others: Sequence[Query]  # of the collection, that are not asked for
     k: int
     fields: Sequence[str]
     load: Load
@@ -130,10 +132,13 @@ def produce(
         raise ConventionError(f"the price of an hour must be 0 or more, got {price_per_hour:g}")
     if output == "-":
         raise ConventionError("a run is written to a file, as its journal and its statistics lie beside it; found -")
-    queries = _chosen(queries_of(collection.topics, fields), topics, collection.name)
+    every = queries_of(collection.topics, fields)
+    queries = _chosen(every, topics, collection.name)
     if not queries:
         raise DataError(f"{collection.name}: no topics, so there is nothing to ask")
-    task = _Task(collection, system, system.described(spec), queries, k, fields, load or Load())
+    asked = {query.id for query in queries}
+    others = [query for query in every if query.id not in asked]
+    task = _Task(collection, system, system.described(spec), queries, others, k, fields, load or Load())
     title = name or run_name(output)
     journal = Journal(output + ENDING, task.head(), resume)
     try:
@@ -142,7 +147,7 @@ def produce(
         if not driven.answers:
             topic, why = next(iter(driven.failed.items()))
             raise DataError(f"{task.spec}: no topic was answered, nothing is written; topic {topic!r}: {why}")
-        run = _run(driven, title, stats.complete)
+        run, stats.order = _run(driven, title, stats.complete, system.keeps_order)
         write_run(run, output)
         write_run_stats(stats, output)
     except BaseException:
@@ -183,7 +188,7 @@ def _asked(task: _Task, title: str, journal: Journal, progress: Progress | None)
         cost.forget_peak()
         before = cost.peak_memory()
         index = _indexed(task, folder, progress) if system.needs_documents else {}
-        driven = drive(system, task.queries, task.k, task.load, journal, progress)
+        driven = drive(system, task.queries, task.k, task.load, journal, progress, task.others)
         peak = cost.peak_memory() if system.in_process else None  # of an engine elsewhere nothing is known
     from cranfield import __version__
 
@@ -238,14 +243,24 @@ def _indexed(task: _Task, folder: str, progress: Progress | None) -> dict[str, A
     }
 
 
-def _run(driven: Driven, title: str, complete: bool) -> Run:
+def _run(driven: Driven, title: str, complete: bool, keeps_order: bool) -> tuple[Run, dict[str, Any]]:
+    """The run, and what decides its order: the scores, or the list where they do not fall."""
     tag = "_".join(title.split()) + ("" if complete else PARTIAL)
     answers: dict[str, dict[str, float]] = {}
     for topic, hits in driven.answers.items():
         rows = answers.setdefault(topic, {})
         for document, score in hits:
             rows.setdefault(document, score)  # an engine that returns a document twice keeps its better place
-    return Run(answers, title, tag)
+    if not keeps_order:
+        return Run(answers, title, tag), {"by": "score"}
+    tied = rising = 0
+    for topic, rows in answers.items():
+        scores = list(rows.values())
+        if not falls(scores):
+            rising += rises(scores)
+            tied += not rises(scores)
+            answers[topic] = dict(zip(rows, falling(scores), strict=True))
+    return Run(answers, title, tag), {"by": "list", "tied_topics": tied, "rising_topics": rising}
 
 
 def _remarks(stats: RunStats, driven: Driven, load: Load, output: str, journal: Journal) -> Iterator[str]:
@@ -257,6 +272,12 @@ def _remarks(stats: RunStats, driven: Driven, load: Load, output: str, journal: 
         )
     if stats.topics["empty"]:
         yield f"no document was found for {_n(stats.topics['empty'], 'topic')}"
+    tied, rising = stats.order.get("tied_topics", 0), stats.order.get("rising_topics", 0)
+    if tied or rising:
+        yield (
+            f"scores tie in {_n(tied, 'topic')} and rise in {_n(rising, 'topic')}; the order of the list was kept, and "
+            "scores lowered to follow it"
+        )
     if driven.late:
         yield (
             f"{driven.late} of {len(driven.waits)} queries were sent late, as all {load.clients} clients were busy; their "

@@ -62,6 +62,7 @@ class System(Registered, ABC):
     needs_documents: ClassVar[bool] = True
     in_process: ClassVar[bool] = True  # whether this process's memory is the system's
     batch: ClassVar[bool] = False  # whether it answers all queries in one go
+    keeps_order: bool = False  # whether the order of its list counts where its scores do not fall
     packages: ClassVar[tuple[str, ...]] = ()  # whose versions are worth keeping
 
     def __init_subclass__(cls) -> None:

@@ -68,10 +68,11 @@ class Inputs:
         return labelled(files)
 
     def open_runs(self, *more: str | None) -> list[Run]:
-        """The runs, opened; see `files`."""
+        """The runs, opened and ordered as the conventions say; see `files`."""
         from cranfield.formats import as_runs
 
-        return as_runs(self.files(*more), self.run_format, self.lenient)
+        rules = self.conventions()
+        return [rules.ordered(run) for run in as_runs(self.files(*more), self.run_format, self.lenient)]
 
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""

@@ -54,10 +54,13 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
     from cranfield.formats import as_runs
     from cranfield.pool.rankings import rankings
 
+    rules = inputs.conventions()
     one_by_one = (
-        run for name, file in _named(inputs).items() for run in as_runs({name: file}, inputs.run_format, inputs.lenient)
+        rules.ordered(run)
+        for name, file in _named(inputs).items()
+        for run in as_runs({name: file}, inputs.run_format, inputs.lenient)
     )
-    return rankings(one_by_one, **depths.of(inputs), order=inputs.conventions().order, progress=progress)
+    return rankings(one_by_one, **depths.of(inputs), order=rules.order, progress=progress)
 
 
 def pool(inputs: Inputs, depths: Depths, **options: Any) -> Pool:

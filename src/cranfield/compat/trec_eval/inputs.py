@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def _content(path: str) -> Buffer:
 
 def _run(options: Options, stdin: Any) -> Run:
     path = options.files[1]
-    layout = replace(RUN, comments=options.version >= 10)
+    layout = RUN._replace(comments=options.version >= 10)
     if options.version >= 10 and path.startswith("-"):
         source = sys.stdin if stdin is None else stdin
         content = getattr(source, "buffer", source).read()
@@ -90,7 +90,7 @@ def _judgments(options: Options, twice: dict[int, str]) -> Qrels | Preferences:
     if options.judgments in readers:
         _content(path)
         return readers[options.judgments](os.path.join(".", path) if path.startswith("-") else path, comments)
-    text = Text(_content(path), replace(QRELS, comments=comments), path)
+    text = Text(_content(path), QRELS._replace(comments=comments), path)
     if options.judgments == "qrels_jg":
         return Qrels(text)
     try:

@@ -1,6 +1,7 @@
 """The LISA collection: `Document 1`, a title, an empty line, a text and a line of stars; over several files.
 
-A topic is a number and a text that ends in `#`; judgments are blocks `Query 1`, `2 Relevant Refs:` and numbers up to -1.
+A topic is a number and a text that ends in `#`; judgments are blocks `Query 1`, `2 Relevant Refs:` and numbers up to -1. Some
+copies have `LISARJ.NUM` in place of these blocks: a stream of numbers in columns of twelve, topic, count and documents.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 START = re.compile(r"Document\s+(\d+)\s*\Z")
 STARS = re.compile(r"\*{10,}\s*\Z")
 QUERY = re.compile(r"Query\s+(\d+)\s*\Z")
+COLUMNS = re.compile(r"(?:[ \d]{11}\d)+\s*\Z")
 COUNT = re.compile(r"(\d+)\s+Relevant Refs:?\s*\Z", re.IGNORECASE)
 
 
@@ -30,8 +32,12 @@ class Lisa(ClassicSource):
     place = 4
     document_names = (r"lisa\d*\.\d+", r".*\.all")
     topic_names = (r".*\.que", r".*\.qry")
-    qrels_names = (r"lisa\.rel", r".*\.rel")
+    qrels_names = (r"lisa\.rel", r".*\.rel", r"lisarj\.num")
     begins = re.compile(rb"(?:\s*[\r\n])?Document[^\S\r\n]+\d+[^\S\r\n]*(?:[\r\n]|\Z)")
+
+    def lines(self, path: str) -> Iterator[tuple[int, str]]:
+        """Without the mark at the end of a file, for DOS."""
+        return ((number, line) for number, line in super().lines(path) if line.strip() != "\x1a")
 
     def documents_in(self, path: str) -> Iterator[Document]:
         """The lines up to the first empty one are the title."""
@@ -53,7 +59,7 @@ class Lisa(ClassicSource):
                 identifier = ""
             elif identifier:
                 body.append(line)
-            elif line.strip() and line.strip() != "\x1a":  # the end of a file, for DOS
+            elif line.strip():
                 raise BadLineError(path, number, f"expected Document and a number, found {line!r:.60}")
         if identifier:
             yield identifier, body
@@ -75,7 +81,36 @@ class Lisa(ClassicSource):
             raise BadLineError(path, number, f"topic {identifier} does not end in #; is the file cut off?")
 
     def judgments_in(self, path: str) -> Iterator[Judgment]:
-        """Numbers up to -1 for each query; the count above them must be theirs."""
+        """Blocks of a query and its documents, or the same as a stream of numbers."""
+        first = next((line for _, line in self.lines(path) if line.strip()), "")
+        return self._stream(path) if COLUMNS.match(first) else self._blocks(path)
+
+    def _stream(self, path: str) -> Iterator[Judgment]:
+        """Topic, count and so many documents, over and over, wherever lines end."""
+        self.odd(
+            path,
+            1,
+            "expected Query and its documents' numbers, found numbers alone",
+            "they are topic, count, documents",
+        )
+        topic, left, number = "", -1, 1
+        for number, line in self.lines(path):
+            for word in line.split():
+                if not word.isdigit():
+                    raise BadLineError(path, number, f"expected numbers in columns of 12, found {word!r:.60}")
+                if left > 0:
+                    yield Judgment(topic, without_zeros(word), 1, path, number)
+                    left -= 1
+                elif left == 0 or not topic:
+                    topic, left = without_zeros(word), -1
+                else:
+                    left = int(word)
+        if left:
+            found = "none, nor their count" if left < 0 else f"{left} too few"
+            raise BadLineError(path, number, f"topic {topic}: expected documents, found {found}; is the file cut off?")
+
+    def _blocks(self, path: str) -> Iterator[Judgment]:
+        """Numbers up to -1 for each query, with their count above them."""
         topic, promised, listed = "", -1, 0
         for number, line in self.lines(path):
             query, count = QUERY.match(line.strip()), COUNT.match(line.strip())
@@ -91,6 +126,7 @@ class Lisa(ClassicSource):
             documents = words[: words.index("-1")] if "-1" in words else words
             listed += len(documents)
             if "-1" in words and promised not in (-1, listed):
-                raise BadLineError(path, number, f"topic {topic}: expected {promised} documents, found {listed}")
+                problem = f"topic {topic}: expected {promised} documents, found {listed}"
+                self.odd(path, number, problem, "those that are listed count")
             for word in documents:
                 yield Judgment(topic, without_zeros(word), 1, path, number)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.collection import Document, Topic
@@ -39,13 +40,17 @@ class MsMarco(Source):
         documents = named_like(path, r"collection\.tsv", r"msmarco-docs\.tsv", r"fulldocs.*\.tsv")
         if not documents or _has_header(documents[0], options.encoding):
             return None
-        topics = _by_split(named_like(path, r".*queries.*\.tsv"))
-        qrels = _by_split(named_like(path, r".*qrels.*\.tsv"))
+        return replace(cls.rest(path, options), documents=documents)
+
+    @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        topics = _by_split(named_like(folder, r".*queries.*\.tsv"))
+        qrels = _by_split(named_like(folder, r".*qrels.*\.tsv"))
         if options.split is None and len(topics) <= 1 and len(qrels) <= 1:
-            return Files(documents, list(topics.values()), list(qrels.values()))
+            return Files((), list(topics.values()), list(qrels.values()))
         both = [name for name in topics if name in qrels]
-        split = one_split(both, options.split, path, lacking=" with queries and qrels")
-        return Files(documents, [topics[split]], [qrels[split]])
+        split = one_split(both, options.split, folder, lacking=" with queries and qrels")
+        return Files((), [topics[split]], [qrels[split]])
 
     def documents_in(self, path: str) -> Iterator[Document]:
         """Two columns are a passage, four a document with url and title."""

@@ -36,14 +36,14 @@ class Npl(ClassicSource):
 
     def judgments_in(self, path: str) -> Iterator[Judgment]:
         """A topic's relevant documents, over as many lines as it takes."""
-        for topic, body, start in self._records(path):
+        for topic, body, start in self._records(path, may_end_open=True):
             for number, line in enumerate(body, start + 1):
                 for word in line.split():
                     if not word.isdigit():
                         raise BadLineError(path, number, f"expected documents' numbers, found {word!r:.60}")
                     yield Judgment(topic, without_zeros(word), 1, path, number)
 
-    def _records(self, path: str) -> Iterator[tuple[str, list[str], int]]:
+    def _records(self, path: str, may_end_open: bool = False) -> Iterator[tuple[str, list[str], int]]:
         """The number, the lines and the line number of each record."""
         identifier, start = "", 0
         body: list[str] = []
@@ -61,4 +61,7 @@ class Npl(ClassicSource):
                 identifier, start = without_zeros(words[0]), number
         if identifier:
             problem = f"record {identifier} has no closing line with a slash; is the file cut off?"
-            raise BadLineError(path, start, problem)
+            if not may_end_open:
+                raise BadLineError(path, start, problem)
+            self.odd(path, start, problem, "it is read to the end of the file, as some copies end so")
+            yield identifier, body, start

@@ -51,11 +51,10 @@ class Smart(ClassicSource):
     begins = re.compile(rb"(?:\s*[\r\n])?\.I(?:[^\S\r\n]+\S+)?[^\S\r\n]*(?:[\r\n]|\Z)")
 
     @classmethod
-    def find(cls, path: str, options: Options) -> Files | None:
-        """cran.all.1400, cacm.all, MED.ALL, ohsumed.87 and their fellows, or a file that starts with `.I`; so do topics."""
-        files = super().find(path, options)
-        topics = [name for name in files.topics if cls.begins.match(head_of(name))] if files else []
-        return replace(files, topics=topics) if files else None
+    def rest(cls, folder: str, options: Options) -> Files:
+        """Topics begin with `.I` as documents do."""
+        files = super().rest(folder, options)
+        return replace(files, topics=[name for name in files.topics if cls.begins.match(head_of(name))])
 
     def documents_in(self, path: str) -> Iterator[Document]:
         """One for each `.I`; OHSUMED's `.U` is the id where there is one."""

@@ -10,6 +10,7 @@ import csv
 import os
 import re
 from abc import abstractmethod
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +45,13 @@ class TableSource(Source):
         """documents, topics and qrels with this layout's ending (docs, corpus, queries will do), or one such file."""
         if not os.path.isdir(path):
             return Files([path]) if cls.asks(path) else None
-        documents, topics = (
-            named_like(path, *(f"(?:{name}){cls.endings}" for name in names)) for names in (DOCUMENT_NAMES, TOPIC_NAMES)
-        )
-        qrels = named_like(path, rf"qrels?{cls.endings}", r"qrels?(?:\.\w+)?", r".*\.qrels?")
-        return Files(documents, topics, qrels) if documents else None
+        documents = named_like(path, *(f"(?:{name}){cls.endings}" for name in DOCUMENT_NAMES))
+        return replace(cls.rest(path, options), documents=documents) if documents else None
+
+    @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        topics = named_like(folder, *(f"(?:{name}){cls.endings}" for name in TOPIC_NAMES))
+        return Files((), topics, named_like(folder, rf"qrels?{cls.endings}", r"qrels?(?:\.\w+)?", r".*\.qrels?"))
 
     @classmethod
     def asks(cls, path: str) -> bool:
@@ -151,12 +154,15 @@ class Beir(JsonLines):
         if not os.path.isdir(path):
             return None
         corpus, queries = named_like(path, r"corpus\.jsonl"), named_like(path, r"queries\.jsonl")
-        folder = os.path.join(path, "qrels")
-        tables = named_like(folder, r".*\.tsv") if os.path.isdir(folder) else []
-        splits = {run_name(name).removesuffix(".tsv"): name for name in tables}
-        if not corpus or not queries or (not splits and options.split is None):
+        if not corpus or not queries or not (_splits(path) or options.split is not None):
             return None
-        return Files(corpus, queries, [splits[one_split(splits, options.split, path, "test")]])
+        return replace(cls.rest(path, options), documents=corpus)
+
+    @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        splits = _splits(folder)
+        chosen = [splits[one_split(splits, options.split, folder, "test")]] if splits or options.split else []
+        return Files((), named_like(folder, r"queries\.jsonl"), chosen)
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of a file; what stands in `metadata` is raised to the row, and an empty one dropped."""
@@ -165,6 +171,13 @@ class Beir(JsonLines):
             if isinstance(extra, dict):
                 row.update({key: value for key, value in extra.items() if key not in row})
             yield number, row
+
+
+def _splits(folder: str) -> dict[str, str]:
+    """The judgments of each split."""
+    inner = os.path.join(folder, "qrels")
+    tables = named_like(inner, r".*\.tsv") if os.path.isdir(inner) else []
+    return {run_name(name).removesuffix(".tsv"): name for name in tables}
 
 
 class Csv(TableSource):

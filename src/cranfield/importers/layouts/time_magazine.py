@@ -1,21 +1,25 @@
 """The TIME collection: `*TEXT 017 01/04/63 PAGE 020` starts a document, `*FIND 1` a topic; judgments are lines of numbers.
 
 The judgments count documents by position, 1 to 423, and not by the TEXT numbers, which have gaps: the position
-is the id here, the TEXT number a field.
+is the id here, the TEXT number a field. Most copies have a second file, TIME.REL.ALL, with more judgments.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from cranfield.collection import Document, Topic
 from cranfield.errors import BadLineError
-from cranfield.importers.source import ClassicSource, Judgment, squeezed, without_zeros
+from cranfield.importers.source import ClassicSource, Files, Judgment, Options, named_like, squeezed, without_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cranfield.collection import Qrels
 
 
 TEXT = re.compile(r"\*TEXT\s+(\S+)\s*(.*?)(?:\s*PAGE\s+(\S+))?\s*\Z")
@@ -30,8 +34,21 @@ class Time(ClassicSource):
     place = 2
     document_names = (r".*\.all",)
     topic_names = (r".*\.que", r".*\.qry")
-    qrels_names = (r".*\.rel",)
+    qrels_names = (r".*\.rel", r".*\.rel\.all")
     begins = re.compile(rb"\s*\*TEXT")
+
+    @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        """TIME.REL.ALL is named beside TIME.REL, and not read."""
+        files = super().rest(folder, options)
+        return replace(files, unread=[name for name in named_like(folder, r".*\.rel\.all") if name not in files.qrels])
+
+    def judgments(self) -> Qrels | None:
+        for path in self.files.unread:
+            names = ", ".join(map(os.path.basename, self.files.qrels))
+            problem = f"these are other judgments than those in {names}; --qrels FILE says which are meant"
+            self.odd(path, 1, problem, f"{names} is read")
+        return super().judgments()
 
     def documents(self) -> Iterator[Document]:
         """One for each `*TEXT`, numbered by position over all files."""

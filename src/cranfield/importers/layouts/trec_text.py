@@ -58,17 +58,19 @@ class Trec(Source):
         """Files that hold `<DOC>` and `<top>`, wherever below a folder, and qrels by their name."""
         if not os.path.isdir(path):
             return Files([path]) if _looks(path, b"<doc>", b"<doc ") else None
-        documents, topics, qrels = [], [], []
-        for folder, inner, names in os.walk(path):
-            inner.sort()
-            texts = [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
-            documents += [name for name in texts if _looks(name, b"<doc>", b"<doc ")]
-            topics += [name for name in texts if cls.asks(name)]
-            qrels += named_like(folder, r".*qrels?\..*|.*qrels?|qrels?.*")
+        documents = [name for _, texts in _folders(path) for name in texts if _looks(name, b"<doc>", b"<doc ")]
         if not documents:
             return None
-        held = {*documents, *topics}
-        return Files(documents, topics, [name for name in qrels if name not in held])
+        rest = cls.rest(path, options)
+        return Files(documents, rest.topics, [name for name in rest.qrels if name not in documents])
+
+    @classmethod
+    def rest(cls, folder: str, options: Options) -> Files:
+        topics, qrels = [], []
+        for inner, texts in _folders(folder):
+            topics += [name for name in texts if cls.asks(name)]
+            qrels += named_like(inner, r".*qrels?\..*|.*qrels?|qrels?.*")
+        return Files((), topics, [name for name in qrels if name not in topics])
 
     @classmethod
     def asks(cls, path: str) -> bool:
@@ -112,6 +114,13 @@ class Trec(Source):
             raise BadLineError(path, 1, "expected topics in <top> … </top>, found none")
         for match in matches:
             yield _topic(match, path, text.count("\n", 0, match.start()) + 1)
+
+
+def _folders(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Each folder below a path, with its files."""
+    for folder, inner, names in os.walk(path):
+        inner.sort()
+        yield folder, [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
 
 
 def _looks(path: str, *starts: bytes) -> bool:

@@ -1,8 +1,9 @@
 """Any command as a system: topics on standard input, TREC lines on standard output.
 
 Topics come as `id<TAB>text`, one a line, white space in the text made single spaces. `{k}` in the command, and
-CRANFIELD_K in its environment, is how many documents are wanted. `command:` starts it once for all topics, so only the
-whole time is known; `command-each:` starts it for each topic, and its start counts as part of the answer.
+CRANFIELD_K in its environment, is how many documents are wanted. The order of the lines is the order of the run.
+`command:` starts it once for all topics, so only the whole time is known; `command-each:` starts it for each topic, and
+its start counts as part of the answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import read_run
+from cranfield.kernels import decode
 from cranfield.systems.system import Broken, Query, Ranking, System
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Command(System):
     needs_documents = False
     in_process = False
     batch = True
+    keeps_order = True
 
     def __init__(self, rest: str = "") -> None:
         super().__init__()
@@ -84,7 +87,16 @@ class Command(System):
         unknown = [topic for topic in run.topics if topic not in topics]
         if unknown:
             raise DataError(f"{run.name}: topic {unknown[0]!r} was not asked for")
-        return {topic: run[topic][:k] for topic in run.topics}
+        return {topic: ranking[:k] for topic, ranking in _lists(run).items()}
+
+
+def _lists(run: Run) -> dict[str, Ranking]:
+    """Each topic's documents and scores, in the order of the lines."""
+    topics, table = run.topics, run.table
+    lists: dict[str, Ranking] = {topic: [] for topic in topics}
+    for t, document, score in zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True):
+        lists[topics[t]].append((decode(document), score))
+    return lists
 
 
 class CommandEach(Command):

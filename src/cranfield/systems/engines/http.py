@@ -6,13 +6,17 @@ The engine is taken as it stands, already indexed: how documents get into it is 
 from __future__ import annotations
 
 import os
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import read_pairs
 from cranfield.systems.http.template import MISSING, at_path, filled, read_template, templates
 from cranfield.systems.system import Busy, Query, Ranking, System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class HttpEngine(System):
@@ -23,6 +27,7 @@ class HttpEngine(System):
     place = 8
     needs_documents = False
     in_process = False
+    keeps_order = True
 
     def __init__(self, rest: str = "") -> None:
         from cranfield.systems.http.client import Client  # which loads ssl
@@ -101,7 +106,7 @@ class HttpEngine(System):
 
     def _plain(self, hits: list[Any]) -> Ranking | None:
         """The usual case without a call a hit: id and score are a text and a number at their paths; None if they are not."""
-        score, after = self.template.score, self.template.id_after
+        score = self.template.score
         try:
             names = _column(hits, self.id)
             numbers = [0.0] * len(hits) if score is None else _column(hits, score)
@@ -109,8 +114,16 @@ class HttpEngine(System):
             return None
         if not (set(map(type, names)) <= {str, int} and set(map(type, numbers)) <= {float, int}):
             return None
-        texts = map(str, names) if after is None else (str(name).rpartition(after)[2] for name in names)
-        return list(zip(texts, map(float, numbers), strict=True))
+        return list(zip(self._local(map(str, names)), map(float, numbers), strict=True))
+
+    def _local(self, names: Iterable[str]) -> Iterable[str]:
+        """Ids without what an engine puts before them."""
+        after, whole = self.template.id_after, re.compile(self.template.id_pattern or "")
+        if after is not None:
+            names = (name.rpartition(after)[2] for name in names)
+        if self.template.id_pattern is not None:
+            names = (match[1] if (match := whole.fullmatch(name)) else name for name in names)
+        return names
 
     def _refuse(self, answer: Any) -> None:
         """An engine may say with status 200 that it has not answered, or not all of it."""
@@ -125,9 +138,7 @@ class HttpEngine(System):
         document = at_path(hit, self.id)
         if document is MISSING or document is None:
             raise DataError(f"{self.client.where}: no {template.id!r} (id) in a hit; {_has(hit)}")
-        text = str(document)
-        if template.id_after and template.id_after in text:
-            text = text.rpartition(template.id_after)[2]
+        [text] = self._local([str(document)])
         if template.score is None:
             return text, 0.0
         score = at_path(hit, template.score)

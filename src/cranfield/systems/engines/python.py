@@ -1,8 +1,8 @@
 """Any Python callable as a system: `module:function` is called with a query's text and k.
 
 A class is made first; its `index(documents)` is called if it has one, then its `search(text, k)` for each query. An
-answer is a list of (document, score), a list of documents best first, or a mapping of documents to scores. Scores
-decide the order, not the places in the answer, so that cutting it at k leaves out the worst.
+answer is a list of (document, score) or of documents, best first, or a mapping of documents to scores. A list keeps its
+order and is cut at k; a mapping has none, so scores decide, and ids as in every run where those are equal.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, DataError
+from cranfield.kernels import encode
 from cranfield.systems.system import Query, Ranking, System
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Function(System):
     name = "python"
     usage = "module:function"
     place = 5
+    keeps_order = True
 
     def __init__(self, rest: str = "") -> None:
         super().__init__()
@@ -49,7 +50,9 @@ class Function(System):
                 pass
 
     def search(self, query: Query, k: int) -> Ranking:
-        return _ranking(self.ask(query.text, k), self.spec)[:k]
+        answer = self.ask(query.text, k)
+        self.keeps_order = not isinstance(answer, Mapping)
+        return _ranking(answer, self.spec)[:k]
 
     def close(self) -> None:
         end = getattr(self.engine, "close", None)
@@ -83,4 +86,6 @@ def _ranking(answer: Any, where: str) -> Ranking:
         pairs = [(str(document), float(score)) for document, score in rows]
     except (TypeError, ValueError):
         raise DataError(f"{where}: expected (document, score) pairs or documents, found {rows[0]!r:.60}") from None
-    return sorted(pairs, key=itemgetter(1), reverse=True)
+    if isinstance(answer, Mapping):
+        pairs.sort(key=lambda pair: (pair[1], encode(pair[0])), reverse=True)
+    return pairs

@@ -11,6 +11,7 @@ hits   = "hits.hits"               # where the list of hits is
 id     = "_id"                     # in a hit
 score  = "_score"                  # in a hit; left out, the order decides
 id_after = "::"                    # what stands before this in an id is cut off
+id_pattern = "doc/(.+)"            # a regular expression: where it fits a whole id, its group is the id
 [options]                          # further {names}, with defaults; SPEC,name=value sets one
 [[failures]]                       # an answer that is none although its status is 200
 path = "timed_out"
@@ -54,6 +55,7 @@ class Template:
     body: Any = None
     score: str | None = None
     id_after: str | None = None
+    id_pattern: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     meanings: dict[str, str] = field(default_factory=dict)
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -89,7 +91,7 @@ def _misplaced(keys: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for key in ("url", "hits", "id"):
         if not isinstance(keys.get(key), str):
             yield "text", key, keys.get(key)
-    for key in ("name", "method", "score", "id_after", "about"):
+    for key in ("name", "method", "score", "id_after", "id_pattern", "about"):
         if not isinstance(keys.get(key, ""), str):
             yield "text", key, keys[key]
     for key in ("headers", "params", "options", "meanings", "paging"):
@@ -98,12 +100,21 @@ def _misplaced(keys: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for key, value in keys.get("headers", {}).items():
         if not isinstance(value, str):
             yield "text", f"headers.{key}", value
+    if isinstance(pattern := keys.get("id_pattern"), str) and _groups(pattern) != 1:
+        yield "a regular expression with one group", "id_pattern", pattern
     most = keys.get("paging", {}).get("most", 1)
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         yield "a number of 1 or more", "paging.most", most
     failures = keys.get("failures", [])
     if not isinstance(failures, list) or not all(isinstance(one, dict) and "path" in one for one in failures):
         yield "tables with a path each", "[[failures]]", failures
+
+
+def _groups(pattern: str) -> int:
+    try:
+        return re.compile(pattern).groups
+    except re.error:
+        return -1
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:
