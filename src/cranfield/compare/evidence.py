@@ -299,8 +299,8 @@ def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str, lower_is_be
     outcome = outcomes[test]
     reason = outcome.reason if outcome.p != outcome.p else ""
     favoured = _side(outcome.direction, lower_is_better) if outcome.p == outcome.p else "neither"
-    pair = replace(pair, p=outcome.p, favoured=favoured, reason=reason.replace("pair", "topic"))
-    return replace(pair, outcomes=outcomes, test=test)
+    reason = reason.replace("pair", "topic")
+    return replace(pair, outcomes=outcomes, test=test, p=outcome.p, favoured=favoured, reason=reason)
 
 
 def _over_seeds(systems: Systems, settings: Settings, pair: Pair) -> Pair:

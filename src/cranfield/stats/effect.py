@@ -67,9 +67,9 @@ def _noncentrality(effect: Floats, n: int, chance: float) -> Floats:
         miss = ndtri(nctdtr(df, shift, t)) - z
         step = np.where(near & np.isfinite(miss), miss * slope, 0.0)
         shift = shift + step
-        if not np.any(np.abs(step) > 1e-12 * (1 + np.abs(shift))):
+        if not np.any(np.abs(step) > 1e-9 * (1 + np.abs(shift))):
             break
-    for row in np.flatnonzero(near & ~(np.abs(nctdtr(df, shift, t) - chance) < 1e-9)):
+    for row in np.flatnonzero(near & ~(np.abs(nctdtr(df, shift, t) - chance) < 1e-8)):
         shift[row] = _root(float(t[row]), df, chance, float(slope[row]))
     return np.asarray(shift / math.sqrt(n), np.float64)
 
