@@ -135,6 +135,26 @@ def test_five_topics_are_said_to_show_nothing_and_no_least_difference_is_named(t
     assert "coarse" not in codes(compare(shifted([0.1, -0.2, 0.3, -0.15, 0.11]), tests="t"))
 
 
+def test_a_pair_that_cannot_be_significant_is_named_where_others_can():
+    d = np.random.default_rng(0).normal(0, 0.1, (7, 2))
+    d[0, 1] = 0.0
+    tables = {
+        "AP": np.column_stack([np.full(7, 0.5), 0.5 + d[:, 0]]),
+        "RR": np.column_stack([np.full(7, 0.5), 0.5 + d[:, 1]]),
+    }
+    said = text(compare(Scores.from_table(tables, ["old", "new"])), "coarse")
+    assert said.startswith("6 topics that differ give no p-value below 0.031, which is 0.062 after correction: ")
+    assert said.endswith("new and old by RR cannot be significant at 0.05")
+
+
+def test_a_one_sided_question_away_from_the_difference_has_no_least_difference():
+    d = np.random.default_rng(0).normal(0, 1, 60)
+    d = (d - d.mean()) / d.std(ddof=1) + 0.05
+    scores = Scores.from_table(np.column_stack([np.zeros(60), d]))
+    assert "undetectable" in codes(compare(scores, alternative="greater"))
+    assert "undetectable" not in codes(compare(scores, alternative="less"))
+
+
 def test_few_resamples_cannot_be_significant_after_correction():
     said = text(compare(three(2), resamples=99), "coarse")
     assert "99 resamples give no p-value below 0.01, which is 0.06 after correction" in said

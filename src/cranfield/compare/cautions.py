@@ -143,16 +143,19 @@ def coarse(evidence: Evidence) -> Iterator[Caution]:
     """p-values that cannot become small enough: too few resamples for so many pairs, or too few topics."""
     alpha = evidence.alpha
     level = alpha if _by_discovery(evidence) else _deciding_level(evidence)
-    for pair in evidence.pairs:
-        if pair.p != pair.p or evidence.significant(pair):
-            continue
+    tested = [pair for pair in evidence.pairs if pair.p == pair.p]
+    coarse = [pair for pair in tested if not evidence.significant(pair) and _smallest_p(evidence, pair) > level]
+    for pair in coarse:
         outcome, least, differing = pair.outcomes[pair.test], _smallest_p(evidence, pair), pair.n - pair.ties
-        if least > level and (outcome.exact or pair.p <= 2 * least):
+        if outcome.exact or pair.p <= 2 * least:
             topics = "1 topic that differs gives" if differing == 1 else f"{differing} topics that differ give"
             why = topics if outcome.exact else f"{outcome.resamples:,} resamples give"
             more = "" if outcome.exact else f"; ask for {round_up(2 / level):,} resamples"
             after = f", which is {bare_p(min(1.0, least * alpha / level))} after correction" if level < alpha else ""
-            text = f"{why} no p-value below {least:.2g}{after}: nothing can be significant at {alpha:g}{more}"
+            rest = f" and {len(coarse) - 1:,} more" if len(coarse) > 1 else ""
+            these = f"{pair.other} and {pair.one} by {pair.measure}{rest} cannot"
+            what = "nothing can" if len(coarse) == len(tested) else these
+            text = f"{why} no p-value below {least:.2g}{after}: {what} be significant at {alpha:g}{more}"
             yield Caution("coarse", text, pair.measure, (pair.one, pair.other))
             return
 
@@ -399,7 +402,7 @@ def undetectable(evidence: Evidence) -> Iterator[Caution]:
     at = f" at {level:.2g}, the corrected level" if level < evidence.alpha else ""
     for pair in evidence.best_first():
         open_ = pair.p == pair.p and not evidence.significant(pair) and evidence.answer(pair) != "no"
-        if not open_ or pair.torn or pair.n < 3 or not abs(pair.effect) > 0:
+        if not open_ or pair.torn or pair.n < 3 or not abs(pair.effect) > 0 or _asked_away(evidence, pair):
             continue
         least = _least_shown(evidence, pair, level)
         if abs(pair.difference) < least:
@@ -409,6 +412,12 @@ def undetectable(evidence: Evidence) -> Iterator[Caution]:
             )
             warnings.append((pair, text))
     yield from _some("undetectable", warnings, "smaller than what so many topics can show with 80% power")
+
+
+def _asked_away(evidence: Evidence, pair: Pair) -> bool:
+    """Whether a one-sided question asks for the direction in which the difference does not lie."""
+    direction = evidence.direction(evidence.lower_is_better(pair.measure))
+    return (direction == "greater" and pair.difference < 0) or (direction == "less" and pair.difference > 0)
 
 
 def _least_shown(evidence: Evidence, pair: Pair, level: float) -> float:

@@ -292,7 +292,8 @@ def _intervals(evidence: Evidence) -> str:
     each = f"{evidence.interval}, {100 * correction.interval_level(evidence.level, max(evidence.family, 1), selected):.4g}% each"
     if correction.controls == "false discovery rate":
         of = f"the {selected:,} significant of {evidence.family:,} mean differences"
-        return f"{percent} of {of}, false coverage rate ({each}); the others have none"
+        rest = "; the others have none" if selected < evidence.family else ""
+        return f"{percent} of {of}, false coverage rate ({each}){rest}"
     return f"{percent} of all {evidence.family:,} mean differences at once ({correction.intervals}, {each})"
 
 
