@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.collection import Qrels
-from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError, MissingExtraError
+from cranfield.errors import BadLineError, ConventionError, DataError, DuplicateError, FormatError, MissingExtraError
 from cranfield.evaluate import evaluate
 from cranfield.formats import (
     FORMATS,
@@ -1004,3 +1005,72 @@ def test_a_pool_without_items_and_a_table_that_is_none_are_refused(tmp_path):
     (tmp_path / "table.csv").write_text('topic,a\n1,"b"c\n')
     with pytest.raises(DataError, match="expected a table with columns divided by ','"):
         read_score_table(str(tmp_path / "table.csv"))
+
+
+# how much a packed file may hold
+
+
+@pytest.fixture(params=["gzip", "isal", "zstd", "xz", "bzip2"])
+def packing(request, monkeypatch):
+    """A codec, gzip with and without what is quicker."""
+    if request.param == "isal":
+        pytest.importorskip("isal")
+    if request.param == "gzip":
+        monkeypatch.setattr(streams, "QUICKER", {})
+    return streams._codec("gzip" if request.param == "isal" else request.param)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 24) + 1, 20_000_000])
+def test_a_packed_file_is_the_same_in_pieces(packing, size):
+    content = (b"q Q0 d 1 1 t\n" * (size // 13 + 1))[:size]
+    assert bytes(streams.open_buffer(packing.compress(content))) == content
+
+
+def test_members_and_padding_are_read(packing):
+    members = packing.compress(b"q 0 a 1\n") + packing.compress(b"q 0 b 1\n" * 200_000) + packing.compress(b"q 0 c 1\n")
+    content = b"q 0 a 1\n" + b"q 0 b 1\n" * 200_000 + b"q 0 c 1\n"
+    assert bytes(streams.open_buffer(members)) == content
+    if packing.__name__ == "gzip":
+        assert bytes(streams.open_buffer(members + b"\0" * 2_000_000)) == content
+
+
+def test_a_packed_file_that_is_cut_short_is_told(packing):
+    whole = packing.compress(b"q 0 a 1\n" * 100)
+    for cut in (1, 5, len(whole) // 2):
+        with pytest.raises(DataError, match="stream ends early|corrupt"):
+            streams.open_buffer(whole[:-cut])
+
+
+def test_a_packed_file_that_holds_too_much_is_refused(packing, monkeypatch, tmp_path):
+    (tmp_path / "bomb").write_bytes(packing.compress(b"\0" * 100_000_000))
+    monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", "50M")
+    tracemalloc.start()
+    for read in (streams.open_buffer, read_run, lambda path: list(streams.lines(path))):
+        with pytest.raises(
+            DataError, match=r"bomb: .*unpacks to more than (50|6.25) MB; if that is right, CRANFIELD_MAX_UNPACKED"
+        ):
+            read(str(tmp_path / "bomb"))
+    assert streams.salvaged(str(tmp_path / "bomb")) == b""
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200_000_000
+    monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", "100000000")
+    assert len(streams.open_buffer(str(tmp_path / "bomb"))) == 100_000_000
+
+
+def test_a_packed_file_may_hold_as_many_lines_as_it_likes(packing, monkeypatch, tmp_path):
+    monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", "8k")
+    (tmp_path / "many").write_bytes(packing.compress(b"x" * 999 + b"\n") * 3)
+    assert list(streams.lines(tmp_path / "many")) == [b"x" * 999 + b"\n"] * 3
+
+
+def test_the_limit_is_a_number_of_bytes_or_grows_with_the_file(monkeypatch):
+    assert streams.most_unpacked() == 512_000_000
+    assert streams.most_unpacked(1_000_000_000) == 12_000_000_000
+    for said, meant in (("2G", 2 * 10**9), (" 7 ", 7), ("3k", 3000), ("1T", 10**12)):
+        monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", said)
+        assert streams.most_unpacked(10**12) == meant
+    for odd in ("much", "-1", "0", "1.5G", "G", "٣", "9" * 30, "inf"):
+        monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", odd)
+        with pytest.raises(ConventionError, match="CRANFIELD_MAX_UNPACKED: expected a number of bytes"):
+            streams.most_unpacked()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.formats import as_runs
+from cranfield.formats import as_runs, judgments
 from cranfield.formats.judgments import Judgment, append_judgments, latest, read_judgments
 from cranfield.pool.make import pool, session
 from cranfield.pool.rankings import rankings
@@ -126,6 +129,88 @@ def test_a_line_torn_by_a_crash_is_passed_over_and_cut_off(cut: int, tmp_path: P
     assert read_judgments(path) == TWO[:1]
     append_judgments(path, TWO[1:])
     assert path.read_bytes() == whole
+
+
+ADDING = """
+import sys
+from cranfield.formats.judgments import Judgment, append_judgments
+path, me, lines, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+sys.stdin.readline()
+for i in range(lines):
+    append_judgments(path, [Judgment("q", f"{me}-{i}-" + "x" * size, 1.0, me)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "size"),
+    [(40, 9_000), pytest.param(250, 3_000, marks=pytest.mark.slow), pytest.param(250, 9_000, marks=pytest.mark.slow)],
+)
+def test_no_label_is_lost_where_four_processes_add_to_a_file(lines: int, size: int, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    command = [sys.executable, "-c", ADDING, str(path)]
+    clerks = [
+        subprocess.Popen([*command, str(me), str(lines), str(size)], stdin=subprocess.PIPE, text=True)
+        for me in range(4)
+    ]
+    for clerk in clerks:  # all of them are up before the first begins
+        assert clerk.stdin is not None
+        clerk.stdin.write("go\n")
+        clerk.stdin.flush()
+    for clerk in clerks:
+        clerk.communicate()
+        assert clerk.returncode == 0
+    labels = read_judgments(path)
+    assert len(labels) == 4 * lines
+    for me in range(4):  # and each one's in the order in which they were made
+        mine = [int(label.document.split("-")[1]) for label in labels if label.assessor == str(me)]
+        assert mine == list(range(lines))
+
+
+def same(one: object, other: object) -> bool:
+    """Whether they are equal, without a word on where long ones differ."""
+    return one == other
+
+
+@pytest.mark.parametrize("size", [0, 10, 65_400, 65_536, 70_000, 131_072, 1_000_000])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_whole_line_of_any_length_is_never_cut(size: int, before: int, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    long = Judgment("q" + "y" * size, "d" * (size + 1), 1.0)
+    path.write_text("".join(label.line() + "\n" for label in TWO[:before]) + long.line())  # without its newline
+    append_judgments(path, TWO[1:])
+    assert same(read_judgments(path), [*TWO[:before], long, *TWO[1:]])
+    append_judgments(path, [long])
+    assert same(read_judgments(path), [*TWO[:before], long, *TWO[1:], long])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: -size // 2 - 2])
+    append_judgments(path, [long])
+    assert same(path.read_bytes(), whole)
+
+
+def test_a_disk_that_is_full_halfway_leaves_no_part_of_a_label(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "labels.jsonl"
+    append_judgments(path, TWO)
+    whole = path.read_bytes()
+
+    def full(file, data: bytes) -> None:
+        file.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(judgments, "_write", full)
+    with pytest.raises(DataError, match="cannot be written: no space left"):
+        append_judgments(path, TWO)
+    assert path.read_bytes() == whole
+
+
+def test_a_disk_without_locks_is_written_to_all_the_same(tmp_path: Path, monkeypatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refused(file, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    append_judgments(tmp_path / "labels.jsonl", TWO)
+    assert read_judgments(tmp_path / "labels.jsonl") == TWO
 
 
 def test_a_torn_first_line_is_no_label_yet(tmp_path: Path) -> None:

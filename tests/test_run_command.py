@@ -295,6 +295,22 @@ def test_a_class_that_fails_to_index_is_told_in_words(folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
+@pytest.mark.parametrize("content", [b"", b'{"journal', b"\0\0\0"])
+def test_an_empty_journal_is_resumed(folder, content):
+    (folder / "x.run.journal").write_bytes(content)
+    assert run(folder, "--resume").code == 0
+    assert not (folder / "x.run.journal").exists()
+
+
+def test_a_damaged_journal_is_told(folder):
+    (folder / "x.run.journal").write_bytes(b"\x1b[2Jnonsense\n")
+    answer = run(folder, "--resume")
+    assert answer.code == 3
+    assert "x.run.journal: no journal, or one whose first line is damaged" in answer.err
+    assert "delete it to start anew" in answer.err
+    assert "\x1b" not in answer.err
+
+
 def test_a_full_disk_under_the_journal_is_told_and_taken_up_again(folder):
     (folder / "wordy_engine.py").write_text("def search(text, k): return [f'{text[:1]}{i}' for i in range(200)]\n")
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000)); "

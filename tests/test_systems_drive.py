@@ -323,15 +323,64 @@ def test_a_journal_is_never_thrown_away_by_mistake(tmp_path):
         Journal(path, {**ASKED, "k": 9}, resume=True)
 
 
-def test_a_journal_that_is_none_is_refused_with_its_line(tmp_path):
+DAMAGED = [
+    b"nonsense",
+    b"[]",
+    b"null",
+    b"\xff\xfe",
+    b"\0" * 40,
+    b'{"topic": "1"}',
+    b'{"topic": ["1"], "documents": "d", "scores": ""}',
+    b'{"topic": "1", "documents": "d", "scores": "00"}',
+    b'{"topic": "1", "documents": "d\\ne", "scores": "000000000000f03f"}',
+    b'{"topic": "1", "documents": [1], "scores": "000000000000f03f"}',
+    b'{"topic": "1", "documents": "d", "scores": "000000000000f03f", "seconds": []}',
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("line", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_line_of_a_journal_is_passed_over_and_its_topic_asked_again(line, tmp_path):
     path = tmp_path / "x.journal"
     journal = Journal(str(path), ASKED, resume=False)
-    journal.write("1", [], None)
+    journal.write("0", [("old", 1.0)], None)
     journal.keep()
     with path.open("ab") as file:
-        file.write(b"nonsense\n")
-    with pytest.raises(DataError, match="x.journal:3: expected a line of a journal"):
-        Journal(str(path), ASKED, resume=True)
+        file.write(line + b"\n")
+    again = Journal(str(path), ASKED, resume=True)
+    assert again.damaged == 1
+    engine = Scripted(fine)
+    assert set(drive(engine, queries(3), 5, Load(warmup=0), again).answers) == {"0", "1", "2"}
+    again.keep()
+    assert engine.asked == ["1", "2"]
+    last = Journal(str(path), ASKED, resume=True)
+    assert set(last.answers) == {"0", "1", "2"}
+    last.discard()
+
+
+@pytest.mark.parametrize("line", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_journal_whose_first_line_is_damaged_says_what_to_do(line, tmp_path):
+    (tmp_path / "x.journal").write_bytes(line + b"\n")
+    with pytest.raises(DataError, match="first line is damaged .*; delete it to start anew"):
+        Journal(str(tmp_path / "x.journal"), ASKED, resume=True)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"journal": 1, "sys', b"\0" * 100])
+def test_an_empty_journal_is_begun_anew(content, tmp_path):
+    path = tmp_path / "x.journal"
+    path.write_bytes(content)
+    journal = Journal(str(path), ASKED, resume=True)
+    journal.write("1", [("d1", 1.0)], None)
+    journal.keep()
+    again = Journal(str(path), ASKED, resume=True)
+    assert again.answers == {"1": [("d1", 1.0)]}
+    again.discard()
+
+
+def test_a_journal_that_cannot_be_opened_is_told(tmp_path):
+    (tmp_path / "x.journal").mkdir()
+    with pytest.raises(DataError, match="x.journal: cannot be opened: is a directory"):
+        Journal(str(tmp_path / "x.journal"), ASKED, resume=True)
 
 
 def test_a_journal_without_an_answer_is_not_left_behind(tmp_path):

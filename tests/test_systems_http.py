@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import tempfile
-from contextlib import contextmanager
+import threading
+import time
+from contextlib import contextmanager, suppress
+from itertools import chain, repeat
 
 import pytest
 
@@ -18,6 +22,7 @@ from cranfield.collection import Topic
 from cranfield.errors import DataError
 from cranfield.systems import Query, system
 from cranfield.systems.drive import Load, drive
+from cranfield.systems.http.client import Client
 from cranfield.systems.http.template import MISSING, at_path, filled, read_template
 from cranfield.systems.system import Busy
 from engines import cut_short, dripping, dropped, garbage, serving, slow, status
@@ -128,6 +133,96 @@ def test_a_password_in_the_url_is_sent_and_never_written_down():
         assert seen[0][1]["headers"]["Authorization"] == "Basic bWU6aHVzaA=="
         assert "hush" not in made.described("whatever")
         made.close()
+
+
+# deadlines and sizes
+
+
+@contextmanager
+def sending(pieces, pause: float = 0.0):
+    """A server that answers any connection with these bytes, a pause before each, until the other side hangs up."""
+    with socket.create_server(("localhost", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection, suppress(OSError):
+                        connection.recv(65536)
+                        for piece in pieces():
+                            time.sleep(pause)
+                            connection.sendall(piece)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://localhost:{server.getsockname()[1]}"
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+DRIPS = {
+    "status line": lambda: repeat(b"H"),
+    "headers": lambda: chain([HEAD], repeat(b"X")),
+    "more headers": lambda: chain([HEAD], repeat(b"X: y\r\n")),
+    "100 Continue": lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "chunk sizes": lambda: chain([HEAD, b"Transfer-Encoding: chunked\r\n\r\n"], repeat(b"0")),
+    "content": lambda: chain([HEAD, b"Content-Length: 9999\r\n\r\n"], repeat(b" ")),
+}
+
+
+@pytest.mark.parametrize("part", DRIPS)
+def test_the_deadline_holds_for_every_part_of_an_answer(part):
+    with sending(DRIPS[part], 0.02) as url:
+        client = Client(url, timeout=0.3)
+        with pytest.raises(Busy, match=r"no answer within 0.3 s"):
+            client.ask("GET", "/", {}, {}, None)
+        client.close()
+
+
+def test_an_endless_stream_of_100_continue_meets_its_deadline():
+    with sending(lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)) as url:
+        client = Client(url, timeout=0.3)
+        with pytest.raises(Busy, match=r"no answer within 0.3 s"):
+            client.ask("GET", "/", {}, {}, None)
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"Content-Length: 1000000000\r\n\r\n", b"Connection: close\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"],
+)
+def test_an_answer_that_is_too_large_is_not_read_to_its_end(head):
+    sent = []
+
+    def pieces():
+        yield HEAD + head
+        for _ in range(1000):
+            sent.append(1)
+            yield b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+
+    with sending(pieces) as url:
+        client = Client(url, timeout=30, most=5_000_000)
+        with pytest.raises(DataError, match=r"the answer is larger than 5 MB \(--max-answer\)"):
+            client.ask("GET", "/", {}, {}, None)
+        client.close()
+    assert len(sent) < 100
+
+
+def test_an_answer_of_just_the_size_that_is_allowed_is_read():
+    content = json.dumps({"a": "x" * 1000}).encode()
+    with sending(lambda: [HEAD, b"Content-Length: %d\r\n\r\n" % len(content), content]) as url:
+        client = Client(url, timeout=30, most=len(content))
+        assert client.ask("GET", "/", {}, {}, None) == json.loads(content)
+        client.most -= 1
+        client._drop()
+        with pytest.raises(DataError, match="larger"):
+            client.ask("GET", "/", {}, {}, None)
+        client.close()
+
+
+def test_drive_tells_an_engine_how_large_an_answer_may_be():
+    with engine() as (made, _):
+        driven = drive(made, [query("wing")], 5, Load(warmup=0, retries=0, max_answer=0.0001))
+        assert "the answer is larger than 0.0001 MB (--max-answer)" in driven.failed["1"]
+        assert drive(made, [query("wing")], 5, Load(warmup=0)).failed == {}
 
 
 # faults

@@ -8,12 +8,13 @@ serves every result.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from cranfield.columns import aligned, folded
+from cranfield.columns import HIDDEN, aligned, folded, in_line, legible
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
 
 Row = TypeVar("Row")
+BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
 
 class Cell(NamedTuple):
@@ -86,9 +89,10 @@ class Entries(NamedTuple):
 
     def lines(self, limit: int | None = None) -> list[str]:
         """A line an entry, or several where it does not fit."""
-        margin = self.margin or self.indent + 2 + max((len(word) for word, _ in self.entries), default=0)
+        entries = [(in_line(word), legible(meaning)) for word, meaning in self.entries]
+        margin = self.margin or self.indent + 2 + max((len(word) for word, _ in entries), default=0)
         start = " " * self.indent
-        return [folded(f"{start}{word}".ljust(margin) + meaning, limit, margin) for word, meaning in self.entries]
+        return [folded(f"{start}{word}".ljust(margin) + meaning, limit, margin) for word, meaning in entries]
 
 
 Part: TypeAlias = "Table | Lines | Drawing | Entries | str"  # a str is a paragraph
@@ -198,8 +202,18 @@ class Answer(ABC):
         """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
         return as_json(self.to_dict(per_topic, digits), self.ascii_json)
 
-    def to_csv(self, per_topic: bool = False, digits: int | None = None, delimiter: str = ",") -> str:
-        """A header and rows; numbers in full unless `digits` are given, and nothing where there is none."""
+    def to_csv(
+        self,
+        per_topic: bool = False,
+        digits: int | None = None,
+        delimiter: str = ",",
+        *,
+        spreadsheet: bool = False,
+    ) -> str:
+        """A header and rows; numbers in full unless `digits` are given, and nothing where there is none.
+
+        Text stands as it is; for a `spreadsheet`, text that would be taken for a formula gets an apostrophe in front.
+        """
         import csv
         import io
 
@@ -207,12 +221,13 @@ class Answer(ABC):
         how = Layout(per_topic, digits, "")
         file = io.StringIO()
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        writer.writerows([_field(value, how) for value in row] for row in self.records(how))
+        rows = ([_field(value, how) for value in row] for row in self.records(how))
+        writer.writerows([defused(cell) for cell in row] for row in rows) if spreadsheet else writer.writerows(rows)
         return file.getvalue()
 
-    def to_tsv(self, per_topic: bool = False, digits: int | None = None) -> str:
+    def to_tsv(self, per_topic: bool = False, digits: int | None = None, *, spreadsheet: bool = False) -> str:
         """`to_csv` with tabs."""
-        return self.to_csv(per_topic, digits, delimiter="\t")
+        return self.to_csv(per_topic, digits, delimiter="\t", spreadsheet=spreadsheet)
 
     def _said(self, how: Layout) -> Iterable[Part]:
         self._refuse(how.per_topic)
@@ -271,15 +286,16 @@ def text(parts: Iterable[Part], limit: int | None = None, style: Style | None = 
 
 def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
     if isinstance(part, Table):
-        return "\n".join([*([folded(part.caption, limit)] if part.caption else []), *table_lines(part, limit, style)])
+        caption = [folded(legible(part.caption), limit)] if part.caption else []
+        return "\n".join([*caption, *table_lines(part, limit, style)])
     if isinstance(part, Drawing):
-        return "\n".join([folded(part.lead, limit), *part.lines])
+        return "\n".join([folded(legible(part.lead), limit), *map(legible, part.lines)])
     if isinstance(part, Entries):
         lead = [style("head", part.lead) if style else part.lead] if part.lead else []
         return "\n".join([*lead, *part.lines(limit)])
     if isinstance(part, str):
-        return folded(part, limit)
-    lines = "\n".join(folded(line, limit, 2) for line in part.lines)
+        return folded(legible(part), limit)
+    lines = "\n".join(folded(legible(line), limit, 2) for line in part.lines)
     return style("dim", lines) if style and part.dim and lines else lines
 
 
@@ -294,7 +310,8 @@ def table_lines(table: Table, limit: int | None = None, style: Style | None = No
         of = table.rows[row - 1][column]
         return style("best", cell) if isinstance(of, Cell) and of.best else cell
 
-    lines = aligned(table.texts(), table.names, table.left, limit, paint if style else None, table.tail)
+    texts = [[in_line(cell) for cell in row] for row in table.texts()]
+    lines = aligned(texts, table.names, table.left, limit, paint if style else None, table.tail)
     return [line.rstrip() for line in lines]
 
 
@@ -312,7 +329,7 @@ def _as_markdown(part: Part) -> str:
             filter(None, [markdown_text(part.caption), markdown_table(part), *map(markdown_text, part.notes)])
         )
     if isinstance(part, Drawing):
-        return f"{markdown_text(part.lead)}\n\n" + "\n".join(f"    {line}" for line in part.lines)
+        return f"{markdown_text(part.lead)}\n\n" + "\n".join(f"    {in_line(line)}" for line in part.lines)
     if isinstance(part, Entries):
         entries = (f"- {markdown_text(word)}: {markdown_text(meaning)}" for word, meaning in part.entries)
         return "\n\n".join(filter(None, [markdown_text(part.lead), "\n".join(entries)]))
@@ -326,9 +343,11 @@ def markdown_table(table: Table) -> str:
     left = table.names if table.left is None else table.left
     numeric = table.numeric()
     right = numeric if any(numeric) else [i >= left for i in range(len(table.head))]
-    lines = [[markdown_text(name) or " " for name in table.head], ["---:" if each else "---" for each in right]]
+    heads = [markdown_text(in_line(name)) or " " for name in table.head]
+    lines = [heads, ["---:" if each else "---" for each in right]]
     for row in table.cells():
-        shown = [f"**{markdown_text(cell.text)}**" if cell.best else markdown_text(cell.text) for cell in row]
+        texts = [markdown_text(in_line(cell.text)) for cell in row]
+        shown = [f"**{text}**" if cell.best else text for text, cell in zip(texts, row, strict=True)]
         raised = [f" <sup>{cell.marks}</sup>" if cell.marks else "" for cell in row]
         lines.append([f"{text}{mark}" or " " for text, mark in zip(shown, raised, strict=True)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -340,8 +359,6 @@ def markdown_text(text: str) -> str:
     >>> markdown_text("a_b|c <d>")
     'a\\\\_b\\\\|c \\\\<d\\\\>'
     """
-    import re
-
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", legible(text))
 
 
@@ -431,7 +448,7 @@ def html_page(title: str, piece: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Escaped, with bytes that are no text spelt out."""
+    """Escaped, with what cannot be seen spelt out."""
     from html import escape
 
     return escape(legible(text))
@@ -445,7 +462,7 @@ def as_json(value: object, ascii_only: bool = False) -> str:
     import json
 
     text = json.dumps(value, indent=2, ensure_ascii=ascii_only)
-    return text if is_text(text) else json.dumps(value, indent=2)
+    return HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any, digits: int | None = None) -> Any:
@@ -478,15 +495,10 @@ def _field(value: Any, how: Layout) -> str:
     return how.number(value) if value is None or isinstance(value, float) else str(value)
 
 
-def is_text(text: str) -> bool:
-    """Whether every character can be written: bytes of an id that are no UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def defused(cell: str) -> str:
+    """A cell that no spreadsheet computes: text that begins as a formula does gets an apostrophe in front.
 
-
-def legible(text: str) -> str:
-    """The text with bytes that are no text spelt out."""
-    return text if is_text(text) else text.encode("utf-8", "backslashreplace").decode()
+    >>> defused("=1+1"), defused("-0.5"), defused("-bm25")
+    ("'=1+1", '-0.5', "'-bm25")
+    """
+    return f"'{cell}" if cell.startswith(BEGINS_FORMULA) and not A_NUMBER.fullmatch(cell) else cell

@@ -1,17 +1,25 @@
 """Plain text in aligned columns, the same on a terminal and in a pipe.
 
-Nothing here knows what the cells mean. A table that is wider than the limit is cut into blocks of
+Nothing here knows what the cells mean. What cannot be seen in a name is spelt out, so that a table stays aligned and a
+terminal takes no orders from data. A table that is wider than the limit is cut into blocks of
 columns, one below the other, and the first columns (the names) are repeated in each.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 GAP = "  "
+HIDDEN = re.compile(  # what no page, picture or screen should be handed raw; a line's end and a tab are let through
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, those that begin a terminal's escapes among them
+    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # separators of lines, and what turns the direction of the text around
+    "\ud800-\udfff\ufffe\uffff]"  # bytes that are no UTF-8, and what XML has no room for
+    "|\r(?!\n)"
+)
 
 
 def width(text: str) -> int:
@@ -22,9 +30,15 @@ def width(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width
+    return sum(map(_cells, text))
 
-    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+def _cells(char: str) -> int:
+    from unicodedata import category, east_asian_width
+
+    if category(char) in ("Mn", "Me", "Cf") and char != "\xad":  # a soft hyphen is shown
+        return 0
+    return 2 if east_asian_width(char) in "WF" else 1
 
 
 def aligned(
@@ -114,3 +128,30 @@ def folded(text: str, limit: int | None, margin: int = 0) -> str:
     indent = text[: len(text) - len(text.lstrip())]
     body = textwrap.wrap(text.strip(), max(limit, margin + 20), initial_indent=indent, subsequent_indent=" " * margin)
     return "\n".join(body)
+
+
+def legible(text: str) -> str:
+    r"""The text with what cannot be seen spelt out: control characters, turns of direction, bytes that are no text.
+
+    >>> legible("bm25\x1b[2J"), legible("two\nlines")
+    ('bm25\\x1b[2J', 'two\nlines')
+    """
+    return text if text.isprintable() else HIDDEN.sub(_spelt, text)
+
+
+def in_line(text: str) -> str:
+    r"""The text with ends of lines and tabs spelt out as well: it stands in a cell.
+
+    >>> in_line("two\nlines")
+    'two\\nlines'
+    """
+    return text if text.isprintable() else re.sub(r"[\t\r\n]", _spelt, legible(text))
+
+
+def _spelt(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def for_screen(text: str, stream: Any) -> str:
+    """Data as they are, unless somebody looks at them: a terminal would take an escape in an id for an order."""
+    return legible(text) if getattr(stream, "isatty", bool)() else text

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.answer import Answer, Cell, Layout, Lines, Table, legible, plain, text
-from cranfield.columns import listed
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, plain, text
+from cranfield.columns import legible, listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 

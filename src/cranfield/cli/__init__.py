@@ -11,15 +11,17 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from cranfield import __version__
+from cranfield.columns import legible
 from cranfield.errors import CranfieldError, DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["COMMANDS", "cli", "main"]
 
@@ -82,7 +84,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into one line on stderr and an exit code."""
         try:
-            answer = super().invoke(ctx)
+            with _legible():
+                answer = super().invoke(ctx)
             sys.stdout.flush()
         except CranfieldError as error:
             _stop(ctx, str(error), BAD_DATA if isinstance(error, DataError) else BAD_USAGE)
@@ -95,19 +98,38 @@ class Commands(click.Group):
             _stop(ctx, "not enough memory", BAD_DATA)
         return answer
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read what was typed; what cannot be understood is told without escapes for the terminal."""
+        with _legible():
+            return super().make_context(*arguments, **options)
+
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run, help and version included; a disk that is full is no reason for a traceback."""
         try:
             return super().main(*arguments, **options)
         except OSError as error:
             _close_stdout()
-            click.echo(f"cranfield: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
+            _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
             sys.exit(BAD_DATA)
 
 
 def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
-    click.echo(f"cranfield: {' '.join(problem.splitlines())}", err=True)
+    _say(problem)
     ctx.exit(code)
+
+
+def _say(problem: str) -> None:
+    click.echo(f"cranfield: {' '.join(legible(problem).splitlines())}", err=True)
+
+
+@contextmanager
+def _legible() -> Iterator[None]:
+    """Spell out what cannot be seen in click's own complaints, which quote what was typed."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = legible(error.message)  # type: ignore[misc]  # it is what show prints
+        raise
 
 
 def _close_stdout() -> None:

@@ -73,7 +73,7 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
     from cranfield.formats.streams import write_together
     from cranfield.workspace.comparing import gate
 
-    inputs, _, how = options.split(typed, runs=[baseline, candidate])
+    inputs, shown, how = options.split(typed, runs=[baseline, candidate])
     how["max_drop"] = how["max_drop"] or None
     files = [(kind, path) for kind in ("junit", "markdown", "json") if (path := how.pop(kind)) is not None]
     paths = [path for _, path in files]
@@ -85,9 +85,9 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
         verdict = gate(inputs, progress=tell, **how)
     if output not in (None, "-"):
         files.append((shape, str(output)))
-    write_together({path: encoded(written(verdict, kind, path)) for kind, path in files})
+    write_together({path: encoded(written(verdict, kind, path, **shown)) for kind, path in files})
     if output in (None, "-"):
-        put(written(verdict, shape))
+        put(written(verdict, shape, **shown))
     notes(verdict.notes(shell=True))
     if verdict.exit_code:
         ctx.exit(verdict.exit_code)

@@ -17,6 +17,7 @@ import click
 from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import notes, put
+from cranfield.columns import legible
 
 PLACE = 10
 
@@ -79,7 +80,7 @@ def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: 
         facts = {"layout": done.layout, **counts, "conventions": conventions, "notes": done.notes}
         put(as_json({"path": dest, **facts}))
         return
-    put(f"{dest}: {', '.join(_n(n, what) for what, n in counts.items())}, from {done.layout} files")
+    put(f"{legible(dest)}: {', '.join(_n(n, what) for what, n in counts.items())}, from {done.layout} files")
     notes(done.notes)
 
 

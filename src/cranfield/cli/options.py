@@ -37,12 +37,28 @@ CONVENTIONS = {
     "duplicates": ("error|first|last|best", "Which line counts when a run names a document twice for a topic."),
     "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
 }
-SHOWN = ("shape", "output", "per_topic", "digits", "every", "bars")  # options that say how an answer is printed
+SHOWN = (
+    "shape",
+    "output",
+    "per_topic",
+    "digits",
+    "every",
+    "bars",
+    "spreadsheet",
+)  # options that say how an answer is printed
 
 
 def _refuse_negative(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
     if value is not None and value < 0:
         raise click.UsageError(f"--{parameter.name} must be 0 or more, got {value}")
+    return value
+
+
+def _refuse_elsewhere(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Refuse --spreadsheet beside a format without cells; whichever of the two options is read second sees both."""
+    known = {**ctx.params, parameter.name: value}
+    if known.get("spreadsheet") and known.get("shape", "csv") not in ("csv", "tsv"):
+        raise click.UsageError(f"--spreadsheet is for --format csv and tsv, not for {known['shape']}")
     return value
 
 
@@ -95,6 +111,10 @@ SHARED: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "callback": _refuse_negative,
         "help": "Decimals to print.  [default: 4; all of them in json, csv and tsv]",
+    },
+    "--spreadsheet": {
+        "is_flag": True,
+        "help": "In csv and tsv: put an apostrophe before text that a spreadsheet would take for a formula.",
     },
     "-o --output": {
         "metavar": "FILE",
@@ -176,8 +196,14 @@ def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
 
 
 def shape(*shapes: str, help: str = "How to print.", **settings: Any) -> Callable[[Command], Command]:
-    """`--format`; the first is what is printed if nothing is said."""
-    return option("--format", help, name="shape", type=click.Choice(shapes), default=shapes[0], **settings)
+    """`--format`, the first of which is printed if nothing is said; and `--spreadsheet` where there are cells."""
+    named = {"name": "shape", "type": click.Choice(shapes), "default": shapes[0], **settings}
+    if "csv" not in shapes:
+        return option("--format", help, **named)
+    return together(
+        option("--format", help, callback=_refuse_elsewhere, **named),
+        option("--spreadsheet", callback=_refuse_elsewhere),
+    )
 
 
 def output(*shapes: str) -> Callable[[Command], Command]:

@@ -1,7 +1,8 @@
 """Where output goes: data to standard output or a file, everything else to standard error.
 
-Every answer is written by `show`: one place that knows the shapes. Text is written as UTF-8 whatever the locale, and
-bytes of ids that are no UTF-8 go out as they came in.
+Every answer is written by `show`: one place that knows the shapes. Text is written as UTF-8 whatever the locale. In data
+(CSV, TSV, TREC) ids go out byte for byte as they came in; what people read, and everything on a terminal, has control
+characters and bytes that are no UTF-8 spelt out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from cranfield.columns import for_screen, legible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +48,7 @@ def written(
     digits: int | None = None,
     every: bool = False,
     bars: bool | None = None,
+    spreadsheet: bool = False,
 ) -> str:
     """An answer in one of its shapes: for the screen, if it does not go to a file."""
     places = DIGITS if digits is None else digits
@@ -57,8 +61,14 @@ def written(
         return str(answer.to_html(per_topic, places, every=every, page=True))
     if shape == "junit":
         return str(answer.to_junit())
-    write = getattr(answer, f"to_{shape}")
-    return str(write(per_topic, places if shape == "trec" else digits))
+    if shape == "json":
+        return str(answer.to_json(per_topic, digits))
+    if shape == "trec":
+        data = str(answer.to_trec(per_topic, places))
+    else:
+        write = answer.to_csv if shape == "csv" else answer.to_tsv
+        data = str(write(per_topic, digits, spreadsheet=spreadsheet))
+    return data if output not in (None, "-") else for_screen(data, sys.stdout)
 
 
 def drawn(answer: Any, path: str | None) -> bool:
@@ -103,7 +113,7 @@ def encoded(text: str) -> bytes:
 
 def note(text: str) -> None:
     """Tell the user something that is not data."""
-    click.echo(text, err=True)
+    click.echo(legible(text), err=True)
 
 
 def notes(sentences: Iterable[str]) -> None:

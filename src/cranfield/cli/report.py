@@ -33,6 +33,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 @option(
     "--format", "What to write; md to standard output if nothing says it.", name="shape", type=click.Choice(ENDINGS)
 )
+@option("--spreadsheet", "With csv: put an apostrophe before text that a spreadsheet would take for a formula.")
 @option("--title", "The title.  [default: the runs and the judgments]", metavar="TEXT")
 @option(
     "--chart",
@@ -52,6 +53,7 @@ def command(
     chart: str | None,
     pair: tuple[str, str] | None,
     digits: int,
+    spreadsheet: bool,
     **typed: Any,
 ) -> None:
     from cranfield.cli.progress import progress
@@ -63,9 +65,13 @@ def command(
     options.refuse_both(inputs, how["run_groups"], conventions=False)
     ending = shape or _ending(output)
     _fitting(ending, chart)
+    if spreadsheet and ending != "csv":
+        raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
     with progress("runs scored") as tell:
         page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
-    write_bytes("-" if output is None else output, [written(page, ending, chart, pair or None)])
+    write_bytes(
+        "-" if output is None else output, [written(page, ending, chart, pair or None, spreadsheet=spreadsheet)]
+    )
     for sentence in page.comparison.notes():
         note(sentence)
     notes(page.comparison.scores.notes(shell=True))

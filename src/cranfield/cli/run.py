@@ -45,6 +45,7 @@ PARTIAL = 1  # the exit code if a topic failed
 )
 @option("--retries", "Tries after a failure that may pass.", default=3, metavar="N")
 @option("--timeout", "Seconds an answer may take.", default=30.0, metavar="S")
+@option("--max-answer", "Megabytes that an answer over HTTP may have.", default=100.0, metavar="MB")
 @option("--give-up", "Stop when N topics fail one after the other.", default=10, metavar="N")
 @option("--resume", "Go on where an earlier run was cut short: RUN.journal holds its answers.", is_flag=True)
 @option("--price-per-hour", "What the machine costs, for the price of 1000 queries.", type=float, metavar="P")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Drawing, Layout, html_text
-from cranfield.columns import width
+from cranfield.columns import in_line, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +27,10 @@ SVG_WIDTH, SVG_HEIGHT = 700, 160
 
 def drawn(evidence: Evidence, pair: Pair, how: Layout) -> Drawing | None:
     """The differences of a pair, biggest gain first; None where there are none."""
-    topics, differences = evidence.differences(pair)
-    if not topics:
+    names, differences = evidence.differences(pair)
+    if not names:
         return None
+    topics = [in_line(name) for name in names]
     lead = f"{pair.measure} of {pair.other} less that of {pair.one}, topic by topic"
     if how.medium == "html":
         record = f"{pair.wins} won, {pair.ties} tied, {pair.losses} lost"

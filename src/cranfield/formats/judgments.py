@@ -2,12 +2,16 @@
 
 The file is a log: lines are only ever added, and a later label of the same document replaces an earlier one. Each
 label is on disk before it is acknowledged; a line torn by a crash was not, and is cut off before the next is added.
+Several processes may add to the same file: each holds a lock from before it looks at the end until its lines are there.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +20,12 @@ from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import open_buffer, reason
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterable
+
+
+PIECE = 1 << 16
+FAR = 1 << 40  # bytes: no file of labels is as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,36 +112,95 @@ def latest(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
 
 
 def append_judgments(path: str | os.PathLike[str], judgments: Iterable[Judgment]) -> None:
-    """Add labels to the end of a file; they are on disk when this returns."""
+    """Add labels to the end of a file, all or none; they are on disk when this returns. Others may do so as well."""
     where = os.fspath(path)
-    text = "".join(each.line() + "\n" for each in judgments)
+    data = "".join(each.line() + "\n" for each in judgments).encode("utf-8", "surrogateescape")
     try:
-        with open(where, "a+b") as file:
-            _mend(file, where)
-            file.write(text.encode("utf-8", "surrogateescape"))
-            file.flush()
-            os.fsync(file.fileno())
+        with open(where, "a+b", buffering=0) as file:
+            _lock(file)
+            size, unended = _mended(file, where)
+            try:
+                _write(file, b"\n" + data if unended else data)
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(size)
+                raise
     except OSError as error:
         raise DataError(f"{where}: cannot be written: {reason(error)}") from error
 
 
-def _mend(file: Any, where: str) -> None:
-    """Cut off a last line that a crash tore, or end one that lacks only its newline."""
-    size = file.seek(0, os.SEEK_END)
-    if size == 0:
-        return
-    file.seek(0)
-    head = file.read(65536).removeprefix(b"\xef\xbb\xbf")
+def _write(file: io.FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
+    os.fsync(file.fileno())
+
+
+def _lock(file: io.FileIO) -> None:
+    """Wait until nobody else adds labels; closing the file unlocks it. A disk that knows no locks does without."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(FAR)  # a lock is one of bytes there
+        while True:
+            with suppress(OSError):  # ten seconds are over
+                return msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
+            raise
+
+
+def _mended(file: io.FileIO, where: str) -> tuple[int, bool]:
+    """Cut off a last line that a crash tore; the size that is left, and whether the last line lacks its newline."""
+    size = os.fstat(file.fileno()).st_size
+    if not size:
+        return 0, False
+    head = _first_line(file).removeprefix(b"\xef\xbb\xbf")
     if head.strip() and not _is_log(head) and not _torn_alone(head):
         wanted = "JSON lines of topic, document, grade"
         raise DataError(f"{where}: labels are added to {wanted}, and this is something else; name another file")
-    file.seek(max(0, size - 65536))
-    tail = file.read()
-    last = tail.rpartition(b"\n")[2]
-    if last == b"":
-        return
-    if _row(last) is None:
-        file.truncate(size - len(last))
-    else:
-        file.write(b"\n")
-    file.seek(0, os.SEEK_END)
+    last = _last_line(file, size)
+    if not last:
+        return size, False
+    if not _is_torn(last):
+        return size, True
+    file.truncate(size - len(last))
+    return size - len(last), False
+
+
+def _first_line(file: io.FileIO) -> bytes:
+    """The first line that holds something, however long."""
+    file.seek(0)
+    head = b""
+    while piece := file.read(PIECE):
+        head += piece
+        if b"\n" in head.lstrip():
+            break
+    return head.lstrip(b" \t\r\n").partition(b"\n")[0] + b"\n" * (b"\n" in head.lstrip())
+
+
+def _last_line(file: io.FileIO, size: int) -> bytes:
+    """What stands behind the last newline, however long."""
+    length = 0
+    while length < size:
+        length = min(size, 2 * length or PIECE)
+        file.seek(size - length)
+        tail = file.readall()
+        if b"\n" in tail:
+            return tail.rpartition(b"\n")[2]
+    return tail
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a line is the beginning of one; odd as it may be, a whole one is not."""
+    try:
+        json.loads(line.decode("utf-8", "surrogateescape"))
+    except RecursionError:
+        return False
+    except ValueError:
+        return True
+    return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree as Tree
 
 from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, markdown_table, markdown_text, plain
+from cranfield.columns import in_line, legible
 from cranfield.gate.question import QUESTIONS, GateQuestion, State, shown_p
 from cranfield.stats.testing import test
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
 SIGNS = {"passed": "✅", "failed": "❌", "undecided": "⚠️"}
-UNFIT_FOR_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -260,7 +259,7 @@ class Gate(Answer):
         """A comment on a pull request: the verdict as a heading, the topics that fell folded away."""
         self._refuse(per_topic)
         how = Layout(digits=digits, every=every, medium="markdown")
-        names = (name.replace("`", "'") for name in (self.candidate, self.baseline))
+        names = (in_line(name).replace("`", "'") for name in (self.candidate, self.baseline))
         blocks = [f"### {SIGNS[self.state]} Search quality gate {self.state}", "`{}` against `{}`".format(*names)]
         blocks.append(markdown_table(self.table(how)))
         reasons = []
@@ -291,10 +290,10 @@ class Gate(Answer):
         names = {"baseline": self.baseline, "candidate": self.candidate}
         names["question"] = self.question
         for name, value in {**names, "alpha": f"{self.alpha:g}", "test": self.test, "seed": str(self.seed)}.items():
-            Tree.SubElement(properties, "property", {"name": name, "value": _fit(value)})
+            Tree.SubElement(properties, "property", {"name": name, "value": legible(value)})
         for verdict in self.verdicts:
             _add_case(suite, verdict, self.candidate)
-        Tree.SubElement(suite, "system-out").text = _fit("\n".join([self.how(), *self.notes(shell=True)]))
+        Tree.SubElement(suite, "system-out").text = legible("\n".join([self.how(), *self.notes(shell=True)]))
         Tree.indent(root)
         return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
 
@@ -310,16 +309,11 @@ def _blindness(verdict: Verdict) -> str:
 
 
 def _add_case(suite: Tree.Element, verdict: Verdict, candidate: str) -> None:
-    names = {"classname": _fit(candidate), "name": _fit(verdict.measure)}
+    names = {"classname": legible(candidate), "name": legible(verdict.measure)}
     case = Tree.SubElement(suite, "testcase", {**names, "time": "0"})
     if verdict.state == "passed":
-        Tree.SubElement(case, "system-out").text = _fit(verdict.sentence())
+        Tree.SubElement(case, "system-out").text = legible(verdict.sentence())
         return
     kind = "failure" if verdict.state == "failed" else "error"
-    problem = Tree.SubElement(case, kind, {"message": _fit(verdict.reason), "type": verdict.state})
-    problem.text = _fit("\n".join([verdict.sentence(), *map(str, verdict.causes), *map(str, verdict.fallen)]))
-
-
-def _fit(text: str) -> str:
-    """Text with the control characters that XML cannot hold spelt out: ids come from files and may hold anything."""
-    return UNFIT_FOR_XML.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    problem = Tree.SubElement(case, kind, {"message": legible(verdict.reason), "type": verdict.state})
+    problem.text = legible("\n".join([verdict.sentence(), *map(str, verdict.causes), *map(str, verdict.fallen)]))

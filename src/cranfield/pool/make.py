@@ -176,6 +176,8 @@ def uncollected() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # and back: they are old now, and the next look at what is new passes them over
+        gc.unfreeze()
         if was:
             gc.enable()
 

@@ -84,7 +84,9 @@ class Candidates:
     @cached_property
     def contributors(self) -> list[tuple[str, ...]]:
         """The names of the runs that returned each document, in the order of the runs."""
-        order = np.argsort(self.document.astype(np.int64) * len(self.runs) + self.run)
+        document = self.document.astype(np.uint16) if len(self.documents) < 1 << 16 else self.document  # by counting
+        in_turn = bool((np.diff(self.run) >= 0).all())
+        order = np.argsort(document, kind="stable") if in_turn else np.lexsort((self.run, self.document))
         names = list(map(self.runs.__getitem__, self.run[order].tolist()))
         ends = np.cumsum(self.votes).tolist()
         return [tuple(names[start:end]) for start, end in zip([0, *ends], ends, strict=False)]

@@ -15,10 +15,11 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from cranfield.columns import in_line
 from cranfield.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Spec = dict[str, Any]
 
@@ -38,6 +39,7 @@ CONFIG = {
 }
 GREY = "#999999"
 LABELLED = 60  # so many bars still carry their names
+STANDING_IN = "\ue03c"  # for a < on the way through vl-convert
 MARKERS = 12  # at most so many points of a curve carry a shape
 
 
@@ -66,6 +68,7 @@ def rendered(spec: dict[str, Any], ending: str) -> bytes:
     """A specification as the bytes of an .svg, .png, .pdf, .html (which needs no network) or .json file."""
     if ending not in ENDINGS:
         raise DataError(f"a chart is written as {', '.join(f'.{each}' for each in ENDINGS)}, not as {ending!r}")
+    spec = _with_backslashes(spelt_out(spec))
     if ending == "json":
         return (json.dumps(spec, indent=2) + "\n").encode()
     try:
@@ -81,7 +84,33 @@ def rendered(spec: dict[str, Any], ending: str) -> bytes:
         return bytes(vl_convert.vegalite_to_png(spec, scale=2))
     if ending == "pdf":
         return bytes(vl_convert.vegalite_to_pdf(spec))
-    return str(vl_convert.vegalite_to_html(spec, bundle=True)).encode()
+    page = str(vl_convert.vegalite_to_html(spelt_out(spec, lambda text: text.replace("<", STANDING_IN)), bundle=True))
+    return page.replace(STANDING_IN, "\\u003c").encode()  # a name must not end the script that it stands in
+
+
+def spelt_out(part: Any, change: Callable[[str], str] = in_line) -> Any:
+    """A specification whose texts can all be seen, or are changed otherwise: a control character ends vl-convert."""
+    if isinstance(part, str):
+        return change(part)
+    if isinstance(part, dict):
+        return {key: spelt_out(each, change) for key, each in part.items()}
+    return [spelt_out(each, change) for each in part] if isinstance(part, list) else part
+
+
+def _with_backslashes(part: Any) -> Any:
+    """A specification whose titles keep their backslashes: Vega-Lite puts a field's title into an expression unescaped."""
+    if isinstance(part, list):
+        return [_with_backslashes(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    known = {key: _with_backslashes(each) for key, each in part.items() if key != "values"}
+    title = part.get("title")
+    if "field" in part and isinstance(title, str) and "\\" in title:
+        known["title"] = title.replace("\\", r"\\")
+        if "scale" in part:
+            guide = "axis" if "axis" in part else "legend"
+            known[guide] = {**known.get(guide, {}), "title": title}
+    return {**part, **known}
 
 
 # Makers of common charts. They take plain values and know nothing of what these mean.

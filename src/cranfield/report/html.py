@@ -11,8 +11,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Cell, Table, html_list, html_table, html_text, legible
-from cranfield.columns import joined
+from cranfield.answer import Cell, Table, html_list, html_table, html_text
+from cranfield.columns import joined, legible
 from cranfield.compare.pair import p_value
 from cranfield.report import figures
 from cranfield.report.svg import legend, svg

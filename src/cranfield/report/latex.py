@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.answer import Cell, Table, legible
+from cranfield.answer import Cell, Table
+from cranfield.columns import in_line, legible
 from cranfield.report.tables import comparison_table, cost_table, leaderboard_table
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("dense_v2 & 95 %"))
     dense\_v2 \& 95 \%
     """
-    return "".join(SPECIAL.get(letter, letter) for letter in legible(text))
+    return "".join(SPECIAL.get(letter, letter) for letter in in_line(text))
 
 
 def _comment(text: str) -> str:

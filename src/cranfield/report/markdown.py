@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.answer import Lines, legible, markdown, markdown_table, markdown_text
+from cranfield.answer import Lines, markdown, markdown_table, markdown_text
+from cranfield.columns import legible
 from cranfield.report.tables import board_table, comparison_table, cost_table, inputs_table
 from cranfield.report.words import summary
 from cranfield.scores import conventions_in_words

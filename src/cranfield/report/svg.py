@@ -11,7 +11,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cranfield.report.charts import COLOURS, GREY, ticks
+from cranfield.report.charts import COLOURS, GREY, spelt_out, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ def svg(spec: Spec, identity: str, description: str = "") -> str:
     >>> drawn[:4], drawn.count('<rect class="mark')
     ('<svg', 1)
     """
+    spec, description = spelt_out([spec, description])
     layers = list(_layers(spec))
     frame = _Frame(spec, layers)
     marks = "".join(_drawn(layer, frame) for layer in layers)
@@ -47,6 +48,7 @@ def svg(spec: Spec, identity: str, description: str = "") -> str:
 
 def legend(spec: Spec) -> str:
     """The names behind the colours as a list, each with a sample; empty where there is one name only."""
+    spec = spelt_out(spec)
     colours = _looks(spec, "color")
     if not colours:
         return ""

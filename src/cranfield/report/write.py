@@ -15,7 +15,14 @@ TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
 CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")
 
 
-def written(report: Report, ending: str, chart: str | None = None, pair: tuple[str, str] | None = None) -> bytes:
+def written(
+    report: Report,
+    ending: str,
+    chart: str | None = None,
+    pair: tuple[str, str] | None = None,
+    *,
+    spreadsheet: bool = False,
+) -> bytes:
     """The report as html, md, tex, json or csv; or one `chart` of it as svg, png, pdf or vl.json."""
     if ending not in (*TEXT_ENDINGS, *CHART_ENDINGS):
         known = ", ".join(f".{each}" for each in (*TEXT_ENDINGS, *CHART_ENDINGS))
@@ -29,6 +36,8 @@ def written(report: Report, ending: str, chart: str | None = None, pair: tuple[s
 
         spec = figure(report, chart, None, *(pair or (None, None)))
         return rendered(spec, "json" if ending == "vl.json" else ending)
+    if ending == "csv":
+        return report.comparison.to_csv(spreadsheet=spreadsheet).encode("utf-8", "surrogateescape")
     return _text(report, ending).encode("utf-8", "backslashreplace")
 
 
@@ -45,8 +54,6 @@ def _text(report: Report, ending: str) -> str:
         from cranfield.report.latex import latex
 
         return latex(report)
-    if ending == "csv":
-        return report.comparison.to_csv()
     return as_json(plain(to_dict(report)), ascii_only=True) + "\n"
 
 

@@ -40,6 +40,7 @@ class Load:
     warmup: int = 10
     retries: int = 3
     timeout: float = 30.0  # seconds an answer may take
+    max_answer: float = 100.0  # megabytes that an answer over HTTP may have
     backoff: float = 0.2  # seconds before the first retry, doubled each time
     give_up: int = 10  # topics that fail one after the other before the rest is not asked
 
@@ -47,7 +48,7 @@ class Load:
         for name, low in (("clients", 1), ("passes", 1), ("warmup", 0), ("retries", 0), ("give_up", 1)):
             if getattr(self, name) < low:
                 raise ConventionError(f"{name} must be {low} or more, got {getattr(self, name)}")
-        for name in ("rate", "timeout"):
+        for name in ("rate", "timeout", "max_answer"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise ConventionError(f"{name} must be above 0, got {getattr(self, name):g}")
 
@@ -82,6 +83,7 @@ def drive(
         system, k, load or Load(), journal, progress, Driven(answers=dict(journal.answers if journal else {}))
     )
     system.timeout(driver.load.timeout)
+    system.most_bytes(int(min(driver.load.max_answer * 1e6, 2**62)))
     left = [query for query in queries if query.id not in driver.driven.answers]
     if system.batch:
         driver.in_one_go(left)

@@ -270,6 +270,8 @@ def _remarks(stats: RunStats, driven: Driven, load: Load, output: str, journal: 
             f"{_n(len(journal.answers), 'topic')} came from the journal; "
             f"throughput and cost are those of the {_n(now, 'query', 'queries')} asked now"
         )
+    if journal.damaged:
+        yield f"{_n(journal.damaged, 'line')} of the journal could not be read; what is missing was asked again"
     if stats.topics["empty"]:
         yield f"no document was found for {_n(stats.topics['empty'], 'topic')}"
     tied, rising = stats.order.get("tied_topics", 0), stats.order.get("rising_topics", 0)

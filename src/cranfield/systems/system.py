@@ -87,6 +87,9 @@ class System(Registered, ABC):
     def timeout(self, seconds: float) -> None:
         """Be told how long one answer may take; an engine in this process cannot be stopped."""
 
+    def most_bytes(self, count: int) -> None:
+        """Be told how large one answer may be; what an engine in this process returns is there already."""
+
     def described(self, spec: str) -> str:
         """The SPEC as it may be written down: without what is secret."""
         return spec

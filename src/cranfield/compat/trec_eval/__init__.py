@@ -12,6 +12,7 @@ import os
 import sys
 from typing import Any
 
+from cranfield.columns import for_screen, legible
 from cranfield.compat.trec_eval.catalogue import chosen, request
 from cranfield.compat.trec_eval.options import ABORTED, USAGE, StopError, parse
 
@@ -34,7 +35,7 @@ def main(argv: list[str], stdout: Any = None, stderr: Any = None, stdin: Any = N
     except StopError as stop:
         code = stop.code
         if stop.reason:
-            print(f"trec_eval: {stop.reason}", file=sys.stderr if stderr is None else stderr)
+            print(f"trec_eval: {legible(stop.reason)}", file=sys.stderr if stderr is None else stderr)
     if code == ABORTED:  # an aborted program prints nothing of what it had in hand
         return code
     try:
@@ -47,7 +48,8 @@ def main(argv: list[str], stdout: Any = None, stderr: Any = None, stdin: Any = N
 
 
 def _write(stream: Any, text: str) -> None:
-    """Ids are written as the bytes they were read as."""
+    """Ids are written as the bytes they were read as; on a terminal, without what it would take for orders."""
+    text = for_screen(text, stream)
     if hasattr(stream, "buffer"):
         stream.flush()
         stream.buffer.write(text.encode("utf-8", "surrogateescape"))

@@ -71,6 +71,9 @@ class HttpEngine(System):
     def timeout(self, seconds: float) -> None:
         self.client.timeout = seconds
 
+    def most_bytes(self, count: int) -> None:
+        self.client.most = count
+
     def search(self, query: Query, k: int) -> Ranking:
         """The hits, page by page where the engine has pages."""
         most = int(self.template.paging.get("most", k))

@@ -1,16 +1,18 @@
 """A small HTTP client: one kept-alive connection a thread, a deadline for the whole answer, and failures told apart.
 
-The standard library's http.client does all that is needed; an answer may arrive in drips, so the deadline holds for all
-of it and not for each piece.
+The standard library's http.client does all that is needed but two things. An answer may arrive in drips, so the deadline
+holds for all of it, from the status line on, and not for each piece. An answer may never end, so there is a limit to it.
 """
 
 from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import threading
 import time
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -19,18 +21,51 @@ from cranfield.systems.system import Busy
 
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
+MOST = 100_000_000  # bytes of an answer; as many as Elasticsearch takes in a request
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer that is read until a deadline: each time more is read, the socket may wait for what is left of it."""
+
+    def __init__(self, sock: Any, *arguments: Any, deadline: float, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp: Any = io.BufferedReader(_Timed(self.fp.detach(), sock, deadline))
+
+
+class _Timed(io.RawIOBase):
+    def __init__(self, raw: Any, sock: Any, deadline: float) -> None:
+        self.raw, self.sock, self.deadline = raw, sock, deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> Any:
+        self.sock.settimeout(_left(self.deadline))
+        return self.raw.readinto(target)
+
+    def close(self) -> None:
+        self.raw.close()
+        super().close()
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.perf_counter()
+    if left <= 0:
+        raise TimeoutError
+    return left
 
 
 class Client:
     """Asks one server. `ask` may be called by several threads."""
 
-    def __init__(self, base: str, timeout: float = 30.0) -> None:
+    def __init__(self, base: str, timeout: float = 30.0, most: int = MOST) -> None:
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConventionError(f"expected a URL such as http://localhost:9200/index, got {base!r}")
         self.secure, self.host, self.port = parts.scheme == "https", parts.hostname, parts.port
         self.where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
         self.timeout = timeout
+        self.most = most
         self.basic: dict[str, str] = {}
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -59,7 +94,7 @@ class Client:
     def _exchange(
         self, method: str, target: str, body: bytes | None, headers: dict[str, str], deadline: float
     ) -> tuple[int, Any, bytes]:
-        connection, fresh = self._connection()
+        connection, fresh = self._connection(deadline)
         try:
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
@@ -67,27 +102,22 @@ class Client:
             if fresh:
                 raise
             self._drop()  # the server had closed the kept connection: that is no failure of this query
-            connection, _ = self._connection()
+            connection, _ = self._connection(deadline)
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
-        pieces = []
-        while True:
-            left = deadline - time.perf_counter()
-            if left <= 0:
-                raise TimeoutError
-            if connection.sock is not None:
-                connection.sock.settimeout(left)
-            piece = answer.read1(PIECE)
-            if not piece:
-                break
+        pieces, room = [], self.most - (answer.length or 0)
+        while room >= 0 and (piece := answer.read1(PIECE)):
             pieces.append(piece)
+            if answer.length is None:  # not known beforehand
+                room -= len(piece)
+        if room < 0:
+            self._drop()
+            raise DataError(f"{self.where}: the answer is larger than {self.most / 1e6:g} MB (--max-answer)")
         content = b"".join(pieces)
         lacking = answer.length
         answer.close()  # read1 does not, and the connection waits for it
         if lacking:
             raise http.client.IncompleteRead(content, lacking)
-        if connection.sock is not None:
-            connection.sock.settimeout(self.timeout)
         if answer.will_close:
             self._drop()
         return answer.status, answer.headers, content
@@ -106,15 +136,19 @@ class Client:
         except ValueError:
             raise Busy(f"{self.where}{path}: expected JSON, found {content[:60]!r}") from None
 
-    def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
-        """This thread's connection, and whether it is a new one."""
-        known = getattr(self.local, "connection", None)
-        if known is not None:
-            return known, False
-        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
-        self.local.connection = kind(self.host, self.port, timeout=self.timeout)
-        self.opened.append(self.local.connection)
-        return self.local.connection, True
+    def _connection(self, deadline: float) -> tuple[http.client.HTTPConnection, bool]:
+        """This thread's connection, held to the deadline, and whether it is a new one."""
+        known: http.client.HTTPConnection | None = getattr(self.local, "connection", None)
+        fresh = known is None
+        if known is None:
+            kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
+            known = self.local.connection = kind(self.host, self.port)
+            self.opened.append(known)
+        known.timeout = _left(deadline)  # to connect; one that is open has its socket's
+        if known.sock is not None:
+            known.sock.settimeout(known.timeout)
+        known.response_class = partial(_Response, deadline=deadline)  # type: ignore[assignment]
+        return known, fresh
 
     def _drop(self) -> None:
         known = getattr(self.local, "connection", None)
