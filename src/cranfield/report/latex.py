@@ -93,7 +93,7 @@ def _narrow(report: Report, table: Table) -> Table:
     kept = [i for i, name in enumerate(table.head) if not name.startswith("mean of") and name not in DROPPED]
     notes = [
         table.notes[0].replace("Verdict, and a star at the difference: by", "A star: the two differ by"),
-        *table.notes[1:],
+        *(note for note in table.notes if note.startswith("†")),
     ]
     rows = table.rows
     if len(rows) > LONG:
