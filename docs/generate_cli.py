@@ -9,6 +9,7 @@ import click
 
 from cranfield.cli import COMMANDS, cli
 from cranfield.cli.options import CONVENTIONS
+from cranfield.parameters import LIMITS
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -19,6 +20,11 @@ HEAD = """# The command line
 Data goes to standard output, everything else to standard error. Exit codes: 0 fine, 1 a gate failed, 2 wrong usage,
 3 bad data. Colour only on a terminal, and not where `NO_COLOR` is set. The examples run in the folder `examples/`.
 
+A number is finite and in plain digits: `nan`, `inf`, `1_000` and the digits of other scripts are refused, and so is a
+parameter that is given twice. A whole number fits into 64 bits, a seed is 0 or more. What is counted has a limit: {limits}.
+A file is written beside its place under another name and moved there when it is whole; what a killed process left of it is
+removed when the same file is written again.
+
 """
 
 
@@ -27,7 +33,12 @@ def page() -> str:
     context = click.Context(cli, info_name="cranfield")
     commands = [(name, cli.get_command(context, name)) for name in COMMANDS]
     contents = "".join(f"- [`cranfield {name}`](#cranfield-{name}): {short}\n" for name, short in COMMANDS.items())
-    return HEAD + contents + "".join(section(name, command) for name, command in commands if command is not None)
+    limits = ", ".join(f"{name} {most:,}" for name, most in LIMITS.items())
+    return (
+        HEAD.replace("{limits}", limits)
+        + contents
+        + "".join(section(name, command) for name, command in commands if command is not None)
+    )
 
 
 def section(name: str, command: click.Command) -> str:

@@ -290,7 +290,7 @@ def test_a_document_twice_in_a_topic_is_refused():
         ({"method": "CombMNZ", "weights": [1, 2]}, "CombMNZ takes no weights"),
         ({"method": "CombSUM", "weights": [1]}, "expected 2 weights, one a run"),
         ({"method": "MAPFuse"}, "MAPFuse learns from judgments"),
-        ({"depth": 0}, "depth must be a whole number, 1 or more"),
+        ({"depth": 0}, "depth must be 1 or more"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(arguments, message):

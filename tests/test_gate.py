@@ -419,7 +419,7 @@ def test_a_list_of_another_corpus_is_refused():
         ({"question": "worse"}, "no question 'worse'; there are drop, max-drop, non-inferior"),
         ({"test": "guess"}, "test must be one of t, randomisation"),
         ({"max_drop": -1}, "max-drop must be 0 or more"),
-        ({"max_drop": "nan"}, "max-drop must be 0 or more"),
+        ({"max_drop": "nan"}, "max-drop: expected a number"),
         ({"max_drop": "AP=x"}, "expected a number"),
         ({"max_drop": {"nDCG@10": 0.1}}, "does not look at it; it looks at AP"),
         ({"worst": -1}, "worst must be 0 or more"),

@@ -134,7 +134,7 @@ def test_blanks_quotes_and_case_are_forgiven(typed: str, meant: str) -> None:
         ("P@0", "P: k must be a whole number, 1 or more, got 0"),
         ("P@2.5", "P: k must be a whole number, 1 or more, got 2.5"),
         ("nDCG@0", "nDCG: k must be a whole number, 1 or more; the whole list if left out, got 0"),
-        ("AP(rel=inf)", "AP: rel must be any number, got inf"),
+        ("AP(rel=inf)", "AP: rel must be a finite number in plain digits, got inf"),
         ("AP(divide=all)", "AP: divide must be relevant | cut | found, got all"),
         (
             "nDCG(gain=cubic)@5",

@@ -176,7 +176,7 @@ def test_the_dense_vectors_against_sentence_transformers():
         ("nonsense", "no system 'nonsense'; expected one of bm25s, tantivy, sqlite"),
         ("sqlite:mode=fuzzy", "sqlite: mode must be any | all | phrase, got fuzzy"),
         ("sqlite:depth=3", "sqlite: no parameter 'depth'; it has mode, stem, stop, title"),
-        ("sqlite:title=big", "title must be any number, got big"),
+        ("sqlite:title=big", "title must be a finite number in plain digits, got big"),
         ("sqlite:stem=perhaps", "stem must be True | False, got perhaps"),
         ("no_such_module:f", "no_such_module:f: No module named"),
         ("json:nothing", "has no attribute 'nothing'"),

@@ -7,6 +7,7 @@ No Elasticsearch, OpenSearch, Solr, Vespa, Typesense or Meilisearch can be insta
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import tempfile
@@ -329,6 +330,18 @@ def test_without_a_score_the_order_decides(tmp_path):
     with serving(rows) as (url, _):
         made = system(f"http:{template(tmp_path, url=f'{url}/ask', score=None)}")
         assert made.search(query("wing flutter"), 9) == [("d1", 1.0), ("d2", 1 / 2), ("d4", 1 / 3)]
+        made.close()
+
+
+@pytest.mark.parametrize("odd", [True, [1], {"a": 1}, 1.5])
+def test_an_id_that_is_neither_text_nor_a_whole_number_is_refused_by_its_name(odd, tmp_path):
+    hits = [{"doc": "d1", "points": 2.5}, {"doc": odd, "points": 2}]
+    with serving(lambda *asked: {"found": {"rows": hits}}) as (url, _):
+        made = system(f"http:{template(tmp_path, url=f'{url}/ask')}")
+        with pytest.raises(
+            DataError, match=re.escape(f"expected a document's id as text or a whole number, found {odd}")
+        ):
+            made.search(query("wing"), 5)
         made.close()
 
 

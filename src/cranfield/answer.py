@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias,
 
 from cranfield.columns import HIDDEN, aligned, folded, in_line, legible
 from cranfield.errors import ConventionError
+from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -195,8 +196,9 @@ class Answer(ABC):
 
     def to_dict(self, per_topic: bool = False, digits: int | None = None) -> Any:
         """Plain values, with all decimals or so many; what does not exist is None."""
-        self._refuse(per_topic)
-        return self.plain(Layout(per_topic, digits))
+        how = Layout(per_topic, digits)
+        self._refuse(how)
+        return self.plain(how)
 
     def to_json(self, per_topic: bool = False, digits: int | None = None) -> str:
         """`to_dict` as JSON; bytes of an id that are no text come out as `\\udcXX`."""
@@ -217,8 +219,8 @@ class Answer(ABC):
         import csv
         import io
 
-        self._refuse(per_topic)
         how = Layout(per_topic, digits, "")
+        self._refuse(how)
         file = io.StringIO()
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         rows = ([_field(value, how) for value in row] for row in self.records(how))
@@ -230,11 +232,12 @@ class Answer(ABC):
         return self.to_csv(per_topic, digits, delimiter="\t", spreadsheet=spreadsheet)
 
     def _said(self, how: Layout) -> Iterable[Part]:
-        self._refuse(how.per_topic)
+        self._refuse(how)
         return self.content(how)
 
-    def _refuse(self, per_topic: bool) -> None:
-        if per_topic and not self.has_topics:
+    def _refuse(self, how: Layout) -> None:
+        refuse_below(0, digits=how.digits)
+        if how.per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
 
 

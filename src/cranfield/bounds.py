@@ -22,7 +22,7 @@ from cranfield.hits import Hits
 from cranfield.measures import Measure
 from cranfield.measures.measure import Gain, needs_of, takes_topics_alone
 from cranfield.orders import EVERY_CASE, Orders, side_by_side, starts
-from cranfield.parameters import Choice, Flag
+from cranfield.parameters import Choice, Flag, refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,8 +69,8 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     """The bounds of runs, with an evaluator that is ready."""
     if over not in ("ties", "unjudged"):
         raise ConventionError(f"bounds must be over ties or unjudged, got {over!r}")
-    if samples < 1:
-        raise ConventionError(f"samples must be 1 or more, got {samples}")
+    refuse_below(1, samples=samples)
+    refuse_below(0, seed=seed)
     _refuse(evaluator, over)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)

@@ -21,6 +21,7 @@ from cranfield.conventions import conventions as _conventions
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import distinct
 from cranfield.formats import as_runs
+from cranfield.parameters import refuse_below, whole
 from cranfield.scores import Scores
 from cranfield.stats import correlation as coefficients
 from cranfield.stats import overlap as overlaps
@@ -229,9 +230,12 @@ def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[
         kind, at, k = text.partition("@")
         if kind not in KINDS:
             raise ConventionError(f"no kind {kind!r} of likeness; there are {', '.join(KINDS)}")
-        if at and not (k.isdecimal() and int(k) > 0):
-            raise ConventionError(f"{text}: the depth behind @ must be a whole number of 1 or more")
-        kinds[text] = (kind, int(k) if at else None)
+        try:
+            depth = whole(k) if at else None
+            refuse_below(1, depth=depth)
+        except ValueError:  # ConventionError is one
+            raise ConventionError(f"{text}: the depth behind @ must be a whole number of 1 or more") from None
+        kinds[text] = (kind, depth)
     if not kinds:
         raise ConventionError(f"no kind of likeness given; there are {', '.join(KINDS)}")
     return kinds
@@ -240,8 +244,7 @@ def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[
 def _refuse_options(p: float, depth: int | None, tied: str, documents: str) -> None:
     if not 0 < p < 1:
         raise ConventionError(f"p must be between 0 and 1, ends excluded, got {p}")
-    if depth is not None and depth < 1:
-        raise ConventionError(f"the depth must be 1 or more, got {depth}")
+    refuse_below(1, **{"the depth": depth})
     if tied not in TIED:
         raise ConventionError(f"tied must be one of {', '.join(TIED)}, got {tied!r}")
     if documents not in UNIONS:

@@ -18,6 +18,7 @@ from cranfield.evaluate import Evaluator
 from cranfield.hits import ratio
 from cranfield.measures import measure
 from cranfield.measures.measure import within_doubles
+from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,8 +141,7 @@ def curves(
     """
     if kind not in KINDS:
         raise ConventionError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    if depth < 1:
-        raise ConventionError(f"depth must be 1 or more, got {depth}")
+    refuse_below(1, depth=depth)
     evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)

@@ -17,9 +17,10 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.compare.scored import Progress, comparable, upward_table
-from cranfield.compare.settings import named_correction, refuse_below, refuse_nothing, refuse_shares, round_up, words
+from cranfield.compare.settings import named_correction, refuse_nothing, refuse_shares, round_up, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
+from cranfield.parameters import refuse_below
 from cranfield.scores import Scores
 from cranfield.stats import power as planning
 from cranfield.stats.correction import correction
@@ -207,7 +208,10 @@ def design(
     names = _known(tests)
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
-    refuse_below(1, family=family)
+    refuse_below(
+        1, **{"family": family, "trials": trials, "resamples": resamples, "trials times resamples": trials * resamples}
+    )
+    refuse_below(0, seed=seed)
     corrected_by = named_correction(correction)
     refuse_nothing(difference=difference, sd=sd)
     if alternative not in ("two-sided", "greater"):
@@ -312,9 +316,9 @@ def _plan(
         guess = sample_size(by_t, variance.difference, power)
     except DataError:
         guess = 10 * SIMULATED_MOST
+    for size in sizes or ():
+        refuse_below(2, **{"the number of topics": size})
     grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, variance.n)
-    if grid and grid[0] < 2:
-        raise ConventionError(f"numbers of topics must be 2 or more, got {grid[0]}")
     rows = []
     for j, name in enumerate(names):
         rows.append(_by_test(replace(by_t, test=name), variance, power, grid, guess))

@@ -27,6 +27,7 @@ from cranfield.measures import Measure
 from cranfield.measures import measures as measures_of
 from cranfield.measures.measure import AGGREGATES, aggregated, needs_of, takes_topics_alone
 from cranfield.orders import Mean, mean_over_orders
+from cranfield.parameters import refuse_below
 from cranfield.run import Run
 from cranfield.scores import Scores
 
@@ -405,8 +406,7 @@ def distinct(names: list[str]) -> list[str]:
 
 
 def _threads(wanted: int | None) -> int:
-    if wanted is not None and wanted < 1:
-        raise ConventionError(f"threads must be 1 or more, got {wanted}")
+    refuse_below(1, threads=wanted)
     return processors() if wanted is None else wanted
 
 

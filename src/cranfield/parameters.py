@@ -7,6 +7,8 @@ typed, refuses what is out of range in the same words, and shows itself as one w
 from __future__ import annotations
 
 import math
+import operator
+import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
@@ -16,6 +18,85 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 T = TypeVar("T")
+LARGEST_SCORE = 1e100  # in a comparison: squares of larger ones cannot be added up
+LARGEST = 2**63 - 1  # what a count may be where no narrower limit is stated: what fits into 64 bits
+LIMITS = {
+    "resamples": 10_000_000,
+    "trials": 1_000_000,
+    "trials times resamples": 1_000_000_000,
+    "draws": 100_000,
+    "samples": 1_000_000,
+    "clients": 1_000,
+    "passes": 10_000,
+    "retries": 100,
+    "threads": 1_024,
+    "digits": 100,
+    "the number of topics": 10_000_000,
+    "systems": 100_000,
+    "the number of steps": 1_000,
+}
+"""The most that may be asked for of what is counted, by its name: more would end neither today nor tomorrow."""
+NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+WHOLE = re.compile(r"[+-]?[0-9]{1,30}")  # what is longer is beyond 64 bits, and slow to read
+LONGEST = 60  # characters of a value in a message
+
+
+def real(given: Any) -> float:
+    """A finite number, as text in plain digits; ValueError at anything else.
+
+    `float` alone takes nan, infinity, 1_000 and the digits of other scripts for numbers.
+
+    >>> real("0.5"), real(".5e-1"), real(2)
+    (0.5, 0.05, 2.0)
+    """
+    if isinstance(given, str) and not NUMBER.fullmatch(given.strip(" ")):
+        raise ValueError(given)
+    try:
+        value = float(given)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise ValueError(given)
+    return value
+
+
+def whole(given: Any) -> int:
+    """A whole number of no more than 64 bits, as text in plain digits; ValueError at anything else.
+
+    >>> whole("25"), whole(" 3 "), whole(2.0)
+    (25, 3, 2)
+    """
+    if isinstance(given, str) and not WHOLE.fullmatch(given.strip(" ")):
+        raise ValueError(given)
+    value = int(given) if isinstance(given, (str, int)) else int(real(given))
+    if abs(value) > LARGEST or (not isinstance(given, str) and value != given):
+        raise ValueError(given)
+    return value
+
+
+def refuse_below(least: int, **counts: int | None) -> None:
+    """Stop at a count that is given and too small, or beyond its limit; the names may say more than `k`."""
+    for name, count in counts.items():
+        if count is None:
+            continue
+        try:
+            operator.index(count)
+        except TypeError:
+            raise ConventionError(f"{name} must be a whole number, {least} or more, got {shortened(count)}") from None
+        most = LIMITS.get(name, LARGEST)
+        if count < least:
+            raise ConventionError(f"{name} must be {least} or more, got {count}")
+        if count > most:
+            raise ConventionError(f"{name} must be {most:,} at the most, got {shortened(count)}")
+
+
+def shortened(value: Any) -> str:
+    """A value as text for a message, cut where it is long."""
+    try:
+        text = str(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 class Parameter(ABC, Generic[T]):
@@ -90,15 +171,16 @@ class Real(Parameter[float]):
     def expected(self, given: Any) -> str:
         """The allowed values; that the ends are excluded is news only to those who gave one."""
         try:
-            at_an_end = float(given) in (self.low, self.high)
-        except (TypeError, ValueError):
+            at_an_end = real(given) in (self.low, self.high)
+        except (TypeError, ValueError, OverflowError):
             at_an_end = False
-        return self.range if at_an_end else self.range.removesuffix(", ends excluded")
+        range = "a finite number in plain digits" if self.range == "any number" else self.range
+        return range if at_an_end else range.removesuffix(", ends excluded")
 
     def read(self, given: Any) -> float:
-        value = float(given)
+        value = real(given)
         inside = self.low < value < self.high if self.open else self.low <= value <= self.high
-        if not inside or not math.isfinite(value):
+        if not inside:
             raise ValueError
         return value
 
@@ -110,6 +192,17 @@ class Real(Parameter[float]):
 
     def show(self, value: float) -> str:
         return shown(value)
+
+
+def _limited(range: str, given: Any) -> str:
+    """The allowed values, with the limit where what was given is a whole number beyond it."""
+    try:
+        beyond = float(given) > LARGEST
+    except OverflowError:
+        beyond = True
+    except (TypeError, ValueError):
+        beyond = False
+    return f"{range}, {LARGEST} at the most" if beyond else range
 
 
 class Whole(Parameter[int]):
@@ -125,9 +218,12 @@ class Whole(Parameter[int]):
             return f"a whole number between {self.low} and {self.high}"
         return f"a whole number, {self.low} or more"
 
+    def expected(self, given: Any) -> str:
+        return _limited(self.range, given)
+
     def read(self, given: Any) -> int:
-        value = int(given)
-        if value < self.low or (self.high is not None and value > self.high) or value != float(given):
+        value = whole(given)
+        if value < self.low or (self.high is not None and value > self.high):
             raise ValueError
         return value
 
@@ -142,11 +238,14 @@ class Depth(Parameter["int | None"]):
     def range(self) -> str:
         return "a whole number, 1 or more; the whole list if left out"
 
+    def expected(self, given: Any) -> str:
+        return _limited(self.range, given)
+
     def read(self, given: Any) -> int | None:
         if given is None:
             return None
-        value = int(given)
-        if value < 1 or value != float(given):
+        value = whole(given)
+        if value < 1:
             raise ValueError
         return value
 
@@ -231,7 +330,8 @@ class Parametrised:
         try:
             return parameter.read(value)
         except (TypeError, ValueError, OverflowError):
-            raise self.refusal(f"{self.name}: {key} must be {parameter.expected(value)}, got {value}") from None
+            expected = parameter.expected(value)
+            raise self.refusal(f"{self.name}: {key} must be {expected}, got {shortened(value)}") from None
 
     def lacking(self, key: str) -> str:
         """How one would type it with a parameter that is missing."""
@@ -264,5 +364,7 @@ def read_pairs(typed: str, where: str) -> dict[str, str]:
         key, equals, value = part.partition("=")
         if not equals:
             raise ConventionError(f"{where}: expected name=value, found {part!r}")
+        if key.strip() in pairs:
+            raise ConventionError(f"{where}: {key.strip()} is given twice, as {pairs[key.strip()]} and {value.strip()}")
         pairs[key.strip()] = value.strip()
     return pairs

@@ -32,6 +32,7 @@ from cranfield.kernels import (
     rows_of_mapping,
     tops,
 )
+from cranfield.kernels.table import refuse_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,6 +237,8 @@ def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
             fine = fine and (value == "score" or abs(float(number)) != np.inf)
         except (TypeError, ValueError, OverflowError):
             fine = False
+        if not isinstance(document, str):
+            refuse_ids({topic: rows})
         if not fine:
             kind = "a finite grade" if value == "grade" else "a number as its score"
             raise DataError(f"topic {topic!r}, document {document!r}: expected {kind}, found {number!r}")

@@ -19,6 +19,7 @@ from cranfield.answer import Answer, Cell, Layout, Lines, Table, plain, text
 from cranfield.columns import legible, listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
+from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -549,6 +550,10 @@ def _refuse_table(tables: Mapping[str, Floats], runs: Sequence[str] | None, topi
         raise DataError(f"expected a table of topics × runs for each measure, all alike, found {sizes or 'one number'}")
     if any(np.isinf(array).any() for array in tables.values()):
         raise DataError("expected numbers, or NaN for a value that does not exist, found an infinite one")
+    if any(np.nanmax(np.abs(array), initial=0) > LARGEST_SCORE for array in tables.values()):
+        raise DataError(
+            f"expected scores of {LARGEST_SCORE:g} at the most, whose squares can be added up; found larger"
+        )
     for what, names, size in (("run", runs, shape[1]), ("topic", topics, shape[0])):
         if names is not None and len(names) != size:
             raise DataError(f"expected a name for each of {size} {what}s, found {len(names)}")

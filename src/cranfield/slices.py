@@ -65,7 +65,7 @@ def _json_rows(path: str, content: str) -> list[dict[str, str]]:
         if line.strip():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
                 raise BadLineError(path, number, "expected a JSON object a line (topic and its columns)")
@@ -78,7 +78,10 @@ def _delimited_rows(path: str, content: str) -> list[dict[str, str]]:
     import io
 
     head = content.split("\n", 1)[0]
-    lines = list(csv.reader(io.StringIO(content), delimiter="\t" if "\t" in head else ","))
+    try:
+        lines = list(csv.reader(io.StringIO(content), delimiter="\t" if "\t" in head else ","))
+    except csv.Error as error:
+        raise DataError(f"{path}: expected a table of topics ({error})") from None
     names = lines[0] if lines else []
     if len(names) < 2:
         raise DataError(f"{path}: expected a header with the topic and at least one more column, found {head!r}")

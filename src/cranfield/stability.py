@@ -19,8 +19,9 @@ from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.leaderboard import telling_test
 from cranfield.compare.scored import Progress, comparable, upward_table
-from cranfield.compare.settings import refuse_below, refuse_shares, words
+from cranfield.compare.settings import refuse_shares, words
 from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import refuse_below
 from cranfield.scores import Scores
 from cranfield.stats.correlation import COEFFICIENTS, correlation, undefined
 from cranfield.stats.discrimination import discrimination, swap_rates
@@ -197,6 +198,7 @@ def stability(
     refuse_shares(alpha=alpha, level=level, target=target, p=p)
     refuse_below(10, trials=trials)
     refuse_below(100, resamples=resamples)
+    refuse_below(0, seed=seed)
     if len(scores.runs) < 2:
         raise DataError(f"expected two runs or more, found {len(scores.runs)}")
     test = str(telling_test(test))

@@ -20,6 +20,7 @@ from cranfield.fuse import Fusion, chosen_topics, fuse, learn, weights_for
 from cranfield.fuse.lists import lists_of
 from cranfield.fuse.method import METHODS
 from cranfield.kernels import decode
+from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -162,6 +163,7 @@ class _Training:
         names, judged = [decode(topic) for topic in self.lists.topics], set(self.qrels.topics)
         if not 2 <= folds <= len(names):
             raise ConventionError(f"folds must be between 2 and the number of topics ({len(names)}), got {folds}")
+        refuse_below(0, seed=seed)
         fold = np.random.default_rng(seed).permutation(np.arange(len(names)) % folds)
         scores = np.zeros(len(self.lists.home))
         tuned: list[Tuned] = []
@@ -193,6 +195,7 @@ class _Training:
         parts = round(1 / self.step) if 0 < self.step <= 1 else 0
         if not parts or abs(parts * self.step - 1) > 1e-9:
             raise ConventionError(f"step must divide 1, as 0.1 or 0.05 does, got {self.step:g}")
+        refuse_below(1, **{"the number of steps": parts})
         judged = set(self.qrels.topics) if topics is None else set(self.qrels.topics) & set(topics)
         if not judged:
             raise DataError(f"{self.qrels.name}: none of the training topics is judged")

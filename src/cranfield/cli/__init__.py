@@ -157,8 +157,25 @@ def cli() -> None:
     """
 
 
+def _open_closed() -> None:
+    """Put something in place of standard streams that are closed, or the first file opened would stand there.
+
+    Reading from or writing data to one is an error of the system, as it would be without this; messages go nowhere.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            access = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)[number]
+            there = os.open(os.devnull, access)
+            if there != number:
+                os.dup2(there, number)
+                os.close(there)
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
+    _open_closed()
     gc.set_threshold(
         100_000, 20, 20
     )  # what a command makes is used to its end: to look for garbage seldom saves a tenth

@@ -16,6 +16,7 @@ import click
 from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import note, notes, show
+from cranfield.parameters import real
 
 PLACE = 60
 
@@ -76,6 +77,6 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
 
 def _numbers(text: str | None) -> list[float] | None:
     try:
-        return None if text is None else [float(part) for part in text.split(",")]
+        return None if text is None else [real(part) for part in text.split(",")]
     except ValueError:
         raise click.UsageError(f"--weights expects numbers with commas between them, got {text!r}") from None

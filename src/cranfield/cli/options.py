@@ -11,6 +11,10 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.types import FloatParamType, IntParamType
+
+from cranfield.errors import ConventionError
+from cranfield.parameters import LARGEST, LONGEST, real, refuse_below, shortened, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -48,9 +52,12 @@ SHOWN = (
 )  # options that say how an answer is printed
 
 
-def _refuse_negative(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
-    if value is not None and value < 0:
-        raise click.UsageError(f"--{parameter.name} must be 0 or more, got {value}")
+def _within(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+    """Refuse a count that is below 0 or beyond its limit before anything is computed."""
+    try:
+        refuse_below(0, **{str(parameter.name): value})
+    except ConventionError as error:
+        raise click.UsageError(f"--{error}", ctx) from None
     return value
 
 
@@ -62,6 +69,7 @@ def _refuse_elsewhere(ctx: click.Context, parameter: click.Parameter, value: Any
     return value
 
 
+FINITE = "a finite number in plain digits"
 DETECTED = "format, if it is not to be detected (cranfield formats lists them)."
 SHARED: dict[str, dict[str, Any]] = {
     # which files are read, and how
@@ -109,7 +117,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--digits": {
         "type": int,
         "metavar": "N",
-        "callback": _refuse_negative,
+        "callback": _within,
         "help": "Decimals to print.  [default: 4; all of them in json, csv and tsv]",
     },
     "--spreadsheet": {
@@ -123,7 +131,24 @@ SHARED: dict[str, dict[str, Any]] = {
 }
 
 
-class Late(click.Option):
+class Plain(click.Option):
+    """An option; a number must be finite and in plain digits, while Python also takes nan, 1_000 and other scripts' digits."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The value; what is no number at all is refused in click's own words."""
+        numeric = isinstance(self.type, (IntParamType, FloatParamType)) and isinstance(value, str)
+        typed = value if numeric and len(value) > LONGEST else super().type_cast_value(ctx, value)
+        if numeric:
+            is_whole = isinstance(self.type, IntParamType)
+            try:
+                (whole if is_whole else real)(value)
+            except ValueError:
+                kind = f"a whole number in plain digits, {LARGEST} at the most" if is_whole else FINITE
+                raise click.BadParameter(f"expected {kind}, found {shortened(value)!r}", ctx, self) from None
+        return typed
+
+
+class Late(Plain):
     """An option whose help, or the word for its value, is written when it is shown: it names what a room holds."""
 
     def __init__(self, *declared: Any, help: Words, metavar: Words, **settings: Any) -> None:
@@ -143,6 +168,7 @@ def option(
 ) -> Callable[[Command], Command]:
     """An option by its flags as one types them; what is SHARED holds unless said otherwise, and a default is shown."""
     settings = {**SHARED.get(flags, {}), **settings}
+    settings.setdefault("cls", Plain)
     if help is not None:
         settings["help"] = help
     if callable(settings.get("help")) or callable(settings.get("metavar")):

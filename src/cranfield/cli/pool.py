@@ -15,6 +15,7 @@ import click
 from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import note, show
+from cranfield.parameters import real, shortened, whole
 
 if TYPE_CHECKING:
     from cranfield.workspace.pooling import Depths, Judging
@@ -44,13 +45,23 @@ def depths_of(typed: tuple[str, ...]) -> Depths:
     depth, some = 100, {}
     for text in typed:
         name, equals, number = text.rpartition("=")
-        if not number.isdecimal() or int(number) < 1 or (equals and not name):
-            raise click.UsageError(f"--depth: expected N or RUN=N with N of 1 or more, found {text!r}")
+        n = _counted(number)
+        if n is None or (equals and not name):
+            raise click.UsageError(f"--depth: expected N or RUN=N with N of 1 or more, found {shortened(text)!r}")
         if equals:
-            some[name] = int(number)
+            some[name] = n
         else:
-            depth = int(number)
+            depth = n
     return Depths(depth, some)
+
+
+def _counted(text: str) -> int | None:
+    """A whole number of 1 or more; None if it is none."""
+    try:
+        number = whole(text)
+    except ValueError:
+        return None
+    return number if number >= 1 else None
 
 
 def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]:
@@ -107,10 +118,11 @@ choosing = options.together(
 def chosen(typed: dict[str, Any]) -> dict[str, Any]:
     """The options of `choosing` and `contributing` as the verbs take them."""
     inputs, _, how = options.split(typed)
-    priorities = pairs_of("--priority", how.pop("priorities"), "PATTERN=N")
-    if not all(number.isdecimal() and int(number) > 0 for number in priorities.values()):
+    typed_priorities = pairs_of("--priority", how.pop("priorities"), "PATTERN=N")
+    priorities = {pattern: _counted(number) for pattern, number in typed_priorities.items()}
+    if None in priorities.values():
         raise click.UsageError("--priority: expected PATTERN=N with N of 1 or more")
-    how["priorities"] = {pattern: int(number) for pattern, number in priorities.items()}
+    how["priorities"] = priorities
     how["teams"] = pairs_of("--team", how.pop("teams"), "PATTERN=TEAM")
     return {"inputs": inputs, **how, "depths": depths_of(how["depths"])}
 
@@ -217,20 +229,16 @@ def _grade() -> float | str:
     while True:
         try:
             answer = click.prompt("grade", prompt_suffix=" > ", err=True).strip()
-        except (click.Abort, EOFError):
+        except (click.Abort, EOFError, OSError):  # or there is no standard input
             return "stop"
         if answer in ("q", "quit"):
             return "stop"
         if answer in ("s", "skip"):
             return "skip"
         try:
-            grade = float(answer)
+            return real(answer)
         except ValueError:
             note("a number, s to skip, q to stop")
-            continue
-        if grade == grade and abs(grade) != float("inf"):
-            return grade
-        note("a finite number, s to skip, q to stop")
 
 
 @command.command("simulate")
@@ -262,7 +270,7 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
             show(simulate(inputs, depths_of(depths), progress=tell, **how), **shown)
         return
     try:
-        rates = [float(rate) for rate in sampling.split(",")]
+        rates = [real(rate) for rate in sampling.split(",")]
     except ValueError:
         raise click.UsageError(f"--sampling: expected rates such as 0.05,0.1, found {sampling!r}") from None
     if shown["shape"] not in ("table", "json"):
@@ -302,8 +310,8 @@ def _thin(**typed: Any) -> None:
 @option("--target", "The recall to reach.", default=0.95)
 @rel
 @option("--level", "Of the intervals.", metavar=None)
-@option("--seconds", "What a judgment takes, for hours.", type=float)
-@option("--price", "What a judgment costs.", type=float)
+@option("--seconds", "What a judgment takes, for hours.", type=click.FloatRange(min=0), metavar="FLOAT")
+@option("--price", "What a judgment costs.", type=click.FloatRange(min=0), metavar="FLOAT")
 @options.output("table", "json")
 def _stop(shape: str, output: str | None, **how: Any) -> None:
     """Estimate how many relevant documents are still unfound, topic by topic, and say which topics can stop.

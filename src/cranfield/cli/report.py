@@ -41,9 +41,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
 )
 @option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
-@click.option(
-    "--digits", type=click.IntRange(0, 12), default=4, show_default=True, metavar="N", help="Decimals to show."
-)
+@option("--digits", "Decimals to show.", type=click.IntRange(0, 12), default=4)
 @click.pass_context
 def command(
     ctx: click.Context,

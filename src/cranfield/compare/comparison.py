@@ -25,6 +25,7 @@ from cranfield.evaluate import Evaluator
 from cranfield.formats.streams import run_name
 from cranfield.measures import Measure
 from cranfield.measures.measure import split
+from cranfield.parameters import LARGEST_SCORE
 from cranfield.scores import Scores
 
 if TYPE_CHECKING:
@@ -270,14 +271,14 @@ def _wanted(names: list[str], baselines: list[str]) -> Names:
 
 
 def _refuse_infinite(scores: Scores) -> None:
-    """Stop at a score without end: it has no mean, and two of them no difference."""
-    infinite = np.argwhere(np.isinf(scores.values))
+    """Stop at a score without end, or nearly so: it has no mean, and two of them no difference."""
+    infinite = np.argwhere(np.abs(scores.values) > LARGEST_SCORE)
     if len(infinite):
         r, m, t = infinite[0].tolist()
         what = f"{list(scores.measures)[m]} of {scores.runs[r]} on topic {scores.topics[t]!r}"
-        raise DataError(
-            f"{what}: expected a finite number, found {scores.values[r, m, t]:g}; leave the topic or the run out"
-        )
+        value = scores.values[r, m, t]
+        expected = "a finite number" if np.isinf(value) else f"a score of {LARGEST_SCORE:g} at the most"
+        raise DataError(f"{what}: expected {expected}, found {value:g}; leave the topic or the run out")
 
 
 def _refuse_strangers(systems: Systems, wanted: Names) -> None:

@@ -19,9 +19,10 @@ from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.comparison import evidence_of
 from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
-from cranfield.compare.settings import refuse_below, refuse_shares
+from cranfield.compare.settings import refuse_shares
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
+from cranfield.parameters import refuse_below
 from cranfield.scores import Scores
 from cranfield.stats.letters import letters
 from cranfield.stats.ranking import RANK_INTERVALS, RankInterval
@@ -204,6 +205,7 @@ def leaderboard(
     refuse_shares(alpha=alpha, level=level)
     refuse_below(1, **{"judged@k: k": k})
     refuse_below(100, resamples=resamples)
+    refuse_below(0, seed=seed)
     chosen, kind = telling_test(test), _rank_interval(rank_intervals)
     scored = _scored(scores, runs, measures, k, options, progress)
     name = list(scored.scores.measures)[scored.scores._measure(sort) if sort is not None else 0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.correction import CORRECTIONS, Correction, correction
 from cranfield.stats.test import Alternative, Question
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
@@ -44,13 +45,6 @@ def refuse_nothing(**sizes: float | None) -> None:
     for name, size in sizes.items():
         if size is not None and not 0 < size < np.inf:
             raise ConventionError(f"{name} must be above 0, got {size:g}")
-
-
-def refuse_below(least: int, **numbers: int | None) -> None:
-    """Stop at a number that is given and too small; the names may say more than `k`."""
-    for name, number in numbers.items():
-        if number is not None and number < least:
-            raise ConventionError(f"{name} must be {least} or more, got {number}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,13 +22,15 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.collection import Collection, Document, Grade, Qrels, Topic
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.format import whole
 from cranfield.formats.known.trec import TREC
-from cranfield.formats.streams import COMPRESSED, json_rows, opened, plain_ending, reason, write_bytes
+from cranfield.formats.streams import COMPRESSED, json_rows, name_beside, opened, plain_ending, reason, write_bytes
+from cranfield.parameters import real
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -122,13 +124,20 @@ def _meta(path: str) -> dict[str, Any]:
         return {}
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{path}: no TOML: {error}") from error
+            meta = tomllib.load(file)
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected UTF-8, found {error.object[error.start : error.start + 1]!r}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: no TOML: {error}") from error
     except OSError as error:
         raise DataError(f"{path}: {reason(error)}") from error
+    for key in ("counts", "hashes", "conventions"):
+        if not isinstance(meta.get(key, {}), Mapping):
+            raise DataError(f"{path}: {key}: expected a table, found {meta[key]!r:.60}")
+    for what, count in meta.get("counts", {}).items():
+        if type(count) is not int:
+            raise DataError(f"{path}: counts.{what}: expected a whole number, found {count!r:.60}")
+    return meta
 
 
 def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], float]:
@@ -137,14 +146,14 @@ def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], fl
     if not isinstance(table, Mapping):
         raise DataError(f"{where}: grades: expected a table, found {table!r:.60}")
     relevant_from = table.get("relevant_from", 1)
-    if isinstance(relevant_from, bool) or not isinstance(relevant_from, (int, float)):
+    if isinstance(relevant_from, bool) or not isinstance(relevant_from, (int, float)) or not isfinite(relevant_from):
         raise DataError(f"{where}: grades.relevant_from: expected a number, found {relevant_from!r:.60}")
     grades = {}
     for key, entry in table.items():
         if key == "relevant_from":
             continue
         try:
-            number = whole(float(key))
+            number = whole(real(key))
         except ValueError:
             raise DataError(f"{where}: grades: expected a number or relevant_from, found {key!r}") from None
         known = entry if isinstance(entry, Mapping) else {"label": entry}
@@ -272,11 +281,9 @@ def _hashes(folder: str) -> dict[str, str]:
 def _new_folder(target: str, shown: str) -> Iterator[str]:
     if os.path.lexists(target):
         raise DataError(f"{shown}: exists already; nothing is overwritten, remove it or choose another name")
-    above, base = os.path.split(target)
-    beside = os.path.join(above, f".{base}.{os.getpid()}.{os.urandom(4).hex()}")
+    beside = name_beside(target)
     try:
-        os.makedirs(above, exist_ok=True)
-        _sweep(above, base)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
         os.mkdir(beside)
         yield beside
         os.rename(beside, target)
@@ -285,28 +292,6 @@ def _new_folder(target: str, shown: str) -> Iterator[str]:
         if isinstance(error, OSError):
             raise DataError(f"{shown}: cannot be written: {reason(error)}") from error
         raise
-
-
-def _sweep(above: str, base: str) -> None:
-    """Remove what killed processes left of this folder: `.NAME.PID.xxxxxxxx` whose process is gone."""
-    left = re.compile(rf"\.{re.escape(base)}\.(\d+)\.[0-9a-f]{{8}}")
-    for name in os.listdir(above):
-        match = left.fullmatch(name)
-        if match and not _alive(int(match[1])):
-            shutil.rmtree(os.path.join(above, name), ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    """Whether a process may still be there; where that cannot be told without touching it, it is taken to be."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _write(path: str, chunks: Iterable[bytes], progress: Progress = None) -> int:

@@ -174,7 +174,7 @@ def is_number(text: bytes | str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return text.isascii() and b"_" not in text if isinstance(text, bytes) else text.isascii() and "_" not in text
 
 
 # writing

@@ -79,7 +79,7 @@ def _torn_alone(raw: bytes) -> bool:
 def _row(line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8", "surrogateescape"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -92,8 +92,8 @@ def _judgment(line: bytes, where: str, number: int) -> Judgment:
         if not isinstance(row.get(name), (str, int)) or isinstance(row.get(name), bool) or row[name] == "":
             raise BadLineError(where, number, f"{wanted}, found {name} {row.get(name)!r}")
     grade = row.get("grade")
-    if isinstance(grade, bool) or not isinstance(grade, (int, float)) or grade != grade or abs(grade) == float("inf"):
-        raise BadLineError(where, number, f"expected a finite number as grade, found {grade!r}")
+    if isinstance(grade, bool) or not isinstance(grade, (int, float)) or not abs(grade) <= sys.float_info.max:
+        raise BadLineError(where, number, f"expected a finite number as grade, found {grade!r:.60}")
     return Judgment(
         str(row["topic"]), str(row["document"]), float(grade), str(row.get("assessor", "")), str(row.get("time", ""))
     )

@@ -81,7 +81,7 @@ def read_pool(path: str | os.PathLike[str]) -> list[Item]:
             row = json.loads(line.decode("utf-8", "surrogateescape"))
             fields = {name: read(row[name]) for name, read in FIELDS.items() if name in row}
             item = Item(**{"rank": 0, **fields})
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             wanted = "expected a JSON object with topic, document, rank, runs, priority, probability"
             raise BadLineError(where, number, f"{wanted}, found {line[:60]!r}") from None
         if not 0 < item.probability <= 1:

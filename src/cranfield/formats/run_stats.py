@@ -79,7 +79,7 @@ def read_run_stats(run: str | os.PathLike[str]) -> RunStats | None:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: expected the statistics of a run as JSON: {error}") from error
     version = content.get("version") if isinstance(content, dict) else type(content).__name__
     if version != VERSION:

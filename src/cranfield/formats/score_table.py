@@ -16,6 +16,7 @@ import numpy as np
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.format import is_number
 from cranfield.formats.streams import open_buffer
+from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
@@ -102,6 +103,8 @@ def _number(path: str, line: int, cell: str) -> float:
         raise BadLineError(path, line, f"expected a number or an empty cell, found {cell!r}")
     if not np.isfinite(float(cell)):
         raise BadLineError(path, line, f"expected a finite number, found {cell!r}")
+    if abs(float(cell)) > LARGEST_SCORE:
+        raise BadLineError(path, line, f"expected a score of {LARGEST_SCORE:g} at the most, found {cell!r}")
     return float(cell)
 
 

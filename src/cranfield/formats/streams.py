@@ -2,7 +2,8 @@
 
 A plain file is memory-mapped and never copied. Compression is recognised by its first bytes on the way in and by the
 file's ending on the way out; what a few packed megabytes may unpack to has a limit. A file is written beside its target
-under another name and moved over it when it is whole, so that a full disk leaves the old file as it was.
+under another name and moved over it when it is whole, so that a full disk leaves the old file as it was. What a killed
+process left under such a name is removed when the same file is written again.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import importlib
 import io
 import mmap
 import os
+import re
 import stat
 import sys
-from contextlib import ExitStack, contextmanager
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.columns import legible
@@ -55,6 +58,7 @@ UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 PIECE = 1 << 24  # bytes unpacked in one go
 SLICE = 1 << 20  # packed bytes handed to zlib in one go
 BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # what follows BZh and a digit; an id may well start with BZh
+A_DAY = 86_400.0  # seconds
 BOM = b"\xef\xbb\xbf"
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 
@@ -201,7 +205,7 @@ def _raw(source: Any) -> Opened:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Opened(source, "<bytes>", "run")
     if isinstance(source, str) and source == "-":
-        return Opened(sys.stdin.buffer.read(), "<stdin>", "stdin")
+        return Opened(_standard_input(), "<stdin>", "stdin")
     if isinstance(source, (str, os.PathLike)):
         return Opened(_mapped(source), os.fspath(source), run_name(source))
     content = source.read()
@@ -224,6 +228,16 @@ def _mapped(path: str | os.PathLike[str]) -> Buffer:
         raise DataError(f"{os.fspath(path)}: {reason(error)}") from error
     except ValueError as error:  # a null character
         raise DataError(f"{os.fspath(path)!r}: no file's name ({error})") from error
+
+
+def _standard_input() -> bytes:
+    """All of it; a program may have been started without one."""
+    if sys.stdin is None:
+        raise DataError("standard input is closed; give a file, or a pipe")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise DataError(f"standard input cannot be read: {reason(error)}") from error
 
 
 def reason(error: OSError) -> str:
@@ -422,6 +436,62 @@ def _packed(file: Any, path: str) -> Iterator[Any]:
             yield packed
 
 
+def name_beside(target: str) -> str:
+    """A name for what is yet to become this file or folder; what killed processes left of it is removed first."""
+    folder, base = os.path.split(target)
+    with suppress(OSError):  # a folder that cannot be listed says so when it is written to
+        sweep(folder or ".", rf"\.{re.escape(base)}\.")
+    return os.path.join(folder, f".{base}.{own_mark()}{os.urandom(4).hex()}")
+
+
+def own_mark() -> str:
+    """What the names of this process's unfinished files hold: its number, and a mark of the machine, as others share disks."""
+    import platform
+    import zlib
+
+    return f"{os.getpid()}.{zlib.crc32(platform.node().encode()):08x}"
+
+
+def sweep(folder: str, before: str) -> None:
+    """Remove unfinished files and folders whose process is gone, or, of other machines, that are older than a day.
+
+    `before` is a pattern of what stands before the process's number in their names.
+    """
+    left = re.compile(rf"{before}([0-9]{{1,10}})\.([0-9a-f]{{8}})[^.]*")
+    for name in os.listdir(folder):
+        match = left.fullmatch(name)
+        if match and _abandoned(os.path.join(folder, name), int(match[1]), own_mark().endswith(match[2])):
+            _remove(os.path.join(folder, name))
+
+
+def _abandoned(path: str, pid: int, ours: bool) -> bool:
+    """Whether nobody works on it; where that cannot be told, somebody does."""
+    if not ours:
+        try:
+            return time.time() - os.stat(path).st_mtime > A_DAY
+        except OSError:
+            return False
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def _remove(path: str) -> None:
+    import shutil
+
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)
+
+
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
     target = os.path.realpath(path)  # a link stays a link
@@ -432,8 +502,7 @@ def _replacing(path: str) -> Iterator[Any]:
         except OSError as error:
             raise DataError(f"{path}: cannot be written: {reason(error)}") from error
         return
-    folder, base = os.path.split(target)
-    beside = os.path.join(folder, f".{base}.{os.getpid()}.{os.urandom(4).hex()}")
+    beside = name_beside(target)
     try:
         with open(beside, "xb") as file:
             yield file

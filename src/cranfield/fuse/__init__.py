@@ -18,6 +18,7 @@ from cranfield.fuse.lists import Lists, lists_of
 from cranfield.fuse.method import METHODS, Method
 from cranfield.fuse.norms import NORMS
 from cranfield.kernels import encode
+from cranfield.parameters import refuse_below
 from cranfield.run import Run
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ class Fusion:
             raise ConventionError(
                 f"{self.method.name} reads ranks, a normalisation of scores changes nothing; leave norm out"
             )
-        if self.depth is not None and (self.depth < 1 or self.depth != int(self.depth)):
-            raise ConventionError(f"depth must be a whole number, 1 or more, got {self.depth}")
+        refuse_below(1, depth=self.depth)
 
     def scores(self, lists: Lists, weights: Floats | None = None) -> Floats:
         """One number for each entry."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from cranfield.columns import listed
 from cranfield.compare.scored import Progress, comparable
-from cranfield.compare.settings import refuse_below
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
 from cranfield.formats import as_runs
@@ -26,6 +25,7 @@ from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
 from cranfield.kernels import decode
 from cranfield.measures import Measure
 from cranfield.measures import measure as _measure
+from cranfield.parameters import real, refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -74,7 +74,7 @@ def gate(
     """
     asked = GateQuestion.named(question)
     _refuse(alpha, test, forgive_turnover, documents)
-    refuse_below(0, worst=worst)
+    refuse_below(0, worst=worst, seed=seed)
     refuse_below(1, k=k)
     refuse_below(100, resamples=resamples)
     tell = progress or (lambda done, total: None)
@@ -144,10 +144,10 @@ def allowed_drops(
 def _drop(name: str, number: Any) -> float:
     where = f"max-drop of {name}" if name else "max-drop"
     try:
-        value = float(number)
+        value = real(number)
     except (TypeError, ValueError):
         raise ConventionError(f"{where}: expected a number, as in 0.01 or AP=0.02, found {number!r}") from None
-    if not 0 <= value < math.inf:
+    if value < 0:
         raise ConventionError(f"{where} must be 0 or more, got {value:g}")
     return value
 

@@ -257,8 +257,8 @@ class Gate(Answer):
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """A comment on a pull request: the verdict as a heading, the topics that fell folded away."""
-        self._refuse(per_topic)
-        how = Layout(digits=digits, every=every, medium="markdown")
+        how = Layout(per_topic, digits, every=every, medium="markdown")
+        self._refuse(how)
         names = (in_line(name).replace("`", "'") for name in (self.candidate, self.baseline))
         blocks = [f"### {SIGNS[self.state]} Search quality gate {self.state}", "`{}` against `{}`".format(*names)]
         blocks.append(markdown_table(self.table(how)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.kernels import _core
-from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, Top, decode, encode
+from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, Top, decode, encode, refuse_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -236,11 +236,15 @@ def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order:
     answers = run if isinstance(run, dict) else dict(run)
     try:
         retrieved, hits = _core.mapping(index.capsule, topics, documents, answers, _order(order))
+        others = [topic for topic in answers if topic not in known and encode(topic) not in index.number]
+    except (TypeError, AttributeError):
+        refuse_ids(answers)
+        raise
     except LookupError as error:
+        refuse_ids(answers)
         topic, document, score = error.args
         expected = "expected a number as its score"
         raise DataError(f"topic {topic!r}, document {document!r}: {expected}, found {score!r}") from None
-    others = [topic for topic in answers if topic not in known and encode(topic) not in index.number]
     return _found(np.frombuffer(hits, np.int32).reshape(-1, 5), np.frombuffer(retrieved, np.int32), others)
 
 

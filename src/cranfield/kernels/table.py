@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cranfield.errors import DataError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
@@ -27,6 +29,17 @@ PIECE = 1 << 16  # strings copied at a time: where each byte comes from takes ei
 def decode(raw: bytes) -> str:
     """Turn an id's bytes into text that `encode` turns back into the same bytes, whatever they are."""
     return raw.decode("utf-8", "surrogateescape")
+
+
+def refuse_ids(run: Mapping[Any, Mapping[Any, Any]]) -> None:
+    """Stop at a topic or a document that is no text, with its name."""
+    for topic, documents in run.items():
+        if not isinstance(topic, str):
+            raise DataError(f"topic {topic!r}: expected an id that is text, found {type(topic).__name__}")
+        for document in documents:
+            if not isinstance(document, str):
+                where = f"topic {topic!r}, document {document!r}"
+                raise DataError(f"{where}: expected an id that is text, found {type(document).__name__}")
 
 
 def encode(text: str) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, decode, encode
+from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, decode, encode, refuse_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -150,6 +150,7 @@ def counted(topic: bytes, documents: list[bytes], values: Floats, order: Order) 
 
 def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order: Order) -> Found:
     """The hits of a run in a dict of dicts."""
+    refuse_ids(run)
     topics: dict[bytes, int] = {}
     numbers, names, values = [], [], []
     for topic, documents in run.items():
@@ -171,7 +172,7 @@ def _score(topic: str, document: str, score: float) -> float:
         value = float(score)
     except (TypeError, ValueError, OverflowError):
         value = np.nan
-    if not isinstance(document, str) or isinstance(score, (str, bytes)) or value != value:
+    if isinstance(score, (str, bytes)) or value != value:
         raise DataError(f"topic {topic!r}, document {document!r}: expected a number as its score, found {score!r}")
     return value
 

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -20,11 +20,9 @@ import numpy as np
 
 from cranfield.errors import MeasureError, UnknownMeasureError
 from cranfield.hits import ratio
-from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, shown
+from cranfield.parameters import Choice, Flag, Parameter, Parametrised, Real, real, shortened, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy.typing as npt
 
     from cranfield.hits import Hits, Judgments
@@ -73,8 +71,8 @@ class Gain(Parameter[Gains]):
         if isinstance(given, Mapping):
             given = list(given.items())
         if isinstance(given, (list, tuple)):
-            table = {float(grade): float(gain) for grade, gain in given}
-            if len(table) != len(given) or not all(map(math.isfinite, [*table, *table.values()])):
+            table = {real(grade): real(gain) for grade, gain in given}
+            if len(table) != len(given):
                 raise ValueError
             return tuple(sorted(table.items()))
         if given not in self.NAMES:
@@ -417,13 +415,13 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
     >>> list(measures("nDCG@10 map")), str(measures("map")["map"])
     (['nDCG@10', 'map'], 'AP')
     """
-    items = [given] if isinstance(given, (str, Measure)) else list(given)
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     answer: dict[str, Measure] = {}
     for item in items:
         if isinstance(item, Measure):
             answer[str(item)] = item
             continue
-        for text in split(item):
+        for text in split(item) if isinstance(item, str) else [item]:
             answer[text] = measure(text, rel)
     if not answer:
         raise MeasureError("no measure given; try nDCG@10")
@@ -431,7 +429,8 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
 
 
 Meaning: TypeAlias = "tuple[type[Measure], dict[str, Any]]"  # what a name means: a class, and its parameters
-GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([\d.]+))?\s*", re.DOTALL)
+GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([0-9.]+))?\s*", re.DOTALL)
+NESTED = 20  # brackets in a name; no measure takes more than three
 
 
 def measure(text: str, rel: float | None = None) -> Measure:
@@ -442,6 +441,10 @@ def measure(text: str, rel: float | None = None) -> Measure:
     >>> measure("gmean(AP)") == measure("gm_map")
     True
     """
+    if not isinstance(text, str):
+        raise MeasureError(f"expected a measure's name, such as nDCG@10, found {text!r:.60}")
+    if text.count("(") > NESTED:
+        raise MeasureError(f"{shortened(text)!r}: expected {NESTED} brackets at the most, found {text.count('(')}")
     match = GRAMMAR.fullmatch(text)
     if match and match[1] in AGGREGATES and match[2] is not None:
         if match[3] is not None:
@@ -537,10 +540,14 @@ def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None
         key = synonyms.get(key, key)
         if f"{key}={value}" in synonyms:
             key, _, value = synonyms[f"{key}={value}"].partition("=")
+        if key in arguments:
+            raise MeasureError(f"{text}: {key} is given twice, as {arguments[key]} and {value}")
         arguments[key] = value
     if at is not None:
         if cls.at is None:
             raise MeasureError(f"{text}: {cls.name} takes no cut-off")
+        if cls.at in arguments:
+            raise MeasureError(f"{text}: {cls.at} is given twice, as {arguments[cls.at]} and {at}")
         arguments[cls.at] = at
     return arguments
 
@@ -575,4 +582,4 @@ def _unknown(text: str, names: list[str]) -> str:
 
     near = difflib.get_close_matches(re.split(r"[@(]", text)[0], dict.fromkeys(names), n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"no measure {text!r}{hint} (cranfield measures lists all)"
+    return f"no measure {shortened(text)!r}{hint} (cranfield measures lists all)"

@@ -15,6 +15,7 @@ import numpy as np
 from cranfield.errors import DataError, DuplicateError
 from cranfield.formats.pools import Item
 from cranfield.kernels import Order
+from cranfield.parameters import refuse_below
 from cranfield.tops import tops
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def rankings(
     for name, wanted in {"depth": depth, **own}.items():
         if wanted < 1:
             raise DataError(f"{name}: a depth must be 1 or more, got {wanted}")
+        refuse_below(1, **{name: wanted})
     try:
         lists = tops(runs, depth, own, order, progress)
     except DuplicateError as error:

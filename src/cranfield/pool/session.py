@@ -16,6 +16,7 @@ import numpy as np
 from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment, latest
 from cranfield.kernels import encode
+from cranfield.parameters import refuse_below
 from cranfield.pool.strategy import STRATEGIES, Picker
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Session:
         tiers: Sequence[int] | None = None,
         texts: Any = None,
     ) -> None:
+        refuse_below(0, seed=seed)
         self.rankings = rankings
         self.strategy = STRATEGIES.named(strategy)
         self.seed = seed

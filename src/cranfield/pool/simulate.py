@@ -21,6 +21,7 @@ from cranfield.formats import as_runs
 from cranfield.hits import join
 from cranfield.kernels import decode, encode
 from cranfield.measures import measure
+from cranfield.parameters import refuse_below
 from cranfield.pool.partial import Partial, rows_of
 from cranfield.pool.rankings import rankings as leading_of
 from cranfield.pool.stop import effort_for, ncg, wss
@@ -159,6 +160,7 @@ def simulate(
     """
     if not 0 < recall <= 1:
         raise ConventionError(f"recall must lie above 0 and at most at 1, got {recall}")
+    refuse_below(0, seed=seed)
     if not efforts or not all(0 < effort <= 1 for effort in efforts):
         raise ConventionError(f"efforts must lie above 0 and at most at 1, got {list(efforts)}")
     chosen = [STRATEGIES.named(each) for each in strategies] if strategies else _all_strategies(texts)
@@ -365,8 +367,8 @@ def estimates(
     """Draw samples of the judged pool and compare what is estimated from them with what is true."""
     if not rates or not all(0 < rate <= 1 for rate in rates):
         raise ConventionError(f"rates must lie above 0 and at most at 1, got {list(rates)}")
-    if draws < 1:
-        raise ConventionError(f"draws must be 1 or more, got {draws}")
+    refuse_below(1, draws=draws)
+    refuse_below(0, seed=seed)
     partial = Partial(qrels, runs, f"AP(rel={rel:g})", **options)
     topics = [topic.judged(partial.qrels, rel) for topic in judged_topics(partial.qrels, rankings, rel)]
     inside = np.zeros(len(partial.qrels), bool)

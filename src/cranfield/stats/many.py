@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.method import SignificanceTest
 from cranfield.stats.ranking import FEWEST, MOST, least_variance
@@ -255,6 +256,7 @@ def randomised_tukey_hsd(
     values = block_table(table)
     if resamples < 1:
         raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_below(1, resamples=resamples)
     means = values.mean(axis=0)
     if no_error(values, float(np.square(values - values.mean(axis=1, keepdims=True)).sum())):
         return _untested("randomised-tukey", means, level, "all values of each block are the same")
@@ -292,6 +294,7 @@ def max_t(
     """
     probability("level", level)
     values = block_table(table)
+    refuse_below(1, resamples=resamples)
     blocks, groups = values.shape
     means = values.mean(axis=0)
     if no_error(values, float(np.square(values - values.mean(axis=1, keepdims=True)).sum())):

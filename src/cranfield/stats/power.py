@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.tables import probability
 from cranfield.stats.test import Alternative, Prospect, Question, check_alternative
 from cranfield.stats.testing import TESTS
@@ -78,6 +79,7 @@ class Design:
         for name, value in (("trials", self.trials), ("resamples", self.resamples)):
             if value < 1:
                 raise DataError(f"power: {name} must be 1 or more, got {value}")
+        refuse_below(1, trials=self.trials, resamples=self.resamples)
         if self.sample is not None and np.ptp(self.values) == 0:
             raise DataError(f"power: all {len(self.values)} differences are {self.values[0]:g}; they tell no variance")
 

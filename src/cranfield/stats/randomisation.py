@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.test import Alternative, Figures, Outcome, Question, Test, check_alternative
 from cranfield.stats.ties import NEAR, Bools, Floats, differences
 
@@ -241,6 +242,7 @@ def _check(resamples: int, alternative: str) -> None:
     check_alternative(alternative)
     if resamples < 1:
         raise DataError(f"resamples must be at least 1, got {resamples}")
+    refuse_below(1, resamples=resamples)
 
 
 def _least(sums: Floats, size: Floats, alternative: Alternative) -> Floats:

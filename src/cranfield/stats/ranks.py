@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.tables import block_table, even, probability
 from cranfield.stats.ties import tied_ranks
@@ -56,6 +57,7 @@ def rank_intervals(
     values = block_table(table, groups=1)
     if resamples < 1:
         raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_below(1, resamples=resamples)
     groups = values.shape[1]
     best, worst = np.empty((resamples, groups), np.int32), np.empty((resamples, groups), np.int32)
     above = np.zeros((groups, groups))

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.parameters import refuse_below
 from cranfield.stats.method import SignificanceTest
 from cranfield.stats.ties import Bools, Floats, differences, rounding, two_samples
 
@@ -73,6 +74,7 @@ class Question:
             raise DataError(f"level must be between 0 and 1, got {self.level}")
         if self.resamples < 1:
             raise DataError(f"resamples must be at least 1, got {self.resamples}")
+        refuse_below(1, resamples=self.resamples)
 
     @property
     def tails(self) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, CranfieldError, DataError
+from cranfield.parameters import refuse_below
 from cranfield.systems.system import Broken, Busy
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 
+DAY = 86_400  # seconds: the longest that an answer is waited for
 SPACE = re.compile(r"[ \t\n\v\f\r]")
 
 
@@ -45,12 +47,18 @@ class Load:
     give_up: int = 10  # topics that fail one after the other before the rest is not asked
 
     def __post_init__(self) -> None:
-        for name, low in (("clients", 1), ("passes", 1), ("warmup", 0), ("retries", 0), ("give_up", 1)):
-            if getattr(self, name) < low:
-                raise ConventionError(f"{name} must be {low} or more, got {getattr(self, name)}")
-        for name in ("rate", "timeout", "max_answer"):
-            if getattr(self, name) is not None and not getattr(self, name) > 0:
-                raise ConventionError(f"{name} must be above 0, got {getattr(self, name):g}")
+        refuse_below(1, clients=self.clients, passes=self.passes, give_up=self.give_up)
+        refuse_below(0, warmup=self.warmup, retries=self.retries)
+        limits = {
+            "rate": (self.rate, 1e-4, 1e6),
+            "timeout": (self.timeout, 0, DAY),
+            "max_answer": (self.max_answer, 0, 1e6),
+        }
+        for name, (value, least, most) in limits.items():
+            if value is not None and not value > 0:
+                raise ConventionError(f"{name} must be above 0, got {value:g}")
+            if value is not None and not least <= value <= most:
+                raise ConventionError(f"{name} must be between {least:g} and {most:,.0f}, got {value:g}")
 
 
 @dataclass

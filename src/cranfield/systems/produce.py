@@ -18,7 +18,8 @@ from cranfield.answer import Answer, Entries
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats import write_run
 from cranfield.formats.run_stats import RunStats, write_run_stats
-from cranfield.formats.streams import run_name
+from cranfield.formats.streams import own_mark, run_name, sweep
+from cranfield.parameters import refuse_below
 from cranfield.run import Run
 from cranfield.systems import cost
 from cranfield.systems.drive import Driven, Load, drive
@@ -126,8 +127,7 @@ def produce(
     progress: Progress | None = None,
 ) -> Produced:
     """Index the documents if the system needs them, ask the topics, and write the run and its statistics."""
-    if k < 1:
-        raise ConventionError(f"k must be 1 or more, got {k}")
+    refuse_below(1, k=k)
     if price_per_hour is not None and not 0 <= price_per_hour < math.inf:
         raise ConventionError(f"the price of an hour must be 0 or more, got {price_per_hour:g}")
     if output == "-":
@@ -184,7 +184,8 @@ def _chosen(queries: list[Query], topics: Iterable[str] | None, where: str) -> l
 def _asked(task: _Task, title: str, journal: Journal, progress: Progress | None) -> tuple[Driven, RunStats]:
     """Index and ask; the answers, and what they cost."""
     system, collection = task.system, task.collection
-    with tempfile.TemporaryDirectory(prefix="cranfield-") as folder:
+    sweep(tempfile.gettempdir(), "cranfield-")
+    with tempfile.TemporaryDirectory(prefix=f"cranfield-{own_mark()}") as folder:
         cost.forget_peak()
         before = cost.peak_memory()
         index = _indexed(task, folder, progress) if system.needs_documents else {}

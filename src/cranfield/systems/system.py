@@ -8,6 +8,7 @@ run's file are the driver's affair, so an engine's module holds nothing but the 
 from __future__ import annotations
 
 import importlib
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -125,6 +126,22 @@ def system(spec: str) -> System:
         known = ", ".join([*(cls.name for cls in listed()), *templates()])
         raise ConventionError(f"no system {spec!r}; expected one of {known}, or module:function")
     return SYSTEMS[kind](rest)
+
+
+def id_text(given: Any, where: str) -> str:
+    """A document's id as a run holds it: a text, or a whole number's digits; anything else is refused.
+
+    >>> id_text("d1", "engine"), id_text(7, "engine")
+    ('d1', '7')
+    """
+    if isinstance(given, str):
+        return given
+    try:
+        if not isinstance(given, bool):
+            return str(operator.index(given))
+    except TypeError:
+        pass
+    raise DataError(f"{where}: expected a document's id as text or a whole number, found {given!r:.60}")
 
 
 def needed(package: str, install: str, what: str) -> Any:

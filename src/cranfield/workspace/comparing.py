@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.answer import Both
 from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import whole
 from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, labelled, once, read_topics
 from cranfield.workspace.scoring import apart, correlate, scored, scored_twice, table_name
 
@@ -127,7 +128,7 @@ def _stability(
 def design(inputs: Inputs, *, sd: float | None = None, sizes: str | None = None, **question: Any) -> Plans:
     """How many topics it takes, by the variance between run files (or the runs of a table), or by a given one."""
     try:
-        numbers = None if sizes is None else [int(size) for size in sizes.replace(",", " ").split()]
+        numbers = None if sizes is None else [whole(size) for size in sizes.replace(",", " ").split()]
     except ValueError:
         raise ConventionError(f"sizes: expected numbers of topics, as in 25,50,100, found {sizes!r}") from None
     if sd is not None:

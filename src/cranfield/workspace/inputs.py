@@ -159,10 +159,13 @@ def labelled(files: list[str]) -> list[str] | dict[str, str]:
 
 def read_topics(path: str) -> list[str]:
     """The topics that a file lists: the first word of each line; empty lines and # comments are passed over."""
-    from cranfield.formats import open_buffer
+    from cranfield.formats.streams import opened
     from cranfield.kernels import decode
 
-    lines = (line.split(maxsplit=1) for line in bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf").splitlines())
+    content = bytes(opened(path).buffer)
+    if b"\0" in content:
+        raise DataError(f"{path}: expected an id on each line, found null bytes; is it a text?")
+    lines = (line.split(maxsplit=1) for line in content.splitlines())
     topics = list(dict.fromkeys(decode(words[0]) for words in lines if words and not words[0].startswith(b"#")))
     if not topics:
         raise DataError(f"{path}: expected a topic's id on each line, found none")

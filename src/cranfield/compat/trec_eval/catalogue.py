@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cranfield.compat.trec_eval.options import StopError
+from cranfield.parameters import real, shortened, whole
 
 Takes = Literal["nothing", "ranks", "shares", "numbers", "pairs"]
 Needs = Literal["nothing", "qrels", "qrels_jg", "prefs"]
 Total = Literal["mean", "sum", "geometric", "none"]
 
-WHOLE = re.compile(r"\s*[+-]?\d+")
+WHOLE = re.compile(r"\s*[+-]?[0-9]+")
+LARGEST = 1e300  # gains are added up and taken from one another
+GRADE_DIGITS = 15  # of a grade that has a gain; a double holds no more
 CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALLS = tuple(tenth / 10 for tenth in range(11))
 MULTIPLES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
@@ -175,16 +178,24 @@ def _sorted(name: str, cuts: list[float]) -> tuple[float, ...]:
 
 def _rank(name: str, text: str) -> int:
     match = WHOLE.match(text)
-    if not match or int(match[0]) <= 0:
-        raise StopError(2, f"-m {name}: expected a cut-off of 1 or more, found {text!r}")
-    return int(match[0])
+    try:
+        cut = whole(match[0]) if match else 0
+    except ValueError:
+        cut = 0
+    if cut <= 0:
+        raise StopError(2, f"-m {name}: expected a cut-off of 1 or more, found {shortened(text)!r}")
+    return cut
 
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        number = real(text)
+        if abs(number) > LARGEST:
+            raise ValueError(text)
     except ValueError:
-        raise StopError(2, f"-m {name}: expected a number, found {text!r}") from None
+        expected = f"a number of {LARGEST:g} at the most"
+        raise StopError(2, f"-m {name}: expected {expected}, found {shortened(text)!r}") from None
+    return number
 
 
 def _pairs(name: str, parts: list[str]) -> tuple[tuple[str, float], ...]:
@@ -193,9 +204,11 @@ def _pairs(name: str, parts: list[str]) -> tuple[tuple[str, float], ...]:
         key, equals, value = part.partition("=")
         if not equals or "=" in value:
             raise StopError(2, f"-m {name}: expected name=number, found {part!r}")
-        allowed = key.isdecimal() or (key == "p" and name.startswith("rbp"))
+        allowed = (key.isascii() and key.isdecimal() and len(key) <= GRADE_DIGITS) or (
+            key == "p" and name.startswith("rbp")
+        )
         if not allowed:
             expected = "a grade of 0 or more" + (", or p," if name.startswith("rbp") else "")
-            raise StopError(2, f"-m {name}: expected {expected} before the =, found {key!r}")
+            raise StopError(2, f"-m {name}: expected {expected} before the =, found {shortened(key)!r}")
         pairs.append((key, _number(name, value)))
     return tuple(pairs)

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from getopt import GetoptError, gnu_getopt
 
+from cranfield.parameters import shortened, whole
+
 VERSIONS = (9, 10)
 ABORTED = 134  # the exit code of a program that stops itself
 LEVEL_AND_TOPIC = re.compile(r"([+-]?\d*)(?:\.(.*))?", re.DOTALL)
@@ -102,9 +104,9 @@ def _set(options: Options, letter: str, value: str) -> None:
 
 def _whole(letter: str, value: str) -> int:
     try:
-        number = int(value)
+        number = whole(value)
     except ValueError:
-        raise StopError(1, f"-{letter} expects a whole number, found {value!r}") from None
+        raise StopError(1, f"-{letter} expects a whole number, found {shortened(value)!r}") from None
     if number < 0:
         raise StopError(1, f"-{letter} expects a whole number, 0 or more, found {value}")
     return number

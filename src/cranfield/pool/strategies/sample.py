@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.parameters import Real, Text
+from cranfield.parameters import Real, Text, real, whole
 from cranfield.pool.strategy import InOrder, Strategy
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def cuts(strata: str) -> list[tuple[int, float]]:
     [(10, 1.0), (100, 0.1)]
     """
     pairs = [part.partition(":") for part in strata.split("/")]
-    return [(int(depth), float(rate or 1)) for depth, _, rate in pairs]
+    return [(whole(depth), real(rate or 1)) for depth, _, rate in pairs]
 
 
 class Stratified(Sample):

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import read_pairs
 from cranfield.systems.http.template import MISSING, at_path, filled, read_template, templates
-from cranfield.systems.system import Busy, Query, Ranking, System
+from cranfield.systems.system import Busy, Query, Ranking, System, id_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -141,7 +141,7 @@ class HttpEngine(System):
         document = at_path(hit, self.id)
         if document is MISSING or document is None:
             raise DataError(f"{self.client.where}: no {template.id!r} (id) in a hit; {_has(hit)}")
-        [text] = self._local([str(document)])
+        [text] = self._local([id_text(document, self.client.where)])
         if template.score is None:
             return text, 0.0
         score = at_path(hit, template.score)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.kernels import encode
-from cranfield.systems.system import Query, Ranking, System
+from cranfield.systems.system import Query, Ranking, System, id_text
 
 if TYPE_CHECKING:
     from cranfield.collection import Document
@@ -70,7 +70,7 @@ def _imported(spec: str) -> Any:
         engine: Any = importlib.import_module(module)
         for part in name.split("."):
             engine = getattr(engine, part)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise ConventionError(f"{spec}: {error}") from error
     return engine
 
@@ -81,10 +81,12 @@ def _ranking(answer: Any, where: str) -> Ranking:
         raise DataError(f"{where}: expected (document, score) pairs or documents, found {answer!r:.60}")
     rows: list[Any] = list(answer.items()) if isinstance(answer, Mapping) else list(answer)
     if rows and isinstance(rows[0], str):
-        return [(document, 1.0 / rank) for rank, document in enumerate(rows, 1)]
+        return [(id_text(document, where), 1.0 / rank) for rank, document in enumerate(rows, 1)]
     try:
-        pairs = [(str(document), float(score)) for document, score in rows]
-    except (TypeError, ValueError):
+        pairs = [(id_text(document, where), float(score)) for document, score in rows]
+    except DataError:
+        raise
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{where}: expected (document, score) pairs or documents, found {rows[0]!r:.60}") from None
     if isinstance(answer, Mapping):
         pairs.sort(key=lambda pair: (pair[1], encode(pair[0])), reverse=True)

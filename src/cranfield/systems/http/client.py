@@ -10,6 +10,7 @@ import base64
 import http.client
 import io
 import json
+import re
 import threading
 import time
 from functools import partial
@@ -22,6 +23,8 @@ from cranfield.systems.system import Busy
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
 MOST = 100_000_000  # bytes of an answer; as many as Elasticsearch takes in a request
+EXAMPLE = "http://localhost:9200/index"
+ODD = re.compile(r"[\x00-\x20\x7f]")  # what no host's name holds
 
 
 class _Response(http.client.HTTPResponse):
@@ -59,10 +62,14 @@ class Client:
     """Asks one server. `ask` may be called by several threads."""
 
     def __init__(self, base: str, timeout: float = 30.0, most: int = MOST) -> None:
-        parts = urlsplit(base)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConventionError(f"expected a URL such as http://localhost:9200/index, got {base!r}")
-        self.secure, self.host, self.port = parts.scheme == "https", parts.hostname, parts.port
+        try:
+            parts = urlsplit(base)
+            port = parts.port
+        except ValueError as error:  # a port that is none, an open bracket
+            raise ConventionError(f"expected a URL such as {EXAMPLE}, got {base!r} ({error})") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or ODD.search(parts.netloc):
+            raise ConventionError(f"expected a URL such as {EXAMPLE}, got {base!r}")
+        self.secure, self.host, self.port = parts.scheme == "https", parts.hostname, port
         self.where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
         self.timeout = timeout
         self.most = most
@@ -86,6 +93,9 @@ class Client:
         except TimeoutError:
             self._drop()
             raise Busy(f"{self.where}: no answer within {self.timeout:g} s") from None
+        except (http.client.InvalidURL, ValueError) as error:  # a method, a path or a header that cannot be sent
+            self._drop()
+            raise DataError(f"{self.where}: {error}") from None
         except (OSError, http.client.HTTPException) as error:
             self._drop()
             raise Busy(f"{self.where}: {_reason(error)}") from None
@@ -133,7 +143,7 @@ class Client:
             raise DataError(f"{self.where}{path}: status {status}{moved}")
         try:
             return json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Busy(f"{self.where}{path}: expected JSON, found {content[:60]!r}") from None
 
     def _connection(self, deadline: float) -> tuple[http.client.HTTPConnection, bool]:

@@ -76,7 +76,7 @@ def read_template(path: str) -> Template:
             keys = tomllib.load(file)
     except OSError as error:
         raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: no TOML: {error}") from error
     for key in keys:
         if key not in Template.__dataclass_fields__:
