@@ -119,18 +119,25 @@ def test_the_argument_changes_means_only_and_says_so_in_the_names() -> None:
 # mean and geometric mean
 
 EASY = {"q1": {"a": 1}, "q2": {"b": 1}}
-BOLD = {"q1": {"a": 1.0}, "q2": {**{f"x{i}": 50.0 - i for i in range(19)}, "b": 1.0}}  # RR 1 and 1/20: 0.525
-SOLID = {"q1": {"x": 2.0, "a": 1.0}, "q2": {"x": 2.0, "b": 1.0}}  # RR 1/2 twice: 0.5
+BOLD = {"q1": {"a": 1.0}, "q2": {**{f"x{i}": 50.0 - i for i in range(19)}, "b": 1.0}}  # AP 1 and 1/20: 0.525
+SOLID = {"q1": {"x": 2.0, "a": 1.0}, "q2": {"x": 2.0, "b": 1.0}}  # AP 1/2 twice: 0.5
 
 
 def test_scores_say_when_mean_and_geometric_mean_rank_two_runs_differently() -> None:
-    scores = evaluate(EASY, {"bold": BOLD, "solid": SOLID}, "RR P@1")
-    assert scores.mean("RR", "bold") == pytest.approx(0.525)
+    scores = evaluate(EASY, {"bold": BOLD, "solid": SOLID}, "AP P@1")
+    assert scores.mean("AP", "bold") == pytest.approx(0.525)
     assert math.sqrt(1 / 20) < 0.5
-    assert scores.turned() == {"RR": ("bold", "solid")}
+    assert scores.turned() == {"AP": ("bold", "solid")}
     [note] = [note for note in scores.notes() if "geometric" in note]
-    assert note.startswith("RR: bold is ahead of solid by the mean, behind by the geometric mean, ")
-    assert scores.to_dict()["mean_and_gmean_differ"] == {"RR": ["bold", "solid"]}
+    assert note.startswith("AP: bold is ahead of solid by the mean, behind by the geometric mean, ")
+    assert scores.to_dict()["mean_and_gmean_differ"] == {"AP": ["bold", "solid"]}
+
+
+@pytest.mark.parametrize("measure", ["gmean(AP)", "gm_map", "RR", "gmean(RR)", "P@1", "nDCG@10", "median(AP)"])
+def test_only_the_mean_of_ap_is_held_against_its_geometric_mean(measure: str) -> None:
+    scores = evaluate(EASY, {"bold": BOLD, "solid": SOLID}, measure)
+    assert scores.turned() == {}
+    assert not any("geometric" in note for note in scores.notes())
 
 
 def test_scores_are_silent_where_both_means_agree_or_tie() -> None:
@@ -143,7 +150,7 @@ def test_scores_are_silent_where_both_means_agree_or_tie() -> None:
 def test_the_command_takes_an_aggregate_and_prints_the_note_apart_from_the_data() -> None:
     answer = cranfield("eval", "qrels.txt", "bm25.run", "dense.run", "-m", "AP gm_map", "--format", "json")
     means = {row["run"]: row["mean"] for row in json.loads(answer.out)["runs"]}
-    assert "note: AP, gm_map: dense is ahead of bm25 by the mean, behind by the geometric mean" in answer.err
+    assert "note: AP: dense is ahead of bm25 by the mean, behind by the geometric mean" in answer.err
     other = cranfield("eval", "qrels.txt", "bm25.run", "-m", "AP", "--aggregate", "gmean", "--format", "json")
     assert json.loads(other.out)["runs"][0]["mean"] == {"gmean(AP)": means["bm25"]["gm_map"]}
     wrong = cranfield("eval", "qrels.txt", "bm25.run", "--aggregate", "average")

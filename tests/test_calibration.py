@@ -110,6 +110,27 @@ def test_a_test_keeps_its_level_under_the_null(name, source, n, request):
     assert low <= rejected(name, source, n, shared) <= high
 
 
+def rejected_where_most_tie(name: str, n: int, replicates: int = 8_000) -> float:
+    """The same of skewed values of which 80 % are the same for both."""
+    alarms = 0
+    for batch in range(replicates // BATCH):
+        rng = np.random.default_rng([n, batch])
+        a, b = values("skewed", n, BATCH, rng, Path())
+        b = np.where(rng.random(a.shape) < 0.8, a, b)
+        alarms += sum(outcome.p <= 0.05 for outcome in TESTS[name].many(a, b, resamples=RESAMPLES, rng=rng))
+    return alarms / replicates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "n", "rate"),
+    [("bootstrap-bca", 25, 0.22), ("bootstrap-bca", 50, 0.15), ("bootstrap-t", 25, 0.14), ("bootstrap-t", 50, 0.12)],
+)
+def test_where_most_topics_tie_the_false_alarms_are_as_many_as_the_caution_says(name, n, rate):
+    assert rejected_where_most_tie(name, n) == pytest.approx(rate, abs=0.015)
+    assert f"{rate:.0%}".replace("%", " %") in TESTS[name].false_alarms
+
+
 if __name__ == "__main__":
     from conftest import SHARED
 

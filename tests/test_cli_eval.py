@@ -47,7 +47,7 @@ def test_the_table_has_a_row_a_run_and_says_how_many_topics_there_are():
     ]
     assert answer.err == (
         "note: topic 'q6' is judged but missing from dense; it scores 0 (use --missing skip to leave it out)\n"
-        "note: nDCG@10, AP, RR@10: dense is ahead of bm25 by the mean, behind by the geometric mean, "
+        "note: AP: dense is ahead of bm25 by the mean, behind by the geometric mean, "
         "which moves with the hard topics\n"
     )
 

@@ -58,6 +58,18 @@ def test_bootstraps_on_few_topics_are_said_to_be_too_sure():
     assert "too-sure" not in codes(compare(steady(50), tests="bootstrap-bca"))
 
 
+def test_tests_that_are_too_sure_where_topics_tie_say_how_often():
+    rates = {"bootstrap-bca": ("22 %", "15 %"), "bootstrap-t": ("14 %", "12 %")}
+    d = np.zeros(200)
+    d[:40] = np.random.default_rng(0).normal(0.1, 0.1, 40)
+    for test, (few, more) in rates.items():
+        said = text(compare(shifted(d), tests=test, resamples=1000), "too-sure")
+        assert said.startswith(f"{test}: more false alarms than alpha says on so few topics that differ (at 5 %: ")
+        assert f"{few} where 80 % of them tie, {more} where 80 % of 50 do" in said
+    assert "too-sure" not in codes(compare(steady(200), tests="bootstrap-t", resamples=1000))
+    assert "too-sure" not in codes(compare(shifted(d)))
+
+
 def test_a_topic_that_is_not_answered_is_said_to_score_0_only_where_it_does():
     qrels = {f"q{t}": {"a": 1} for t in range(9)}
     whole = {topic: {"b": 2, "a": 1} for topic in qrels}
@@ -113,6 +125,34 @@ def test_tukey_allows_for_pairs_but_not_for_measures():
 
 def test_few_topics_that_differ_cannot_be_significant():
     assert "give no p-value below 0.062" in text(compare(shifted([0.1, 0.2, 0.3, 0.2, 0.1])), "coarse")
+
+
+@pytest.mark.parametrize("test", ["randomisation", "sign", "wilcoxon"])
+def test_five_topics_are_said_to_show_nothing_and_no_least_difference_is_named(test):
+    found = compare(shifted([0.1, -0.2, 0.3, -0.15, 0.11]), tests=test)
+    assert "5 topics that differ give no p-value below 0.062" in text(found, "coarse")
+    assert "undetectable" not in codes(found)
+    assert "coarse" not in codes(compare(shifted([0.1, -0.2, 0.3, -0.15, 0.11]), tests="t"))
+
+
+def test_a_pair_that_cannot_be_significant_is_named_where_others_can():
+    d = np.random.default_rng(0).normal(0, 0.1, (7, 2))
+    d[0, 1] = 0.0
+    tables = {
+        "AP": np.column_stack([np.full(7, 0.5), 0.5 + d[:, 0]]),
+        "RR": np.column_stack([np.full(7, 0.5), 0.5 + d[:, 1]]),
+    }
+    said = text(compare(Scores.from_table(tables, ["old", "new"])), "coarse")
+    assert said.startswith("6 topics that differ give no p-value below 0.031, which is 0.062 after correction: ")
+    assert said.endswith("new and old by RR cannot be significant at 0.05")
+
+
+def test_a_one_sided_question_away_from_the_difference_has_no_least_difference():
+    d = np.random.default_rng(0).normal(0, 1, 60)
+    d = (d - d.mean()) / d.std(ddof=1) + 0.05
+    scores = Scores.from_table(np.column_stack([np.zeros(60), d]))
+    assert "undetectable" in codes(compare(scores, alternative="greater"))
+    assert "undetectable" not in codes(compare(scores, alternative="less"))
 
 
 def test_few_resamples_cannot_be_significant_after_correction():
@@ -310,9 +350,45 @@ def test_the_smallest_detectable_difference_against_the_noncentral_t():
 
     from cranfield.compare.cautions import _detectable_effect
 
-    effect = _detectable_effect(50, 0.05)
+    effect = _detectable_effect("randomisation", 50, 0, 0.05)
     critical, shift = stats.t.ppf(0.975, 49), effect * 50**0.5
     assert stats.nct.sf(critical, 49, shift) + stats.nct.cdf(-critical, 49, shift) == pytest.approx(0.8, abs=1e-6)
+
+
+def said_least(found: Comparison) -> float:
+    return float(text(found, "undetectable").split("is smaller than ")[1].split(",")[0])
+
+
+def test_the_least_difference_is_that_of_the_corrected_level_against_the_noncentral_t():
+    rng = np.random.default_rng(0)
+    d = rng.normal(0, 1, (60, 3))
+    d = (d - d.mean(axis=0)) / d.std(axis=0, ddof=1) + np.array([0.1, 0.12, 0.14])
+    scores = Scores.from_table(np.column_stack([np.zeros(60), d]), list("abcd"))
+    found = compare(scores, baselines="a", tests="t", correction="bonferroni")
+    assert "80% power at 0.017, the corrected level" in text(found, "undetectable")
+    power = stats.nct.sf(stats.t.isf(0.05 / 3 / 2, 59), 59, said_least(found) * np.sqrt(60))
+    assert power == pytest.approx(0.8, abs=0.003)
+
+
+def test_the_least_difference_is_that_of_the_test_that_decides():
+    d = np.random.default_rng(0).normal(0, 1, 60)
+    d = (d - d.mean()) / d.std(ddof=1) + 0.1
+    scores = Scores.from_table(np.column_stack([np.zeros(60), d]))
+    least = {test: said_least(compare(scores, tests=test)) for test in ("t", "randomisation", "wilcoxon", "sign")}
+    assert least["t"] == least["randomisation"] < least["wilcoxon"] < least["sign"]
+    assert "undetectable" not in codes(compare(scores, tests="welch"))
+
+
+def test_the_least_difference_of_tukey_lies_beyond_its_critical_difference():
+    scores = Scores.from_table(np.random.default_rng(0).normal(0.5, 0.2, (60, 4)))
+    found = compare(scores, tests="tukey")
+    assert said_least(found) > found.many["score"]["tukey"].critical
+
+
+def test_one_topic_is_not_said_to_decide_by_another_test_than_the_one_that_decides():
+    d = np.r_[np.full(10, 0.9), -np.linspace(0.09, 0.11, 40)]
+    found = compare(shifted(d - 0.05), tests="mann-whitney")
+    assert "one-topic" not in codes(found)
 
 
 def test_a_difference_that_is_settled_was_detected():

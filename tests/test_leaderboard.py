@@ -254,7 +254,7 @@ def test_constant_scores_give_no_silent_tiers():
         ({"resamples": 5}, "resamples must be 100 or more"),
         ({"runs": ["a"]}, "give no others"),
         ({"scores": {"q": {"a": 1}}}, "expected Scores, or judgments with runs and measures"),
-        ({"test": "guess"}, "expected one of randomised-tukey, tukey, randomisation, t"),
+        ({"test": "guess"}, "expected one of randomised-tukey, max-t, tukey, randomisation, t"),
         ({"test": "bayes"}, "found 'bayes'"),
         ({"test": "welch"}, "found 'welch'"),
         ({"rank_intervals": "wide"}, "no rank interval 'wide'; there are simultaneous, marginal, bootstrap"),

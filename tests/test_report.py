@@ -244,7 +244,7 @@ def test_the_reference_is_the_first_of_every_pair_that_it_is_in(three: Report) -
         assert pair.low <= pair.difference <= pair.high
         gains = three.values(pair.other, "AP") - three.values(pair.one, "AP")
         assert (pair.wins, pair.losses) == ((gains > 0).sum(), (gains < 0).sum())
-    assert [row[11].text for row in comparison_table(three).rows] == ["not settled", "▼ one better", "▼ one better"]
+    assert [row[12].text for row in comparison_table(three).rows] == ["not settled", "▼ one better", "▼ one better"]
 
 
 def test_a_one_sided_question_is_not_turned_round() -> None:

@@ -100,6 +100,27 @@ def test_what_is_no_p_is_refused():
 
 
 @pytest.mark.parametrize("name", CORRECTIONS)
+def test_the_next_level_is_what_one_more_p_value_needs(name):
+    """One of the p-values that are not rejected is moved to the level, and just beyond it."""
+    p = np.array([1e-6, 1e-5, 1e-4, 0.2, 0.4, 0.5, 0.6, 0.9])
+    rejected = int((correct(p, name) <= 0.05).sum())
+    level = CORRECTIONS[name].next_level(0.05, len(p), rejected)
+    for move, more in ((1 - 1e-9, 1), (1 + 1e-6, 0)):
+        moved = p.copy()
+        moved[-1] = level * move
+        assert (correct(moved, name) <= 0.05).sum() == rejected + more
+
+
+def test_the_level_of_simultaneous_intervals_by_hand():
+    assert CORRECTIONS["bonferroni"].interval_level(0.95, 5, 2) == pytest.approx(0.99)
+    assert CORRECTIONS["holm"].interval_level(0.95, 5, 2) == pytest.approx(0.99)
+    assert CORRECTIONS["sidak"].interval_level(0.95, 2, 0) == pytest.approx(0.95**0.5)
+    assert CORRECTIONS["benjamini-hochberg"].interval_level(0.95, 10, 4) == pytest.approx(0.98)
+    assert CORRECTIONS["benjamini-yekutieli"].interval_level(0.95, 2, 2) == pytest.approx(1 - 0.05 / 1.5)
+    assert all(one.interval_level(0.95, 1, 1) == pytest.approx(0.95) for one in CORRECTIONS.values())
+
+
+@pytest.mark.parametrize("name", CORRECTIONS)
 @pytest.mark.parametrize("tests", [1, 2, 9])
 def test_the_level_of_one_is_the_largest_p_that_stays_significant_among_others_that_are_not(name, tests):
     level = correction(name).level_of_one(0.05, tests)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from cranfield import Scores, compare
 from cranfield.errors import DataError
-from cranfield.stats.effect import cliffs_delta, cohens_d, common_language, d_z, d_z_of_rows, g_z, hedges_factor
+from cranfield.stats.effect import (
+    cliffs_delta,
+    cohens_d,
+    common_language,
+    d_z,
+    d_z_intervals,
+    d_z_of_rows,
+    g_z,
+    hedges_factor,
+)
 from cranfield.stats.equivalence import non_inferiority, tost
 from cranfield.stats.testing import intervals
 
@@ -211,3 +220,48 @@ def test_wrong_arguments_of_a_margin_test_are_named():
         non_inferiority([1, 2], [1, 3], 0.1, alpha=0.95)
     with pytest.raises(DataError, match="found 2 and 3"):
         tost([1, 2], [1, 2, 3], 0.1)
+
+
+# the interval of d_z
+
+
+@pytest.mark.parametrize("n", [3, 5, 25, 250])
+@pytest.mark.parametrize("effect", [-2.0, -0.3, 0.0, 0.1, 1.5])
+def test_the_interval_of_d_z_against_scipy_s_noncentral_t(n, effect):
+    low, high = (float(end[0]) for end in d_z_intervals(np.array([effect]), n))
+    t, root = effect * math.sqrt(n), math.sqrt(n)
+    assert scipy.stats.nct.sf(t, n - 1, low * root) == pytest.approx(0.025, abs=1e-8)
+    assert scipy.stats.nct.cdf(t, n - 1, high * root) == pytest.approx(0.025, abs=1e-8)
+
+
+def test_the_interval_of_d_z_leaves_out_0_where_the_t_test_rejects():
+    for seed in range(40):
+        d = seeded(seed).normal(0.3, 1, 20)
+        low, high = (float(end[0]) for end in d_z_intervals(np.array([d.mean() / d.std(ddof=1)]), 20))
+        assert (low > 0 or high < 0) == (scipy.stats.ttest_1samp(d, 0).pvalue < 0.05)
+
+
+def test_the_interval_of_d_z_covers_what_it_should():
+    d = seeded().normal(0.4, 1, (4000, 15))
+    low, high = d_z_intervals(d.mean(axis=1) / d.std(axis=1, ddof=1), 15)
+    assert ((low <= 0.4) & (high >= 0.4)).mean() == pytest.approx(0.95, abs=0.012)
+
+
+def test_an_interval_of_d_z_is_open_undefined_or_far_out():
+    effects = np.array([0.5, math.nan, 1e5])
+    low, high = d_z_intervals(effects, 30, (0.05, 0.0))
+    assert np.isinf(high[0])
+    assert np.isnan(low[1])
+    assert np.isnan(high[1])
+    assert 0.7e5 < low[2] < 1e5
+
+
+def test_a_comparison_has_the_interval_of_d_z_everywhere():
+    values = seeded(1).normal(0.5, 0.1, (40, 2))
+    found = compare(Scores.from_table(values, ["x", "y"], measure="AP"), level=0.9)
+    [pair] = found.pairs
+    expected = d_z_intervals(np.array([pair.effect]), 40, (0.05, 0.05))
+    assert (pair.effect_low, pair.effect_high) == (float(expected[0][0]), float(expected[1][0]))
+    assert f"[{pair.effect_low:+.2f}, {pair.effect_high:+.2f}]" in found.to_text()
+    assert {"effect_low", "effect_high"} <= found.to_dict()["pairs"][0].keys()
+    assert "effect_low" in found.to_csv().splitlines()[0]

@@ -349,13 +349,13 @@ class Scores(Answer):
         return [f"{', '.join(errors)}: means over the orders of ties, in {some} over {how}, elsewhere over all"]
 
     def turned(self) -> dict[str, tuple[str, str]]:
-        """The measures by which mean and geometric mean rank two runs differently, and the first two such runs."""
-        from cranfield.measures.measure import takes_topics_alone
+        """The kinds of AP by which mean and geometric mean rank two runs differently, and the first two such runs.
 
+        Of AP alone the field reads a geometric mean; one of RR or P@k moves with the zeros, and says nothing.
+        """
         answer: dict[str, tuple[str, str]] = {}
         for m, (name, measure) in enumerate(self.measures.items()):
-            per_topic = takes_topics_alone(measure) and name not in self.pooled
-            if len(self.runs) > 1 and measure.aggregate in ("mean", "gmean") and per_topic and measure.low >= 0:
+            if len(self.runs) > 1 and measure.name == "AP" and measure.aggregate == "mean" and name not in self.pooled:
                 pair = _turned_pair(self._aggregate(m, "mean"), self._aggregate(m, "gmean"))
                 if pair is not None:
                     answer[name] = self.runs[pair[0]], self.runs[pair[1]]

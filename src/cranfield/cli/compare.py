@@ -47,6 +47,7 @@ question = options.together(
         default="two-sided",
         metavar="two-sided|better|worse|greater|less",
     ),
+    option("--simultaneous", "Intervals that hold all at once, as the correction does.", is_flag=True),
     option("--rope", "For bayes: differences up to X do not matter.", type=float, metavar="X"),
     option("--margin", "Test for equivalence and non-inferiority within X as well (TOST).", type=float, metavar="X"),
     option(

@@ -17,11 +17,12 @@ import numpy as np
 from cranfield.compare.pair import Pair, amount, bare_p, p_value
 from cranfield.compare.settings import round_up
 from cranfield.compare.systems import SEEDS
+from cranfield.errors import DataError
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.paired import p_of_t, t_without_each
 from cranfield.stats.power import Design, detectable_difference
 from cranfield.stats.replicates import crossed_difference
-from cranfield.stats.testing import TESTS, Test, any_test
+from cranfield.stats.testing import Test, TestOfMany, any_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cranfield.compare.evidence import Evidence
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
+    from cranfield.stats.test import Alternative
 
     Rule = Callable[[Evidence], Iterator["Caution"]]
 
@@ -102,11 +104,15 @@ def few_topics(evidence: Evidence) -> Iterator[Caution]:
 
 @rule
 def too_sure(evidence: Evidence) -> Iterator[Caution]:
-    """Tests that need more topics than others."""
-    liberal = [name for name in evidence.tests if getattr(any_test(name), "too_sure", "") == "few pairs"]
-    if liberal and _fewest(evidence) is not None:
-        alarms = "false alarms than alpha says on so few topics (6 to 13 % with 25 topics at 5 %)"
-        yield Caution("too-sure", f"{', '.join(liberal)}: more {alarms}")
+    """Tests that raise too many false alarms on so few topics, or on so few that differ."""
+    differing = min((pair.n - pair.ties for pair in evidence.pairs if pair.n), default=ENOUGH_TOPICS)
+    if _fewest(evidence) is None and differing >= ENOUGH_TOPICS:
+        return
+    rates = {name: rate for name in evidence.tests if (rate := getattr(any_test(name), "false_alarms", ""))}
+    if rates:
+        measured = "; ".join(f"{name} {rate.replace('pairs', 'topics')}" for name, rate in rates.items())
+        more = "more false alarms than alpha says on so few topics that differ"
+        yield Caution("too-sure", f"{', '.join(rates)}: {more} (at 5 %: {measured})")
 
 
 # p-values
@@ -135,24 +141,43 @@ def uncorrected(evidence: Evidence) -> Iterator[Caution]:
 @rule
 def coarse(evidence: Evidence) -> Iterator[Caution]:
     """p-values that cannot become small enough: too few resamples for so many pairs, or too few topics."""
-    correction, alpha = CORRECTIONS[evidence.correction], evidence.alpha
-    if evidence.decided_at_once or correction.controls == "false discovery rate":
-        return
-    times = evidence.family if correction.corrects else 1
-    for pair in evidence.pairs:
-        outcome = pair.outcomes.get(pair.test)
-        test = any_test(pair.test) if outcome is not None else None
-        if outcome is None or not isinstance(test, Test) or pair.p != pair.p or evidence.significant(pair):
-            continue
-        differing = pair.n - pair.ties
-        least = test.smallest_p(outcome, differing, sides=2 if evidence.alternative == "two-sided" else 1)
-        if least * times > alpha and pair.p <= 2 * least:
-            why = f"{differing} topics that differ" if outcome.exact else f"{outcome.resamples:,} resamples"
-            more = "" if outcome.exact else f"; ask for {round_up(2 * times / alpha):,} resamples"
-            after = f", which is {bare_p(min(1.0, least * times))} after correction" if times > 1 else ""
-            text = f"{why} give no p-value below {least:.2g}{after}: nothing can be significant at {alpha:g}{more}"
+    alpha = evidence.alpha
+    level = alpha if _by_discovery(evidence) else _deciding_level(evidence)
+    tested = [pair for pair in evidence.pairs if pair.p == pair.p]
+    coarse = [pair for pair in tested if not evidence.significant(pair) and _smallest_p(evidence, pair) > level]
+    for pair in coarse:
+        outcome, least, differing = pair.outcomes[pair.test], _smallest_p(evidence, pair), pair.n - pair.ties
+        if outcome.exact or pair.p <= 2 * least:
+            topics = "1 topic that differs gives" if differing == 1 else f"{differing} topics that differ give"
+            why = topics if outcome.exact else f"{outcome.resamples:,} resamples give"
+            more = "" if outcome.exact else f"; ask for {round_up(2 / level):,} resamples"
+            after = f", which is {bare_p(min(1.0, least * alpha / level))} after correction" if level < alpha else ""
+            rest = f" and {len(coarse) - 1:,} more" if len(coarse) > 1 else ""
+            these = f"{pair.other} and {pair.one} by {pair.measure}{rest} cannot"
+            what = "nothing can" if len(coarse) == len(tested) else these
+            text = f"{why} no p-value below {least:.2g}{after}: {what} be significant at {alpha:g}{more}"
             yield Caution("coarse", text, pair.measure, (pair.one, pair.other))
             return
+
+
+def _by_discovery(evidence: Evidence) -> bool:
+    return not evidence.decided_at_once and CORRECTIONS[evidence.correction].controls == "false discovery rate"
+
+
+def _deciding_level(evidence: Evidence) -> float:
+    """The p-value that a pair which is not significant would need before correction, the others being what they are."""
+    if evidence.decided_at_once:
+        return evidence.alpha
+    rejected = sum(map(evidence.significant, evidence.pairs))
+    return CORRECTIONS[evidence.correction].next_level(evidence.alpha, max(evidence.family, 1), rejected)
+
+
+def _smallest_p(evidence: Evidence, pair: Pair) -> float:
+    """The smallest p-value that the test could have given of so many topics that differ."""
+    test = any_test(pair.test)
+    if not isinstance(test, Test):
+        return 0.0
+    return test.smallest_p(pair.outcomes[pair.test], pair.n - pair.ties, sides=1 if evidence.one_sided else 2)
 
 
 # missing values
@@ -215,6 +240,8 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
         settled, t_p = evidence.significant(pair), p_of_t(size, len(d) - 1)
         t = int(np.argmax(t_p) if settled else np.argmin(t_p))
         few = len(tests) < PAIRS_TRIED and not _at_the_floor(pair)
+        if evidence.decided_at_once and pair.test != SEEDS:  # a pair by itself would say nothing of its test
+            continue
         if _close(evidence, pair, float(t_p[t])) and (settled or few):
             doubts.append((pair, topics[t], ""))
             tests.append((pair, t, float(t_p[t])))
@@ -238,7 +265,7 @@ def _doubtful(evidence: Evidence) -> Iterator[Pair]:
 
     Only the largest t or the smallest becomes a p-value; pairs that lack topics are not looked at here.
     """
-    pairs = [pair for pair in evidence.best_first() if pair.n > 2 and pair.p == pair.p and pair.better != "neither"]
+    pairs = [pair for pair in evidence.best_first() if pair.n > 2 and pair.p == pair.p and pair.ahead != "neither"]
     for measure, of_measure in groupby(pairs, key=lambda pair: pair.measure):
         values = {name: evidence.values(name, measure) for name in evidence.contenders()}
         several = list(of_measure)
@@ -283,10 +310,7 @@ def _corrected(evidence: Evidence, pair: Pair, p: float) -> float:
 
 
 def _again(evidence: Evidence, tests: list[tuple[Pair, int, float]]) -> list[float]:
-    """Of each pair the p-value of the deciding test without one topic, tests over as many topics being made together.
-
-    Where the test needs more than two runs it is that of the t-test.
-    """
+    """Of each pair the p-value of the deciding test without one topic, tests over as many topics being made together."""
     answer = [1.0] * len(tests)
     together: dict[tuple[str, bool, int], list[tuple[int, Floats, Floats]]] = defaultdict(list)
     for place, (pair, without, _) in enumerate(tests):
@@ -299,7 +323,7 @@ def _again(evidence: Evidence, tests: list[tuple[Pair, int, float]]) -> list[flo
             together[pair.test, lower, len(a)].append((place, a.mean(axis=1), b.mean(axis=1)))
     for (name, lower, _), rows in together.items():
         test = any_test(name)
-        test = test if isinstance(test, Test) and test.paired else TESTS["t"]
+        assert isinstance(test, Test)
         one, other = (np.stack([row[side] for row in rows]) for side in (1, 2))
         outcomes = test.without_interval(one, other, evidence.question(lower))
         for (place, *_), outcome in zip(rows, outcomes, strict=True):
@@ -374,28 +398,63 @@ def low_judged(evidence: Evidence) -> Iterator[Caution]:
 def undetectable(evidence: Evidence) -> Iterator[Caution]:
     """A difference that the test does not settle and that so many topics could hardly have shown."""
     warnings = []
+    level = _deciding_level(evidence)
+    at = f" at {level:.2g}, the corrected level" if level < evidence.alpha else ""
     for pair in evidence.best_first():
-        if (
-            pair.p != pair.p
-            or evidence.significant(pair)
-            or pair.n < 3
-            or pair.test == SEEDS
-            or not abs(pair.effect) > 0
-        ):
+        open_ = pair.p == pair.p and not evidence.significant(pair) and evidence.answer(pair) != "no"
+        if not open_ or pair.torn or pair.n < 3 or not abs(pair.effect) > 0 or _asked_away(evidence, pair):
             continue
-        spread = abs(pair.difference / pair.effect)
-        least = spread * _detectable_effect(pair.n, evidence.alpha, evidence.alternative == "two-sided")
+        least = _least_shown(evidence, pair, level)
         if abs(pair.difference) < least:
             text = (
                 f"the difference of {pair.other} and {pair.one}, {amount(abs(pair.difference))} {pair.measure}, is smaller "
-                f"than {amount(least)}, the least that {pair.n} topics of this spread show with {WANTED_POWER:.0%} power"
+                f"than {amount(least)}, the least that {pair.n} topics of this spread show with {WANTED_POWER:.0%} power{at}"
             )
             warnings.append((pair, text))
     yield from _some("undetectable", warnings, "smaller than what so many topics can show with 80% power")
 
 
+def _asked_away(evidence: Evidence, pair: Pair) -> bool:
+    """Whether a one-sided question asks for the direction in which the difference does not lie."""
+    direction = evidence.direction(evidence.lower_is_better(pair.measure))
+    return (direction == "greater" and pair.difference < 0) or (direction == "less" and pair.difference > 0)
+
+
+def _least_shown(evidence: Evidence, pair: Pair, level: float) -> float:
+    """The smallest difference that the test which decides shows with the wanted power, at the level that decides.
+
+    NaN where there is none to tell: tests of unpaired samples see another spread, those of groups of runs another
+    error, Nemenyi's ranks no size; and where no p-value could be small enough, `coarse` says so.
+    """
+    test, spread = any_test(pair.test), abs(pair.difference / pair.effect)
+    if isinstance(test, TestOfMany) and not test.by_order:
+        same = abs(1 - evidence.level - evidence.alpha) < ROUNDING  # its interval is of the level asked for
+        outcome = pair.outcomes[test.name]
+        critical = (outcome.high - outcome.low) / 2 if same else float("nan")
+        return float(critical + spread * _QUANTILE_OF_POWER / pair.n**0.5)
+    if not isinstance(test, Test) or not test.paired or _smallest_p(evidence, pair) > level:
+        return float("nan")
+    return spread * _detectable_effect(test.name, pair.n, pair.ties, level, not evidence.one_sided)
+
+
+_QUANTILE_OF_POWER = 0.8416212335729143  # so many standard errors beyond the critical difference give 80 % power
+WILCOXON_EFFICIENCY = 3 / np.pi  # of Wilcoxon's test against t, where differences are normal: Pitman (1949)
+
+
 @cache
-def _detectable_effect(n: int, alpha: float, two_sided: bool = True) -> float:
-    """In standard deviations; it depends on the number of topics and on how many sides are tested."""
-    design = Design("t", sd=1.0, alpha=alpha, alternative="two-sided" if two_sided else "greater")
-    return detectable_difference(design, n, WANTED_POWER)
+def _detectable_effect(test: str, n: int, ties: int, alpha: float, two_sided: bool = True) -> float:
+    """In standard deviations. Tests of means are taken for the t-test, whose power they share; signs have their own.
+
+    Where differences are normal and the topics that tie are 0.
+    """
+    alternative: Alternative = "two-sided" if two_sided else "greater"
+    compares = any_test(test).compares
+    if compares == "wins":
+        design, n = Design("sign", sd=1.0, alpha=alpha, alternative=alternative), n - ties
+    else:
+        design = Design("t", sd=1.0, alpha=alpha, alternative=alternative)
+        n = max(2, round(WILCOXON_EFFICIENCY * n)) if compares == "ranks" else n
+    try:
+        return detectable_difference(design, n, WANTED_POWER)
+    except DataError:  # no difference is large enough
+        return float("inf")

@@ -74,7 +74,18 @@ class Comparison(Evidence, Answer):
         return self.to_text(bars=False)
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        settings = ("test", "tests", "correction", "family", "alpha", "level", "interval", "alternative", "resamples")
+        settings = (
+            "test",
+            "tests",
+            "correction",
+            "family",
+            "alpha",
+            "level",
+            "interval",
+            "simultaneous",
+            "alternative",
+            "resamples",
+        )
         answer: dict[str, Any] = {
             **{name: getattr(self, name) for name in (*settings, "seed", "rope", "margin")},
             "runs": self.scores.runs,
@@ -96,7 +107,8 @@ class Comparison(Evidence, Answer):
     def _plain_pair(self, pair: Pair, how: Layout) -> dict[str, Any]:
         row = {each.name: getattr(pair, each.name) for each in fields(pair)}
         answer = {name: plain(value, how.digits) for name, value in row.items() if value is not None}
-        answer |= {"significant": self.significant(pair), "sentence": self.sentence(pair)}
+        answer |= {"better": pair.better, "significant": self.significant(pair), "sentence": self.sentence(pair)}
+        answer |= {"answer": self.answer(pair) or None} if self.one_sided else {}
         if how.per_topic:
             topics, differences = self.differences(pair)
             answer["per_topic"] = dict(zip(topics, plain(differences, how.digits), strict=True))
@@ -117,11 +129,13 @@ class Comparison(Evidence, Answer):
     def _pair_records(self) -> Iterator[list[Any]]:
         columns = [each.name for each in fields(Pair) if each.name not in ("outcomes", "equivalence")]
         others = [name for name in self.tests[1:] if any(name in pair.outcomes for pair in self.pairs)]
-        yield [*columns, "significant", *(f"p {name}" for name in others)]
+        asked = ["answer"] if self.one_sided else []
+        yield [*columns, "better", "significant", *asked, *(f"p {name}" for name in others)]
         for pair in self.pairs:
             row = [getattr(pair, name) for name in columns]
             tested = [pair.outcomes[name].p if name in pair.outcomes else None for name in others]
-            yield [*row, "yes" if self.significant(pair) else "no", *tested]
+            answer = [self.answer(pair)] if asked else []
+            yield [*row, pair.better, "yes" if self.significant(pair) else "no", *answer, *tested]
 
     def _topic_records(self) -> Iterator[list[Any]]:
         yield ["measure", "one", "other", "topic", "value one", "value other", "difference"]
@@ -161,6 +175,7 @@ def compare(
     alternative: str = "two-sided",
     rope: float | None = None,
     margin: float | None = None,
+    simultaneous: bool = False,
     groups: Any = None,
     **conventions: Any,
 ) -> Comparison:
@@ -170,7 +185,8 @@ def compare(
     `Evaluator` takes may follow). Without `baselines` every pair is compared, else each other run with each baseline.
     The first of `tests` decides; `all` makes every test there is. `correction` covers all pairs and measures.
     `resamples` are 100,000, or as many as a p-value needs to be significant after correction.
-    `alternative` is two-sided, greater, less, better or worse, of the other run against the baseline. `rope` is the
+    `alternative` is two-sided, greater, less, better or worse, of the other run against the baseline; intervals are then
+    one-sided as well. With `simultaneous` intervals hold together at the level, as the correction does. `rope` is the
     largest difference that does not matter, for the Bayesian test; `margin` the same for equivalence and
     non-inferiority. `groups` are patterns (`"dense.seed*"`, `"dense=dense.seed*"`) or a mapping of names to patterns
     or runs: several runs of one system, compared over topics and seeds.
@@ -185,7 +201,7 @@ randomisation p = 0.12
     """
     scored = _scored(scores, runs, measures, conventions)
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
-    numbers |= {"alternative": alternative, "rope": rope, "margin": margin}
+    numbers |= {"alternative": alternative, "rope": rope, "margin": margin, "simultaneous": simultaneous}
     evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
     return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
 

@@ -6,13 +6,16 @@ Many pairs are cut to the most interesting ones, best systems first, and the tex
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Layout, Lines, Part, Table
 from cranfield.compare.bars import drawn
+from cranfield.compare.evidence import QUESTIONS
 from cranfield.compare.pair import Pair, bare_p, disagreement, p_value
 from cranfield.compare.systems import SEEDS
 from cranfield.scores import conventions_in_words
+from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY, any_test
 
 if TYPE_CHECKING:
@@ -25,7 +28,14 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
 DETAILED = 3  # pairs for which every test has a line of its own
 DRAWN_ON_A_PAGE = 2  # pairs
-ALOUD = {"+": "better", "-": "worse", "?": "no p-value", "": "not settled"}
+ALOUD = {"+": "better", "-": "worse", "?": "no p-value", "": "not settled", "~": "mean and test point apart"}
+ALOUD |= {"c": "not settled after correction", "i": "not settled, interval and test differ"}
+WHERE_THERE = {  # what else a mark may mean
+    "~": "the mean and the test point apart",
+    "c": "not settled after correction (the interval is that of one pair)",
+    "i": "not settled: the interval leaves out 0, the test does not",
+    "?": "no p-value",
+}
 
 
 def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
@@ -70,28 +80,44 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
     percent = f"{evidence.level * 100:g}%"
     corrected, aloud = evidence.named_correction, how.medium == "html"
     head = ["measure", "one", "other", "mean one", "mean other", "difference", f"{percent} low", f"{percent} high"]
-    head += ["d_z", "W/T/L", "p", *([corrected] if corrected else []), "other is" if aloud else ""]
+    asked = f"{evidence.alternative}?" if evidence.one_sided else ""
+    head += ["d_z", "W/T/L", "p", *([corrected] if corrected else []), f"other is {asked}".strip() if aloud else asked]
     rows = []
     for pair in pairs:
         cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
         cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
-        cells += [how.cell(each, signed=True) for each in (pair.difference, pair.low, pair.high)]
-        cells.append(how._replace(digits=2).cell(pair.effect, signed=True))
+        ends = [math.nan if abs(end) == math.inf else end for end in (pair.low, pair.high)]  # of one side: no bound
+        cells += [how.cell(each, signed=True) for each in (pair.difference, *ends)]
+        cells.append(_effect(pair, how._replace(digits=2)))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
         cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)
-        rows.append([*cells, Cell(ALOUD[sign] if aloud else sign, best=sign == "+")])
+        rows.append([*cells, Cell(ALOUD.get(sign, sign) if aloud else sign, best=sign == "+")])
     cut = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
     return Table(head, rows, names=3, title=f"Differences, other less one.{cut}")
 
 
+def _effect(pair: Pair, how: Layout) -> Cell:
+    """d_z with its interval; an end without bound is a dash."""
+    ends = ["" if abs(end) == math.inf else how.number(end, signed=True) for end in (pair.effect_low, pair.effect_high)]
+    around = "" if pair.effect_low != pair.effect_low else f" [{', '.join(end or how.undefined for end in ends)}]"
+    return Cell(f"{how.number(pair.effect, signed=True)}{around}", pair.effect)
+
+
 def mark(evidence: Evidence, pair: Pair) -> str:
-    """+ where other is significantly better, - where it is worse, ? where no test could be made, else nothing."""
+    """+ where other is significantly better, - where it is worse, ? where no test could be made, else why not, or nothing.
+
+    A one-sided question is answered in its place.
+    """
     if pair.corrected != pair.corrected:
         return "?"
-    if not evidence.significant(pair) or pair.better == "neither":
-        return ""
-    return "+" if pair.better == "other" else "-"
+    if evidence.torn(pair):
+        return "~"
+    if evidence.one_sided:
+        return evidence.answer(pair)
+    if not evidence.significant(pair):
+        return {"correction": "c", "interval": "i"}.get(evidence.doubt(pair), "")
+    return {"other": "+", "one": "-", "neither": ""}[pair.better]
 
 
 def _p(value: float, how: Layout) -> str:
@@ -101,8 +127,11 @@ def _p(value: float, how: Layout) -> str:
 def _legend(evidence: Evidence, pairs: list[Pair]) -> list[str]:
     """What the marks mean, and how many of many pairs there are."""
     legend = f"marks: + other is significantly better, - significantly worse, at alpha {evidence.alpha:g}"
-    if any(pair.corrected != pair.corrected for pair in pairs):
-        legend += "; ? no p-value"
+    if evidence.one_sided:
+        question = f"is other {QUESTIONS[evidence.alternative]}?"
+        legend = f"{question} yes: p <= {evidence.alpha:g}; no: that of the opposite question is; else not shown"
+    used = {mark(evidence, pair) for pair in pairs}
+    legend += "".join(f"; {sign} {meaning}" for sign, meaning in WHERE_THERE.items() if sign in used)
     if len(pairs) == len(evidence.pairs):
         return [legend]
     settled = sum(evidence.significant(pair) for pair in evidence.pairs)
@@ -240,8 +269,7 @@ def made_by(evidence: Evidence) -> list[str]:
         facts.append(f"correction: none, there is {'one p-value' if evidence.family else 'no p-value'}")
     else:
         facts.append(f"correction: {evidence.named_correction or 'none'} over {evidence.family:,} p-values")
-    alone = ", of each pair by itself" if evidence.family > 1 else ""
-    facts.append(f"interval: {evidence.level * 100:g}% of the mean difference ({evidence.interval}){alone}")
+    facts.append(f"interval: {_intervals(evidence)}")
     if evidence.margin is not None:
         within = f"t-tests within {evidence.margin:g}, each by itself, not corrected"
         facts.append(f"equivalence and non-inferiority: {within}")
@@ -250,6 +278,23 @@ def made_by(evidence: Evidence) -> list[str]:
     unknown = "unknown, the scores were computed elsewhere"
     conventions = unknown if scores.elsewhere else conventions_in_words(scores.conventions)
     return ["; ".join(facts), f"conventions: {conventions}"]
+
+
+def _intervals(evidence: Evidence) -> str:
+    """What the intervals hold, and which of them at once."""
+    percent = f"{evidence.level * 100:g}%"
+    if not evidence.simultaneous:
+        alone = ", of each pair by itself" if evidence.family > 1 else ""
+        return f"{percent} of the mean difference ({evidence.interval}){alone}"
+    if evidence.decided_at_once:
+        return f"{percent} of all mean differences by a measure at once ({any_test(evidence.test).short})"
+    correction, selected = CORRECTIONS[evidence.correction], sum(map(evidence.significant, evidence.pairs))
+    each = f"{evidence.interval}, {100 * correction.interval_level(evidence.level, max(evidence.family, 1), selected):.4g}% each"
+    if correction.controls == "false discovery rate":
+        of = f"the {selected:,} significant of {evidence.family:,} mean differences"
+        rest = "; the others have none" if selected < evidence.family else ""
+        return f"{percent} of {of}, false coverage rate ({each}){rest}"
+    return f"{percent} of all {evidence.family:,} mean differences at once ({correction.intervals}, {each})"
 
 
 def _deciding_test(evidence: Evidence) -> str:

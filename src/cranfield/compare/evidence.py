@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cranfield.compare.pair import Margins, Pair
+from cranfield.compare.pair import Margins, Pair, Side
 from cranfield.compare.scored import Shares, no_mean
 from cranfield.compare.settings import Settings
 from cranfield.compare.systems import SEEDS, Systems
 from cranfield.errors import DataError
 from cranfield.stats.correction import CORRECTIONS, correct
-from cranfield.stats.effect import d_z_of_rows
+from cranfield.stats.effect import d_z_intervals, d_z_of_rows
 from cranfield.stats.equivalence import non_inferiority, tost
 from cranfield.stats.replicates import crossed_difference, crossed_equivalence
 from cranfield.stats.test import Outcome
-from cranfield.stats.testing import TESTS_OF_MANY, intervals
+from cranfield.stats.testing import TESTS_OF_MANY, any_test, intervals
 from cranfield.stats.ties import differences
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Names: TypeAlias = "list[tuple[str, str]]"
 NAN = float("nan")
+QUESTIONS = {"better": "better", "worse": "worse", "greater": "higher", "less": "lower"}
 ONE_TOPIC, NO_TOPIC = "one topic only; a test needs two or more", "no topic has a value for both"
 
 
@@ -83,9 +84,47 @@ class Evidence(Systems, Settings):
         """The correction as a sentence names it; empty where nothing was corrected."""
         return CORRECTIONS[self.correction].short if self.family > 1 and not self.decided_at_once else ""
 
+    def torn(self, pair: Pair) -> bool:
+        """Whether the test settles it, but not in favour of the run that the mean puts ahead."""
+        opposite = pair.opposite is not None and pair.opposite <= self.alpha
+        return pair.torn and (self.significant(pair) or opposite)
+
+    def answer(self, pair: Pair) -> str:
+        """To a one-sided question: yes, no (the opposite test rejects) or not shown; empty where there is none to give."""
+        if pair.opposite is None or pair.corrected != pair.corrected or self.torn(pair):
+            return ""
+        return "yes" if self.significant(pair) else "no" if pair.opposite <= self.alpha else "not shown"
+
+    def doubt(self, pair: Pair) -> str:
+        """Where interval and corrected test differ, why: `correction`, `interval`, or `held` where the interval holds 0."""
+        if pair.low != pair.low or pair.corrected != pair.corrected or pair.torn:
+            return ""
+        outside = pair.low > 0 or pair.high < 0
+        if outside == self.significant(pair) or self.answer(pair) == "no":
+            return ""
+        if not outside:
+            return "held"
+        covers = self.decided_at_once or pair.p <= self.alpha
+        return "correction" if covers and not self.simultaneous else "interval"
+
+    def _doubt_in_words(self, pair: Pair) -> str:
+        kind = self.doubt(pair)
+        if kind == "held":
+            return ", though the interval of the mean holds 0"
+        if kind == "correction":
+            over = "all pairs" if self.decided_at_once else f"{self.family:,} p-values"
+            return f" (the interval is that of one pair, {self.named_correction or any_test(pair.test).short} covers {over})"
+        if kind == "interval":
+            how = "" if pair.test == SEEDS else f" ({self.interval})"
+            return f" (the {100 * self.level:g}% interval{how} leaves out 0, the test does not)"
+        return ""
+
     def sentence(self, pair: Pair) -> str:
         """A pair in plain words."""
-        return pair.sentence(self.named_correction, self.alpha, self.lower_is_better(pair.measure))
+        answer, lower = self.answer(pair), self.lower_is_better(pair.measure)
+        question = f"is {pair.other} {QUESTIONS[self.alternative]}" if answer else ""
+        said = {"doubt": self._doubt_in_words(pair), "question": question, "answer": answer}
+        return pair.sentence(self.named_correction, self.alpha, lower, **said)
 
     def sentences(self) -> list[str]:
         """Every pair in plain words."""
@@ -113,7 +152,13 @@ def compared(systems: Systems, settings: Settings, wanted: Names, baselines: lis
     p = np.array([pair.p for pair in pairs])
     corrected = p if settings.decided_at_once else correct(p, settings.correction)
     pairs = [replace(pair, corrected=value) for pair, value in zip(pairs, corrected.tolist(), strict=True)]
-    facts: dict[str, Any] = {"family": int((p == p).sum()), "many": many, "remarks": remarks}
+    if settings.one_sided:
+        opposite = correct([NAN if pair.opposite is None else pair.opposite for pair in pairs], settings.correction)
+        pairs = [replace(pair, opposite=value) for pair, value in zip(pairs, opposite.tolist(), strict=True)]
+    family = int((p == p).sum())
+    if settings.simultaneous:
+        pairs = _held_together(systems, settings, pairs, family)
+    facts: dict[str, Any] = {"family": family, "many": many, "remarks": remarks}
     return Evidence(**vars(systems), **vars(settings), pairs=pairs, baselines=baselines, judged=judged, **facts)
 
 
@@ -135,7 +180,10 @@ def _by_measure(systems: Systems, settings: Settings, measure: str, wanted: Name
             continue
         alone = [k for k, pair in enumerate(block) if not systems.seeded(*pair)] if kept.any() else []
         for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower), strict=True):
-            pairs[block[k]] = _decided(pairs[block[k]], outcomes, settings.test)
+            pairs[block[k]] = _decided(pairs[block[k]], outcomes, settings.test, lower)
+        if settings.one_sided:
+            opposites = _opposites(a[alone], b[alone], settings, lower)
+            pairs |= {block[k]: replace(pairs[block[k]], opposite=p) for k, p in zip(alone, opposites, strict=True)}
     return [
         _over_seeds(systems, settings, pairs[two]) if test and systems.seeded(*two) else pairs[two] for two in wanted
     ]
@@ -165,10 +213,10 @@ def _described(
         return [Pair(measure, one, other, 0, *undefined, 0, 0, 0, reason=NO_TOPIC) for one, other in block]
     d = differences(a, b)
     means = a.mean(axis=1), b.mean(axis=1), d.mean(axis=1)
-    interval = intervals()[settings.interval].many(
-        a, b, level=settings.level, resamples=settings.resamples, rng=np.random.default_rng(settings.seed)
-    )
+    question = settings.question(lower_is_better)
+    interval = intervals()[settings.interval].outcomes(a, b, question)
     effect = d_z_of_rows(a, b)
+    around = d_z_intervals(effect, n, question.tails) if n > 1 else (effect, effect)
     upwards = -d if lower_is_better else d
     wins, losses = (upwards > 0).sum(axis=1).tolist(), (upwards < 0).sum(axis=1).tolist()
     return [
@@ -186,25 +234,32 @@ def _described(
             wins=wins[k],
             ties=n - wins[k] - losses[k],
             losses=losses[k],
-            better=_better(float(means[2][k]), d[k], lower_is_better),
+            ahead=_ahead(float(means[2][k]), d[k], lower_is_better),
+            effect_low=float(around[0][k]),
+            effect_high=float(around[1][k]),
         )
         for k, (one, other) in enumerate(block)
     ]
 
 
-def _better(difference: float, d: Floats, lower_is_better: bool) -> Literal["one", "other", "neither"]:
-    if not abs(difference) > 1e-12 * float(np.abs(d).max()):
+def _ahead(difference: float, d: Floats, lower_is_better: bool) -> Side:
+    return _side(difference if abs(difference) > 1e-12 * float(np.abs(d).max()) else 0.0, lower_is_better)
+
+
+def _side(direction: float, lower_is_better: bool) -> Side:
+    """The side that is better where other is greater (above 0) or less (below 0) than one."""
+    if not direction:
         return "neither"
-    return "other" if (difference > 0) != lower_is_better else "one"
+    return "other" if (direction > 0) != lower_is_better else "one"
 
 
 def _without_mean(systems: Systems, pair: Pair, why: str) -> Pair:
     """A pair by a measure that is no mean: its two numbers, and nothing that a test would need."""
     one, other = (systems.mean(name, pair.measure) for name in (pair.one, pair.other))
     difference = other - one
-    better = _better(difference, np.array([difference]), systems.lower_is_better(pair.measure))
-    pair = replace(pair, mean_one=one, mean_other=other, difference=difference, better=better, reason=why)
-    return replace(pair, low=NAN, high=NAN, effect=NAN)
+    ahead = _ahead(difference, np.array([difference]), systems.lower_is_better(pair.measure))
+    pair = replace(pair, mean_one=one, mean_other=other, difference=difference, ahead=ahead, reason=why)
+    return replace(pair, low=NAN, high=NAN, effect=NAN, effect_low=NAN, effect_high=NAN)
 
 
 # tests
@@ -225,7 +280,15 @@ def _outcomes(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -
     return [{name: column[row] for name, column in columns.items()} for row in range(len(a))]
 
 
-def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str) -> Pair:
+def _opposites(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -> list[float]:
+    """Of each row, what the test that decides says of the opposite of a one-sided question."""
+    decides = settings.paired_tests(binary=True).get(settings.test)
+    if decides is None or not len(a):
+        return [NAN] * len(a)
+    return [one.p for one in decides.without_interval(a, b, settings.question(lower_is_better, opposite=True))]
+
+
+def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str, lower_is_better: bool) -> Pair:
     """The pair with its tests; the p-value of the one that decides, or the reason why there is none."""
     if pair.n == 1:
         return replace(pair, outcomes=outcomes, test=test, reason=ONE_TOPIC)
@@ -235,7 +298,9 @@ def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str) -> Pair:
         return replace(pair, outcomes=outcomes, test=test)
     outcome = outcomes[test]
     reason = outcome.reason if outcome.p != outcome.p else ""
-    return replace(pair, outcomes=outcomes, test=test, p=outcome.p, reason=reason.replace("pair", "topic"))
+    favoured = _side(outcome.direction, lower_is_better) if outcome.p == outcome.p else "neither"
+    reason = reason.replace("pair", "topic")
+    return replace(pair, outcomes=outcomes, test=test, p=outcome.p, favoured=favoured, reason=reason)
 
 
 def _over_seeds(systems: Systems, settings: Settings, pair: Pair) -> Pair:
@@ -243,17 +308,23 @@ def _over_seeds(systems: Systems, settings: Settings, pair: Pair) -> Pair:
 
     Its interval takes the place of the one over topics. A topic that one of the runs lacks is left out.
     """
-    pair = replace(pair, test=SEEDS, low=NAN, high=NAN)
+    pair = replace(pair, test=SEEDS, low=NAN, high=NAN, effect_low=NAN, effect_high=NAN)
     if pair.n < 2:
         return replace(pair, reason=ONE_TOPIC if pair.n else NO_TOPIC)
     a, b = systems.common_tables(pair.one, pair.other, pair.measure)
-    turn = settings.direction(systems.lower_is_better(pair.measure))
-    tested = crossed_difference(a, b, settings.level, turn)
-    both = crossed_difference(a, b, settings.level)
+    lower = systems.lower_is_better(pair.measure)
+    tested = crossed_difference(a, b, settings.level, settings.direction(lower))
     reason = tested.reason if tested.p != tested.p else ""
     extra = {"df": tested.df, "p over topics only": tested.p_blocks}
-    outcome = Outcome(SEEDS, tested.p, tested.statistic, tested.low, tested.high, reason=tested.reason, extra=extra)
-    return replace(pair, p=tested.p, low=both.low, high=both.high, reason=reason, outcomes={SEEDS: outcome})
+    direction = int(np.sign(tested.difference))
+    numbers = tested.p, tested.statistic, tested.low, tested.high
+    outcome = Outcome(SEEDS, *numbers, reason=tested.reason, extra=extra, direction=direction)
+    favoured = _side(direction, lower) if tested.p == tested.p else "neither"
+    pair = replace(pair, p=tested.p, low=tested.low, high=tested.high, reason=reason, outcomes={SEEDS: outcome})
+    if settings.one_sided:
+        other = crossed_difference(a, b, settings.level, settings.question(lower, opposite=True).alternative)
+        pair = replace(pair, opposite=other.p)
+    return replace(pair, favoured=favoured)
 
 
 def _with_many(
@@ -286,10 +357,47 @@ def _with_many(
             if TESTS_OF_MANY[name].pairs:
                 ends = (NAN, NAN) if TESTS_OF_MANY[name].by_order else (float(one.low[at]), float(one.high[at]))
                 numbers = float(one.p[at]), float(one.statistic[at]), *ends
-                outcomes[name] = Outcome(name, *numbers, one.exact, one.resamples, one.reason)
-        decided = _decided(pair, outcomes, settings.test) if settings.decided_at_once else pair
+                direction = 0 if one.reason else one.direction(*at)
+                outcomes[name] = Outcome(name, *numbers, one.exact, one.resamples, one.reason, direction=direction)
+        lower = systems.lower_is_better(measure)
+        decided = _decided(pair, outcomes, settings.test, lower) if settings.decided_at_once else pair
         tested.append(replace(decided, outcomes=outcomes))
     return tested, results, remark
+
+
+# intervals that hold together
+
+
+def _held_together(systems: Systems, settings: Settings, pairs: list[Pair], family: int) -> list[Pair]:
+    """The pairs with intervals of the level that the correction gives each; those of Tukey's tests are their own.
+
+    By a false coverage rate only the pairs that are significant have one.
+    """
+    if settings.decided_at_once:
+        ends = [(one.low, one.high) if (one := pair.outcomes.get(settings.test)) else (NAN, NAN) for pair in pairs]
+        return [replace(pair, low=low, high=high) for pair, (low, high) in zip(pairs, ends, strict=True)]
+    correction = CORRECTIONS[settings.correction]
+    selected = [pair.corrected <= settings.alpha for pair in pairs]
+    level = correction.interval_level(settings.level, max(family, 1), sum(selected))
+    if level >= 1:  # of none that are significant
+        return [_without_interval(pair) for pair in pairs]
+    stricter, again = replace(settings, level=level), []
+    for measure in systems.scores.measures:
+        wanted = [(pair.one, pair.other) for pair in pairs if pair.measure == measure]
+        again += _by_measure(systems, stricter, measure, wanted, test=False)
+    answer = []
+    for pair, wider, kept in zip(pairs, again, selected, strict=True):
+        if pair.test == SEEDS:
+            wider = _over_seeds(systems, stricter, pair)
+        new: dict[str, Any] = {name: getattr(wider, name) for name in ("low", "high", "effect_low", "effect_high")}
+        shown = replace(pair, **new) if pair.low == pair.low else pair
+        chosen = kept or correction.controls != "false discovery rate"
+        answer.append(shown if chosen else _without_interval(pair))
+    return answer
+
+
+def _without_interval(pair: Pair) -> Pair:
+    return replace(pair, low=NAN, high=NAN, effect_low=NAN, effect_high=NAN)
 
 
 # equivalence and non-inferiority

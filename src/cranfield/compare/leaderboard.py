@@ -222,7 +222,7 @@ def leaderboard(
             if isinstance(chosen, TestOfMany):
                 apart = _apart_at_once(chosen, table, alpha, resamples, seed, progress)
             else:
-                apart = _apart_by_pairs(ordered.select(measures=[name]), str(chosen), correction, alpha, seed)
+                apart = _apart_by_pairs(ordered.select(measures=[name]), str(chosen), correction, alpha, seed, remarks)
             tiers = letters(table.mean(axis=0), apart)
         except DataError as error:
             remarks.append(f"no tiers: {error}")
@@ -307,13 +307,20 @@ def _apart_at_once(
     return apart
 
 
-def _apart_by_pairs(scores: Scores, test: str, correction: str, alpha: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which pairs differ by a paired test, corrected over all pairs."""
+def _apart_by_pairs(
+    scores: Scores, test: str, correction: str, alpha: float, seed: int, remarks: list[str]
+) -> npt.NDArray[np.bool_]:
+    """Which pairs differ by a paired test, corrected over all pairs; not those of which test and mean point apart."""
     place = {run: r for r, run in enumerate(scores.runs)}
     apart = np.zeros((len(place), len(place)), np.bool_)
-    for pair in evidence_of(Scored(scores, {}, {}), test, correction, alpha=alpha, seed=seed).pairs:
+    evidence = evidence_of(Scored(scores, {}, {}), test, correction, alpha=alpha, seed=seed)
+    for pair in evidence.pairs:
         one, other = place[pair.one], place[pair.other]
-        apart[one, other] = apart[other, one] = pair.corrected <= alpha
+        apart[one, other] = apart[other, one] = pair.corrected <= alpha and not pair.torn
+    if any(map(evidence.torn, evidence.pairs)):
+        torn = next(pair for pair in evidence.pairs if evidence.torn(pair))
+        some = f"{sum(map(evidence.torn, evidence.pairs)):,} pairs differ by {test} against their means"
+        remarks.append(f"{some}, as {torn.other} and {torn.one} do; their letters do not tell them apart")
     return apart
 
 

@@ -1,16 +1,16 @@
 """One difference, in numbers and in plain words.
 
-A pair holds the difference of `other` and `one` (the baseline) over the topics for which both have a value. `better`
-already knows whether lower is better; the difference and its interval do not, they are plain numbers. "beats" is said only
-where the corrected p-value says so. Where it does not, the sentence never says that two systems are equal: the data
-may just be too few.
+A pair holds the difference of `other` and `one` (the baseline) over the topics for which both have a value. `ahead`,
+`favoured` and `better` already know whether lower is better; the difference and its interval do not, they are plain
+numbers. "beats" is said only where the corrected p-value says so and the test points where the mean does. Where it does
+not, the sentence never says that two systems are equal: the data may just be too few.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cranfield.compare.systems import SEEDS
 from cranfield.stats.test import Test
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cranfield.stats.equivalence import Equivalence
     from cranfield.stats.method import SignificanceTest
 
+
+Side: TypeAlias = Literal["one", "other", "neither"]
 
 # numbers
 
@@ -93,30 +95,71 @@ class Pair:
     corrected: float = math.nan
     outcomes: Mapping[str, Any] = field(default_factory=dict)  # all tests that were made, by name
     reason: str = ""
-    better: Literal["one", "other", "neither"] = "neither"  # by the mean, whatever the p-value
+    ahead: Side = "neither"  # by the mean, whatever the p-value
+    favoured: Side = "neither"  # by what the test that decides compares: means, ranks or wins
     test: str = ""  # the test that decides for this pair: groups of runs have their own
     left_out: int = 0  # topics for which one of the two has no value
     equivalence: Any = None  # what TOST and the test of non-inferiority say (Margins), where a margin was given
+    effect_low: float = math.nan  # the interval of d_z
+    effect_high: float = math.nan
+    opposite: float | None = None  # the corrected p-value of the opposite question, where the question is one-sided
 
-    def sentence(self, correction: str = "", alpha: float = 0.05, lower_is_better: bool = False) -> str:
-        """The pair in plain words, from the side of the run that is ahead; `Comparison.sentence` knows what to fill in."""
+    @property
+    def better(self) -> Side:
+        """Who is ahead by the mean; neither where the test that decides points the other way."""
+        return "neither" if self.torn else self.ahead
+
+    @property
+    def torn(self) -> bool:
+        """Whether the test that decides favours a run that the mean does not put ahead."""
+        return self.favoured not in ("neither", self.ahead)
+
+    def sentence(
+        self,
+        correction: str = "",
+        alpha: float = 0.05,
+        lower_is_better: bool = False,
+        *,
+        doubt: str = "",
+        question: str = "",
+        answer: str = "",
+    ) -> str:
+        """The pair in plain words, from the side of the run that is ahead; `Comparison.sentence` knows what to fill in.
+
+        `doubt` is what must be said where interval and test differ; `question` and `answer` are those of one side.
+        """
         both = f"{self.other} and {self.one}"
         if self.n == 0:
             return f"{both} have no topic in common with a value of {self.measure}: nothing to compare"
         topics = f"{self.n} topic{'' if self.n == 1 else 's'}"
         if self.ties == self.n and self.n > 1:
             return f"{both} score the same {self.measure} on each of {topics}: nothing to test"
-        if self.better == "neither":
-            start = f"{both} have the same mean {self.measure} on {topics}, {_counts(self)}"
+        where = f"on {topics}, {_counts(self)}"
+        settled = self.corrected <= alpha
+        if self.ahead == "neither":
+            start = f"{both} have the same mean {self.measure} {where}"
         else:
-            start = _ahead(self, f"on {topics}, {_counts(self)}", alpha, lower_is_better)
+            start = _ahead(self, where, settled, lower_is_better)
+        if settled and self.torn:
+            start += (
+                f", but the {any_test(self.test).short} favours {_named(self, self.favoured)}: neither beats the other"
+            )
+        elif not settled and self.corrected == self.corrected and self.ahead != "neither" and not question:
+            start += ", but the data do not settle it"
+        start += doubt
         chances = _chances(self, lower_is_better)
         if chances:
             return f"{start}; {chances}"
         if self.corrected != self.corrected:
             return f"{start}; no p-value: {self.reason}"
-        tested = f"{any_test(self.test).short} p {p_value(self.p)}"
-        return f"{start}; {tested}, {correction} {bare_p(self.corrected)}" if correction else f"{start}; {tested}"
+        test, p, corrected = any_test(self.test).short, self.p, self.corrected
+        if question:
+            test = f"{question}? {answer}: {test} one-sided"
+        if answer == "no" and self.opposite is not None:
+            by = f" ({correction})" if correction else ""
+            return f"{start}; {test} p {p_value(p)}, of the opposite {bare_p(self.opposite)}{by}"
+        tested = f"{test} p {p_value(p)}"
+        return f"{start}; {tested}, {correction} {bare_p(corrected)}" if correction else f"{start}; {tested}"
 
     def margin_sentence(self) -> str:
         """Whether the difference matters, in words; empty where no margin was given. A test that fails claims nothing."""
@@ -132,20 +175,20 @@ def _counts(pair: Pair) -> str:
 
 
 def _record(pair: Pair) -> tuple[int, int]:
-    return (pair.losses, pair.wins) if pair.better == "one" else (pair.wins, pair.losses)
+    return (pair.losses, pair.wins) if pair.ahead == "one" else (pair.wins, pair.losses)
 
 
-def _ahead(pair: Pair, where: str, alpha: float, lower_is_better: bool) -> str:
-    winner, loser = (pair.one, pair.other) if pair.better == "one" else (pair.other, pair.one)
+def _named(pair: Pair, side: Side) -> str:
+    return pair.one if side == "one" else pair.other
+
+
+def _ahead(pair: Pair, where: str, settled: bool, lower_is_better: bool) -> str:
+    winner, loser = (pair.one, pair.other) if pair.ahead == "one" else (pair.other, pair.one)
     size = amount(abs(pair.difference))
     what = f"{size} {pair.measure}{' (lower is better)' if lower_is_better else ''}{_interval(pair)}"
-    if not pair.corrected <= alpha:
-        open_ = ", but the data do not settle it" if pair.corrected == pair.corrected else ""
-        return f"{winner} is ahead of {loser} by {what} {where}{open_}"
-    won, lost = _record(pair)
-    if any_test(pair.test).by_order and won < lost:  # who wins was decided by the run that the mean puts behind
-        return f"{winner} is ahead of {loser} by {what} in the mean {where}, but wins fewer topics than it loses"
-    return f"{winner} beats {loser} by {what} {where}"
+    if settled and not pair.torn:
+        return f"{winner} beats {loser} by {what} {where}"
+    return f"{winner} is ahead of {loser} by {what}{' in the mean' if settled else ''} {where}"
 
 
 def _interval(pair: Pair) -> str:
@@ -153,6 +196,12 @@ def _interval(pair: Pair) -> str:
     if pair.low != pair.low:
         return ""
     low, high = (pair.low, pair.high) if pair.difference >= 0 else (-pair.high, -pair.low)
+    if math.isinf(low) and math.isinf(high):
+        return " [no bound]"
+    if math.isinf(high):
+        return f" [{amount(low, pair.difference)} or more]"
+    if math.isinf(low):
+        return f" [{amount(high, pair.difference)} or less]"
     return f" [{amount(low, pair.difference)}, {amount(high, pair.difference)}]"
 
 
@@ -161,7 +210,7 @@ def _chances(pair: Pair, lower_is_better: bool) -> str:
     outcome = pair.outcomes.get(pair.test)
     if outcome is None or "P(better)" not in outcome.extra:
         return ""
-    higher_wins = (pair.better == "other") != lower_is_better  # P(better) is that of a higher value of other
+    higher_wins = (pair.ahead == "other") != lower_is_better  # P(better) is that of a higher value of other
     better, worse = outcome.extra["P(better)"], outcome.extra["P(worse)"]
     better, worse = (better, worse) if higher_wins else (worse, better)
     rope = outcome.extra["P(rope)"]
@@ -202,11 +251,20 @@ def disagreement(pair: Pair, alpha: float) -> str:
     yes = [name for name, p in tested.items() if p <= alpha]
     no = [name for name in tested if name not in yes]
     if not yes or not no:
-        return ""
+        return _opposed(pair, yes, alpha)
     named = [", ".join(f"{any_test(name).short} {bare_p(tested[name])}" for name in names) for names in (yes, no)]
     start = f"{pair.other} and {pair.one} by {pair.measure}: the tests disagree at {alpha:g}."
     whys = _whys(pair, [*map(any_test, yes)], [*map(any_test, no)])
     return f"{start} Significant: {named[0]}; not: {named[1]}" + (f" ({'; '.join(whys)})" if whys else "")
+
+
+def _opposed(pair: Pair, yes: list[str], alpha: float) -> str:
+    """Which of the tests that all call it significant point up, and which down; empty where they point one way."""
+    up, down = ([any_test(name).short for name in yes if pair.outcomes[name].direction == way] for way in (1, -1))
+    if not up or not down:
+        return ""
+    start = f"{pair.other} and {pair.one} by {pair.measure}: the tests point apart at {alpha:g}."
+    return f"{start} {pair.other} scores higher: {', '.join(up)}; lower: {', '.join(down)}"
 
 
 def _whys(pair: Pair, yes: list[SignificanceTest], no: list[SignificanceTest]) -> list[str]:

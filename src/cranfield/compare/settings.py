@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ALTERNATIVES = ("two-sided", "greater", "less", "better", "worse")
+OPPOSITES: dict[str, Alternative] = {"greater": "less", "less": "greater"}
 DEFAULT_TEST = "randomisation"
 DEFAULT_RESAMPLES, MOST_RESAMPLES = 100_000, 1_000_000
 
@@ -63,6 +64,12 @@ class Settings:
     alternative: str = "two-sided"
     rope: float | None = None
     margin: float | None = None
+    simultaneous: bool = False  # whether the intervals hold together, as the correction does
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether one side is asked for."""
+        return self.alternative != "two-sided"
 
     @property
     def tests(self) -> list[str]:
@@ -85,9 +92,11 @@ class Settings:
             return "greater" if (self.alternative == "better") != lower_is_better else "less"
         return cast("Alternative", self.alternative)
 
-    def question(self, lower_is_better: bool) -> Question:
-        """What a test is asked, with its chance as it starts for every pair."""
-        return Question(self.direction(lower_is_better), self.level, self.resamples, np.random.default_rng(self.seed))
+    def question(self, lower_is_better: bool, opposite: bool = False) -> Question:
+        """What a test is asked, or the opposite of a one-sided question, with its chance as it starts for every pair."""
+        direction = self.direction(lower_is_better)
+        direction = OPPOSITES.get(direction, direction) if opposite else direction
+        return Question(direction, self.level, self.resamples, np.random.default_rng(self.seed))
 
 
 def _with_rope(one: Test, rope: float | None) -> Test:
@@ -177,7 +186,15 @@ def _refuse(settings: Settings) -> None:
     refuse_below(1, resamples=settings.resamples)
     refuse_below(0, seed=settings.seed)
     refuse_nothing(rope=settings.rope, margin=settings.margin)
-    if settings.decided_at_once and settings.alternative != "two-sided":
+    if settings.simultaneous and settings.decided_at_once and find_test(settings.test).by_order:
+        raise ConventionError(
+            f"simultaneous: {settings.test} compares ranks and has no interval of the mean difference"
+        )
+    if settings.simultaneous and not settings.decided_at_once and not CORRECTIONS[settings.correction].corrects:
+        raise ConventionError(
+            f"simultaneous intervals keep the level of a correction; got correction {settings.correction}"
+        )
+    if settings.decided_at_once and settings.one_sided:
         raise ConventionError(
             f"{settings.test} looks at all systems at once and is two-sided; got {settings.alternative}"
         )

@@ -399,7 +399,9 @@ def quartiles(report: Report, measure: str) -> dict[str, tuple[float, float, flo
 def intervals(report: Report, measure: str, one: str = "", other: str = "") -> Spec:
     """The mean difference of each system to the reference, with its interval."""
     percent = f"{100 * report.comparison.level:g} %"
-    title = f"{measure}: mean difference to {report.reference}, {percent} intervals"
+    kind = "one-sided " if report.comparison.one_sided else ""
+    kind += "simultaneous " if report.comparison.simultaneous else ""
+    title = f"{measure}: mean difference to {report.reference}, {kind}{percent} intervals"
     return interval_chart(interval_rows(report, measure), f"difference to {report.reference}", title, rule=0.0)
 
 
@@ -410,7 +412,9 @@ def interval_rows(report: Report, measure: str) -> list[tuple[str, float, float,
         pair = report.pair(measure, report.reference, name) if name != report.reference else None
         if pair is not None and pair.one == report.reference:
             rows.append((name, pair.difference, pair.low, pair.high))
-    return rows
+    finite = [end for row in rows for end in row[1:] if np.isfinite(end)]
+    edge = 1.2 * max(map(abs, finite), default=0.0)  # an open end is drawn to beyond the others
+    return [(name, middle, max(low, -edge), min(high, edge)) for name, middle, low, high in rows]
 
 
 def ranks(report: Report, measure: str, one: str = "", other: str = "") -> Spec:

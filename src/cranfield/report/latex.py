@@ -40,6 +40,8 @@ SPECIAL = {
     "▼": r"$\downarrow$",
     "’": "'",
     "…": r"\dots{}",
+    "∞": r"$\infty$",
+    "†": r"$\dagger$",
 }
 
 
@@ -59,6 +61,7 @@ def latex(report: Report) -> str:
 
 
 LONG = 40  # rows that fit on a page
+DROPPED = ("verdict", "d_z interval")
 
 
 def _floating(table: Table, label: str) -> str:
@@ -87,8 +90,11 @@ def _narrow(report: Report, table: Table) -> Table:
 
     Where they are too many for a page, those with the reference stay.
     """
-    kept = [i for i, name in enumerate(table.head) if not name.startswith("mean of") and name != "verdict"]
-    notes = [table.notes[0].replace("Verdict, and a star at the difference: by", "A star: the two differ by")]
+    kept = [i for i, name in enumerate(table.head) if not name.startswith("mean of") and name not in DROPPED]
+    notes = [
+        table.notes[0].replace("Verdict, and a star at the difference: by", "A star: the two differ by"),
+        *(note for note in table.notes if note.startswith("†")),
+    ]
     rows = table.rows
     if len(rows) > LONG:
         pairs = zip(rows, table.keys, strict=True)
@@ -107,10 +113,14 @@ def _line(cells: list[Cell]) -> str:
     for cell in cells:
         text = escaped(cell.text)
         text = rf"\textbf{{{text}}}" if cell.best else text
-        shown.append(rf"{text}$^{{\mathrm{{{cell.marks.replace(' ', ',')}}}}}$" if cell.marks else text)
+        shown.append(rf"{text}$^{{\mathrm{{{_raised(cell.marks)}}}}}$" if cell.marks else text)
     if shown[0].startswith("["):  # after \\ a bracket would be an argument
         shown[0] = "{}" + shown[0]
     return f"{' & '.join(shown)} \\\\"
+
+
+def _raised(marks: str) -> str:
+    return marks.replace(" ", ",").replace("†", "\\dagger")
 
 
 def escaped(text: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
+    from cranfield.compare.pair import Side
     from cranfield.curves import Curves
     from cranfield.kernels.table import Floats
 
@@ -140,6 +141,11 @@ class Report:
         ahead = {"one": pair.one, "other": pair.other}.get(pair.better)
         return 0 if ahead is None else 1 if ahead == other else -1
 
+    def torn(self, measure: str, one: str, other: str) -> bool:
+        """Whether the test settles a pair, but not in favour of the one that the mean puts ahead."""
+        pair = self.pair(measure, one, other)
+        return pair is not None and self.comparison.torn(pair)
+
     def sentence(self, pair: Pair) -> str:
         """A pair in words, with what was found about the margin where there is one."""
         sides = {pair.one, pair.other}
@@ -149,7 +155,7 @@ class Report:
 
 def _turned(pair: Pair) -> Pair:
     """The same pair seen from its other side."""
-    ahead: dict[str, Literal["one", "other", "neither"]] = {"one": "other", "other": "one", "neither": "neither"}
+    turn: dict[Side, Side] = {"one": "other", "other": "one", "neither": "neither"}
     changed: dict[str, Any] = {
         "one": pair.other,
         "other": pair.one,
@@ -159,9 +165,12 @@ def _turned(pair: Pair) -> Pair:
         "low": -pair.high,
         "high": -pair.low,
         "effect": -pair.effect,
+        "effect_low": -pair.effect_high,
+        "effect_high": -pair.effect_low,
         "wins": pair.losses,
         "losses": pair.wins,
-        "better": ahead[pair.better],
+        "ahead": turn[pair.ahead],
+        "favoured": turn[pair.favoured],
     }
     return replace(pair, **changed)
 

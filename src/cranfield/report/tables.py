@@ -5,6 +5,7 @@ Systems carry letters (a, b, c …), and a raised letter says "significantly bet
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Layout, Table
@@ -118,7 +119,17 @@ def comparison_table(report: Report) -> Table:
     """A row a pair and measure."""
     extra = [name for name in report.comparison.tests if name != report.comparison.test]
     percent = f"{100 * report.comparison.level:g} %"
-    head = ["measure", "one", "other", "mean of one", "mean of other", "difference", f"{percent} interval", "d_z"]
+    head = [
+        "measure",
+        "one",
+        "other",
+        "mean of one",
+        "mean of other",
+        "difference",
+        f"{percent} interval",
+        "d_z",
+        "d_z interval",
+    ]
     head += ["up / equal / down", "p", "corrected p", "verdict", *(f"p, {name}" for name in extra)]
     rows = [_pair_row(report, pair, extra) for pair in report.listed]
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
@@ -126,6 +137,8 @@ def comparison_table(report: Report) -> Table:
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. d_z: the mean "
         f"difference in standard deviations. Verdict, and a star at the difference: by {_decided(report)}."
     ]
+    if any(map(report.comparison.torn, report.listed)):
+        notes.append("†: the mean and the test point apart.")
     if len(rows) < len(report.pairs):
         few = f"Of {len(report.pairs):,} pairs, the {len(rows):,} with {report.reference}"
         notes.append(f"{few}; the reports with the endings .csv and .json hold all.")
@@ -134,16 +147,28 @@ def comparison_table(report: Report) -> Table:
 
 def _pair_row(report: Report, pair: Pair, extra: list[str]) -> list[Cell]:
     digits = report.digits
-    interval = "–" if pair.low != pair.low else f"[{number(pair.low, digits, True)}, {number(pair.high, digits, True)}]"
     cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
     cells += [Cell(number(mean, digits), mean) for mean in (pair.mean_one, pair.mean_other)]
     star = "*" if report.better(pair.measure, pair.one, pair.other) else ""
-    cells += [Cell(number(pair.difference, digits, True), pair.difference, marks=star), Cell(interval, pair.low)]
+    star = "†" if report.comparison.torn(pair) else star
+    cells += [
+        Cell(number(pair.difference, digits, True), pair.difference, marks=star),
+        Cell(_span(pair.low, pair.high, digits), pair.low),
+    ]
     cells += [Cell(number(pair.effect, 2, True), pair.effect)]
+    cells += [Cell(_span(pair.effect_low, pair.effect_high, 2), pair.effect_low)]
     cells += [Cell(f"{pair.wins} / {pair.ties} / {pair.losses}", float(pair.wins))]
     cells += [p_cell(pair.p), p_cell(pair.corrected), Cell(verdict(report, pair))]
     others = [pair.outcomes[name].p if name in pair.outcomes else float("nan") for name in extra]
     return [*cells, *map(p_cell, others)]
+
+
+def _span(low: float, high: float, digits: int) -> str:
+    """An interval; open where an end has no bound."""
+    if low != low:
+        return "–"
+    start = "(−∞" if low == -math.inf else f"[{number(low, digits, True)}"
+    return f"{start}, {'∞)' if high == math.inf else f'{number(high, digits, True)}]'}"
 
 
 def p_cell(p: float) -> Cell:
@@ -155,8 +180,15 @@ def verdict(report: Report, pair: Pair) -> str:
     """Who is better, or that it is open; never that two are equal."""
     if pair.corrected != pair.corrected:
         return pair.reason or "no p-value"
+    if report.comparison.torn(pair):
+        return "mean and test point apart"
+    if report.comparison.one_sided:
+        return report.comparison.answer(pair)
     ahead = report.better(pair.measure, pair.one, pair.other)
-    return ("not settled", "▲ other better", "▼ one better")[ahead]
+    why = {"correction": "not settled (correction)", "interval": "not settled (test and interval differ)"}
+    if not ahead:
+        return why.get(report.comparison.doubt(pair), "not settled")
+    return ("", "▲ other better", "▼ one better")[ahead]
 
 
 def cost_table(efficiency: Efficiency, digits: int = 4) -> Table:

@@ -34,6 +34,7 @@ def _leader(report: Report, measure: str) -> str:
     start = f"By {measure}, {leader} has the {lead} mean, {number(report.mean(leader, measure), report.digits)}"
     rivals = [name for name in order[1:] if report.pair(measure, name, leader) is not None]
     beaten = [name for name in rivals if report.better(measure, name, leader) > 0]
+    torn = [name for name in rivals if report.torn(measure, name, leader)]
     open_ = [name for name in rivals if name not in beaten]
     if len(rivals) == 1:
         pair = report.pair(measure, rivals[0], leader)
@@ -47,10 +48,13 @@ def _leader(report: Report, measure: str) -> str:
         )
     if not beaten:
         return f"{start}, but it is significantly better than none of the {_counted(len(rivals), 'system')} compared with it."
+    open_ = [name for name in open_ if name not in torn]
     few = f" ({joined(open_)})" if len(open_) <= 4 else ""
+    rest = [f"against {len(open_)}{few} the data do not settle it"] if open_ else []
+    rest += [f"against {len(torn)} the mean and the test point apart"] if torn else []
     return (
         f"{start}; it is significantly better than {len(beaten)} of the {len(rivals)} systems compared with it, "
-        f"and against {len(open_)}{few} the data do not settle it."
+        f"and {' and '.join(rest)}."
     )
 
 

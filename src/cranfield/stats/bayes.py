@@ -47,6 +47,7 @@ class BayesianBootstrap(_Bayesian):
     aliases = ("bayesian-bootstrap",)
     sampled = True
     too_sure = "few pairs"
+    false_alarms = "6 to 11 % with 25 pairs, 26 % where 80 % of them tie, 13 % where 80 % of 50 do"
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         d = differences(a, b)

@@ -157,6 +157,7 @@ class Percentile(_Bootstrap):
     aliases = ("bootstrap-percentile", "percentile")
     interval = "percentile"
     too_sure = "few pairs"
+    false_alarms = "6 to 8 % with 25 pairs, 9 % where 80 % of 25 or 50 tie"
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
         means = _means(d, question)
@@ -174,6 +175,7 @@ class BCa(_Bootstrap):
     aliases = ("bca",)
     interval = "bca"
     too_sure = "few pairs"
+    false_alarms = "7 to 13 % with 25 pairs, 22 % where 80 % of them tie, 15 % where 80 % of 50 do"
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
         from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
@@ -206,6 +208,7 @@ class Studentised(_Bootstrap):
     aliases = ("bootstrap-studentised", "bootstrap-studentized", "studentised")
     interval = "studentised"
     too_sure = "huge differences"
+    false_alarms = "5 to 9 % with 25 pairs, 14 % where 80 % of them tie, 12 % where 80 % of 50 do"
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
         mean, error = mean_and_error(d)

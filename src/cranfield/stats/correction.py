@@ -30,6 +30,8 @@ class Correction(Method, ABC):
     registry: ClassVar[dict[str, Correction]] = {}
 
     controls: ClassVar[Literal["nothing", "family-wise error", "false discovery rate"]]
+    stepwise: ClassVar[bool] = False  # whether what is rejected makes it easier for the rest
+    intervals: ClassVar[str] = ""  # of what kind those are that keep its level; none where it corrects nothing
     facts = ("controls",)
 
     @abstractmethod
@@ -48,6 +50,28 @@ class Correction(Method, ABC):
     def corrects(self) -> bool:
         """Whether it changes anything at all."""
         return self.controls != "nothing"
+
+    def next_level(self, alpha: float, tests: int, rejected: int) -> float:
+        """The p-value that one more test would need where so many of all are rejected.
+
+        >>> correction("holm").next_level(0.05, 10, 5), correction("bh").next_level(0.05, 10, 3)
+        (0.01, 0.02)
+        """
+        if self.controls == "false discovery rate":
+            return (rejected + 1) * self.level_of_one(alpha, tests)
+        return self.level_of_one(alpha, max(1, tests - rejected) if self.stepwise else tests)
+
+    def interval_level(self, level: float, tests: int, rejected: int) -> float:
+        """The level of each interval so that all hold together at `level`.
+
+        Where the correction bounds the false discovery rate, the level of those that were rejected, so that of these the
+        expected share that is wrong keeps it: the false coverage rate (Benjamini and Yekutieli, 2005).
+
+        >>> round(correction("holm").interval_level(0.95, 10, 4), 6), round(correction("bh").interval_level(0.95, 10, 4), 6)
+        (0.995, 0.98)
+        """
+        outside = self.level_of_one(1 - level, tests)
+        return 1 - (rejected * outside if self.controls == "false discovery rate" else outside)
 
 
 def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
@@ -104,6 +128,7 @@ class Bonferroni(Correction):
     title = "Bonferroni"
     reference = "Dunn (1961)"
     controls = "family-wise error"
+    intervals = "Bonferroni"
 
     def corrected(self, p: Floats) -> Floats:
         return p * len(p)
@@ -116,6 +141,8 @@ class Holm(Correction):
     title = "Holm"
     reference = "Holm (1979)"
     controls = "family-wise error"
+    stepwise = True
+    intervals = "Bonferroni"
 
     def corrected(self, p: Floats) -> Floats:
         return np.asarray(np.maximum.accumulate(p * _left(p)), np.float64)
@@ -128,6 +155,8 @@ class Hochberg(Correction):
     title = "Hochberg"
     reference = "Hochberg (1988)"
     controls = "family-wise error"
+    stepwise = True
+    intervals = "Bonferroni"
 
     def corrected(self, p: Floats) -> Floats:
         return _from_the_largest(p * _left(p))
@@ -139,6 +168,7 @@ class Sidak(Correction):
     name = "sidak"
     title = "Šidák"
     short = "Sidak"
+    intervals = "Sidak"
     reference = "Šidák (1967)"
     controls = "family-wise error"
 
@@ -158,6 +188,7 @@ class BenjaminiHochberg(Correction):
     reference = "Benjamini and Hochberg (1995)"
     aliases = ("bh", "fdr", "fdr-bh")
     controls = "false discovery rate"
+    intervals = "false coverage rate"
 
     def corrected(self, p: Floats) -> Floats:
         return _step_up(p)
@@ -171,6 +202,7 @@ class BenjaminiYekutieli(Correction):
     reference = "Benjamini and Yekutieli (2001)"
     aliases = ("by", "fdr-by")
     controls = "false discovery rate"
+    intervals = "false coverage rate"
 
     def corrected(self, p: Floats) -> Floats:
         return np.minimum(1.0, _step_up(p) * _harmonic(len(p)))

@@ -14,6 +14,9 @@ import numpy.typing as npt
 from cranfield.errors import DataError
 from cranfield.stats.ties import Floats, differences, rounding, two_samples
 
+STEPS = 30
+FAR = 1000.0  # the t value from which on the noncentral t is not computed any more
+
 
 def d_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """The mean difference of pairs in standard deviations of the differences.
@@ -33,6 +36,59 @@ def d_z_of_rows(a: Floats, b: Floats) -> Floats:
     varied = np.ptp(d, axis=1) > rounding(a, b)
     d_z: Floats = np.divide(d.mean(axis=1), d.std(axis=1, ddof=1), out=np.full(len(d), math.nan), where=varied)
     return d_z
+
+
+def d_z_intervals(effect: Floats, n: int, tails: tuple[float, float] = (0.025, 0.025)) -> tuple[Floats, Floats]:
+    """The ends of the interval of each d_z over n pairs, that leaves out these tails; a tail of 0 leaves it open.
+
+    d_z √n is a t value; the ends are the noncentralities under which one as high, or as low, has the chance of a tail
+    (Steiger and Fouladi, 1997). On the scale of z the chance is nearly a straight line of the noncentrality, with the
+    slope of its normal limit, by which the root is found in a few steps.
+
+    >>> low, high = d_z_intervals(np.array([0.5]), 30)
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.1161], [0.8763])
+    """
+    below, above = tails
+    low = _noncentrality(effect, n, 1 - below) if below else np.full(len(effect), -np.inf)
+    high = _noncentrality(effect, n, above) if above else np.full(len(effect), np.inf)
+    return np.where(np.isnan(effect), np.nan, low), np.where(np.isnan(effect), np.nan, high)
+
+
+def _noncentrality(effect: Floats, n: int, chance: float) -> Floats:
+    """The d_z under which one below this effect has this chance; far out by the normal limit of t."""
+    from scipy.special import nctdtr, ndtri  # type: ignore[import-untyped, unused-ignore]
+
+    df, t, z = n - 1, effect * math.sqrt(n), float(ndtri(chance))
+    near = np.abs(t) < FAR
+    slope = np.sqrt(1 + t**2 / (2 * df))
+    shift = t - z * slope
+    for _ in range(STEPS):
+        miss = ndtri(nctdtr(df, shift, t)) - z
+        step = np.where(near & np.isfinite(miss), miss * slope, 0.0)
+        shift = shift + step
+        if not np.any(np.abs(step) > 1e-9 * (1 + np.abs(shift))):
+            break
+    for row in np.flatnonzero(near & ~(np.abs(nctdtr(df, shift, t) - chance) < 1e-8)):
+        shift[row] = _root(float(t[row]), df, chance, float(slope[row]))
+    return np.asarray(shift / math.sqrt(n), np.float64)
+
+
+def _root(t: float, df: int, chance: float, width: float) -> float:
+    """The noncentrality by halving, where few pairs make the line a curve."""
+    from scipy.optimize import brentq  # type: ignore[import-untyped, unused-ignore]
+    from scipy.special import nctdtr
+
+    def above(shift: float) -> float:
+        below = float(nctdtr(df, shift, t))
+        return (below if math.isfinite(below) else float(t > shift)) - chance  # so far out it is 0 or 1
+
+    low, high = t - width, t + width
+    while above(low) < 0:
+        low -= width
+    while above(high) > 0:
+        high += width
+    return float(brentq(above, low, high, xtol=1e-10))
 
 
 def g_z(a: npt.ArrayLike, b: npt.ArrayLike) -> float:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cranfield.stats.test import Alternative, Figures, Prospect, Question, Test, normal_tails, p_from_tails
+from cranfield.stats.test import Alternative, Figures, Outcome, Prospect, Question, Test, normal_tails, p_from_tails
 from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
 
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
@@ -112,7 +112,11 @@ class Wilcoxon(Test):
             many = ranks[~exact]  # their own squares allow for ties
             mean, deviation = many.sum(axis=1) / 2, np.sqrt((many**2).sum(axis=1)) / 2
             lower[~exact], upper[~exact] = normal_tails(positive[~exact], mean, deviation)
-        return Figures(p_from_tails(lower, upper, question.alternative), positive, exact=exact)
+        lean = positive - ranks.sum(axis=1) / 2
+        return Figures(p_from_tails(lower, upper, question.alternative), positive, exact=exact, lean=lean)
+
+    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+        return float(sides / 2**differing)
 
     def simulated_p(self, d: Floats, question: Question) -> Floats:
         """Exact with few pairs, beyond by the normal limit with its correction for ties; zeros are left out."""
@@ -141,7 +145,11 @@ class _Wins(Test):
         up, down = (d > 0).sum(axis=1), (d < 0).sum(axis=1)
         lower = bdtr(up, up + down, 0.5)
         upper = np.where(up > 0, bdtrc(np.maximum(up - 1, 0), up + down, 0.5), 1.0)
-        return Figures(p_from_tails(lower, upper, question.alternative), up.astype(np.float64))
+        lean = (up - down).astype(np.float64)
+        return Figures(p_from_tails(lower, upper, question.alternative), up.astype(np.float64), lean=lean)
+
+    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+        return float(sides / 2**differing)
 
 
 class Sign(_Wins):

@@ -311,7 +311,7 @@ class Randomisation(Test):
         exact, tried = _tried(a.shape[1], question.resamples)
         means = differences(a, b).mean(axis=1)
         return [
-            Outcome(self.name, float(each), float(mean), exact=exact, resamples=tried)
+            Outcome(self.name, float(each), float(mean), exact=exact, resamples=tried, direction=int(np.sign(mean)))
             for each, mean in zip(p, means, strict=True)
         ]
 

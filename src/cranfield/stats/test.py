@@ -53,6 +53,8 @@ class Outcome:
     """What must be said of the data: "all differences are 0", "one pair only" …"""
     extra: Mapping[str, float] = field(default_factory=dict)
     """What only this test knows, such as the probabilities of a Bayesian analysis."""
+    direction: int = 0
+    """1 where b is greater by what the test compares, means, ranks or wins; -1 where it is less; else 0."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,9 @@ class Figures:
     resamples: int = 0
     reason: str = ""
     extra: Mapping[str, Floats] = field(default_factory=dict)
+    lean: Floats | None = (
+        None  # above 0 where b is greater by what is compared; None: the statistic itself has that sign
+    )
 
 
 class Test(SignificanceTest, ABC):
@@ -134,12 +139,24 @@ class Test(SignificanceTest, ABC):
     bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
     interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
     too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
+    false_alarms: ClassVar[str] = ""  # how many at 5 %, where they are too many; measured, see docs/tests.md
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
     centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what it holds to be 0, if its power is known
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
     facts = (
         *SignificanceTest.facts,
-        *("interval", "binary", "discrete", "sampled", "needs_spread", "bayesian", "too_sure", "shares_draws", "power"),
+        *(
+            "interval",
+            "binary",
+            "discrete",
+            "sampled",
+            "needs_spread",
+            "bayesian",
+            "too_sure",
+            "false_alarms",
+            "shares_draws",
+            "power",
+        ),
     )
 
     @property
@@ -246,14 +263,16 @@ class Test(SignificanceTest, ABC):
         return reasons.tolist(), fit
 
     def _outcomes(self, figures: Figures, reasons: list[str], fit: Bools) -> Iterator[Outcome]:
-        columns = (figures.p, figures.statistic, figures.low, figures.high, figures.exact, *figures.extra.values())
+        direction = np.sign(figures.statistic if figures.lean is None else figures.lean).astype(np.int64)
+        numbers = figures.p, figures.statistic, figures.low, figures.high, figures.exact, direction
+        columns: tuple[Any, ...] = (*numbers, *figures.extra.values())
         rows = zip(*(np.broadcast_to(column, int(fit.sum())).tolist() for column in columns), strict=True)
         for testable, reason in zip(fit.tolist(), reasons, strict=True):
             if testable:
-                p, statistic, low, high, exact, *rest = next(rows)
+                p, statistic, low, high, exact, direction, *rest = next(rows)
                 extra = dict(zip(figures.extra, rest, strict=True))
                 said = reason or figures.reason
-                yield Outcome(self.name, p, statistic, low, high, exact, figures.resamples, said, extra)
+                yield Outcome(self.name, p, statistic, low, high, exact, figures.resamples, said, extra, direction)
             else:
                 yield Outcome(self.name, math.nan, math.nan, reason=reason)
 

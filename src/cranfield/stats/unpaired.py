@@ -85,7 +85,8 @@ class MannWhitney(Test):
         else:
             deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))  # the ranks' own variance allows for ties
             lower, upper = normal_tails(rank_sum, m * (n + m + 1) / 2, deviation)
-        return Figures(p_from_tails(lower, upper, question.alternative), rank_sum - m * (m + 1) / 2, exact=exact)
+        p, lean = p_from_tails(lower, upper, question.alternative), rank_sum - m * (n + m + 1) / 2
+        return Figures(p, rank_sum - m * (m + 1) / 2, exact=exact, lean=lean)
 
 
 class Permutation(Test):
