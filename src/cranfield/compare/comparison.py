@@ -196,8 +196,8 @@ def compare(
     >>> found.pairs[0].p  # 2 of the 16 ways to choose signs
     0.125
     >>> print(found.sentences()[0])
-    dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it; \
-randomisation p = 0.12
+    dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it \
+(the 95% interval (t) leaves out 0, the test does not); randomisation p = 0.12
     """
     scored = _scored(scores, runs, measures, conventions)
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
