@@ -1,6 +1,6 @@
 """`python -m cranfield` is the command line."""
 
-from cranfield.cli import main
+from cranfield.cli import program
 
 if __name__ == "__main__":
-    main()
+    program()

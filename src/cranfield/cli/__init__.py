@@ -8,9 +8,11 @@ as one line and an exit code.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -176,8 +178,28 @@ def _open_closed() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     _open_closed()
-    gc.set_threshold(
-        100_000, 20, 20
-    )  # what a command makes is used to its end: to look for garbage seldom saves a tenth
+    gc.set_threshold(100_000, 20, 20)  # what a command makes is used to its end; garbage is looked for seldom
     cli.main(None if arguments is None else list(arguments), prog_name="cranfield")
     raise SystemExit(0)
+
+
+def program() -> NoReturn:
+    """Run as a process of its own, and leave without taking apart piece by piece what is given back as a whole anyway."""
+    try:
+        main()
+    except SystemExit as stop:
+        if isinstance(stop.code, int) and threading.active_count() == 1:
+            _leave(stop.code)
+        raise
+
+
+def _leave(code: int) -> None:
+    """End the process at once, all that is to be done at its end done; return where the last words cannot be said."""
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return  # Python says so, in its own words
+    os._exit(code)
