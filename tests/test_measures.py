@@ -447,3 +447,22 @@ def test_a_family_that_is_loaded_late_is_found_and_one_that_does_not_exist_is_no
     assert fairness.EE_D is REGISTRY["EE_D"]
     with pytest.raises(ImportError, match="cannot import name 'nothing' from 'cranfield.measures'"):
         from cranfield.measures import nothing  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("P@5,10", ["P@5", "P@10"]),
+        ("nDCG@1,5,10 AP,RR@10", ["nDCG@1", "nDCG@5", "nDCG@10", "AP", "RR@10"]),
+        ("AP(rel=2)@5,10", ["AP(rel=2)@5", "AP(rel=2)@10"]),
+        ("P@5, AP", ["P@5", "AP"]),
+    ],
+)
+def test_several_depths_of_a_measure_stand_behind_it_with_commas(typed, meant):
+    assert list(measures(typed)) == meant
+
+
+@pytest.mark.parametrize("typed", ["AP,5", "P@5 10", "5,P@5"])
+def test_a_number_alone_is_no_measure(typed):
+    with pytest.raises(MeasureError):
+        measures(typed)

@@ -366,6 +366,23 @@ def test_columns_make_a_pandas_frame(two):
     assert mean["second"] == 0.5
 
 
+def test_scores_go_out_as_frames_of_three_libraries(two):
+    columns = two.to_columns()
+    assert two.to_pandas().to_dict("list") == columns
+    assert two.to_polars().to_dict(as_series=False) == columns
+    assert two.to_arrow().to_pydict() == columns
+    nothing = evaluate(QRELS, {"x": {"d": 1}}, "AP", missing="skip")
+    assert nothing.to_polars().is_empty()
+    assert nothing.to_pandas().empty
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+def test_a_library_that_is_not_there_is_named(name, one, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=rf"{name} is not installed: pip install {name}"):
+        getattr(one, f"to_{name.removeprefix('py')}")()
+
+
 def test_arrow_spells_out_bytes_that_are_no_text():
     table = pa.table(evaluate({"caf\udce9": {"d": 1}}, {"caf\udce9": {"d": 1}}, "AP"))
     assert table["topic"].to_pylist() == ["caf\\udce9"]

@@ -383,6 +383,18 @@ class Scores(Answer):
         columns: list[list[Any]] = [list(column) for column in zip(*self.rows(), strict=True)] or [[], [], [], []]
         return dict(zip(("run", "topic", "measure", "value"), columns, strict=True))
 
+    def to_pandas(self) -> Any:
+        """The rows as a pandas frame: run, topic, measure, value."""
+        return _library("pandas").DataFrame(self.to_columns())
+
+    def to_polars(self) -> Any:
+        """The rows as a Polars frame."""
+        return _library("polars").DataFrame(self.to_columns(), schema_overrides={"value": _library("polars").Float64})
+
+    def to_arrow(self) -> Any:
+        """The rows as an Arrow table; an undefined value is null."""
+        return _library("pyarrow").table(self)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         try:
             import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -569,3 +581,13 @@ def _position(what: str, name: Any, names: list[str]) -> int:
         problem = f"no {what} {name!r}" if name is not None else f"which {what}?"
         raise DataError(f"{problem}; there are {listed(names, most=20)}")
     return names.index(name)
+
+
+def _library(name: str) -> Any:
+    """A library of frames, which cranfield itself does not need."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(f"{name} is not installed: pip install {name}, or take scores.to_columns()") from None

@@ -409,11 +409,21 @@ def split(text: str, at: str = ", \t\r\n") -> list[str]:
     return [part.strip() for part in [*parts, part] if part.strip()]
 
 
+def _names(text: str) -> Iterator[str]:
+    """The names in a text; depths that stand behind one with commas, as in P@5,10, are as many measures."""
+    for word in split(text, " \t\r\n"):
+        before = ""
+        for part in split(word, ","):
+            name = f"{before}@{part}" if before and part.isdecimal() else part
+            before = name.rpartition("@")[0]
+            yield name
+
+
 def measures(given: str | Measure | Iterable[str | Measure], rel: float | None = None) -> dict[str, Measure]:
     """Measures by the names they were given: one text, or several texts and measures.
 
-    >>> list(measures("nDCG@10 map")), str(measures("map")["map"])
-    (['nDCG@10', 'map'], 'AP')
+    >>> list(measures("nDCG@1,5,10 map")), str(measures("map")["map"])
+    (['nDCG@1', 'nDCG@5', 'nDCG@10', 'map'], 'AP')
     """
     items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     answer: dict[str, Measure] = {}
@@ -421,7 +431,7 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
         if isinstance(item, Measure):
             answer[str(item)] = item
             continue
-        for text in split(item) if isinstance(item, str) else [item]:
+        for text in _names(item) if isinstance(item, str) else [item]:
             answer[text] = measure(text, rel)
     if not answer:
         raise MeasureError("no measure given; try nDCG@10")
