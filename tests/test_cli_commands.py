@@ -432,3 +432,47 @@ def test_the_package_runs_as_a_module():
     )
     assert answer.stdout == f"cranfield {__version__}\n"
     assert Path(sys.executable).exists()
+
+
+# columns of other names
+
+FIELDS = "--field topic=search --field document=code --field grade=mark --field score=points".split()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "eval labels.csv a.csv",
+        "compare labels.csv a.csv b.csv",
+        "leaderboard labels.csv a.csv b.csv",
+        "gate labels.csv a.csv b.csv",
+        "report labels.csv a.csv b.csv -o report.html",
+        "explain RR labels.csv a.csv --topic q1",
+        "check a.csv --qrels labels.csv",
+        "convert labels.csv labels.trec --kind qrels",
+    ],
+)
+def test_columns_are_named_by_field(words, tmp_path):
+    (tmp_path / "labels.csv").write_text("search,code,mark\nq1,A1,3\nq1,B2,0\nq2,C3,2\nq3,A1,1\n")
+    for name, points in (("a", (2, 1, 3, 1)), ("b", (1, 2, 3, 1))):
+        rows = zip(("q1,A1", "q1,B2", "q2,C3", "q3,A1"), points, strict=True)
+        text = "".join(f"{ids},{score}\n" for ids, score in rows)
+        (tmp_path / f"{name}.csv").write_text(f"search,code,points\n{text}")
+    with_fields = cranfield(*words.split(), *FIELDS, folder=tmp_path)
+    assert with_fields.code in (0, 1), with_fields.err  # 1: the gate
+    without = cranfield(*words.split(), folder=tmp_path)
+    assert without.code == 3
+    assert "--field topic=COLUMN" in without.both
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ("topik=a", "no column is the 'topik'; fields name topic"),
+        ("topic", "expected OURS=THEIRS, as in --field topic=query"),
+    ],
+)
+def test_a_field_that_is_none_is_refused(field, says):
+    ended = cranfield("eval", "qrels.txt", "bm25.run", "--field", field)
+    assert ended.code == 2
+    assert says in ended.err

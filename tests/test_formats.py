@@ -1074,3 +1074,94 @@ def test_the_limit_is_a_number_of_bytes_or_grows_with_the_file(monkeypatch):
         monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", odd)
         with pytest.raises(ConventionError, match="CRANFIELD_MAX_UNPACKED: expected a number of bytes"):
             streams.most_unpacked()
+
+
+# columns of other names
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "chosen"),
+    [
+        ("qrels", "query,sku,rating", ("query", "sku", "rating")),
+        ("qrels", "query_id,query,asin,stars", ("query_id", "asin", "stars")),
+        ("qrels", "search_term,url,clicks", ("search_term", "url", "clicks")),
+        ("qrels", "query,product_id,rating,label", ("query", "product_id", "label")),  # rating: of the product
+        ("qrels", "query,sku,clicks,rating", ("query", "sku", "rating")),
+        ("qrels", "query,sku,rating,position", ("query", "sku", "rating")),
+        ("qrels", "qid,docno,score,relevance_grade", ("qid", "docno", "relevance_grade")),
+        ("qrels", "qid,docno,score,rating", ("qid", "docno", "score")),  # as ever
+        ("run", "query,sku,position", ("query", "sku", "position")),
+        ("run", "query,sku,position,_score", ("query", "sku", "_score")),
+        ("run", "query,sku,score,rating", ("query", "sku", "score")),
+    ],
+)
+def test_common_names_are_columns_and_known_ones_come_first(kind, header, chosen):
+    names = header.split(",")
+    assert kind in named.kinds_of(names)
+    assert named.find(names, kind, "file")[:3] == chosen
+
+
+def test_a_product_rating_leaves_a_run_a_run():
+    assert named.kinds_of(["qid", "docno", "rank", "score", "tag", "rating", "clicks"]) == {"run"}
+    assert named.kinds_of(["qid", "docno", "score", "position"]) == {"run", "qrels"}  # as without it
+    with pytest.raises(FormatError, match="looks like a run .*--field grade=COLUMN names another"):
+        read_qrels([{"qid": "q", "docno": "d", "rank": 1, "rating": 2}])
+    assert read_qrels(b"qid,docno,rank,rating\nq,d,1,2\n", fields={"grade": "rating"})["q"] == {"d": 2.0}
+
+
+def test_all_missing_columns_are_named_with_those_found_and_what_to_type():
+    with pytest.raises(FormatError) as caught:
+        read_qrels(b"frage,artikel,note\nhat,C3,2\n")
+    said = str(caught.value)
+    assert "\n" not in said
+    assert "no column for the topic (such as query_id, qid" in said
+    assert "the document (such as docno" in said
+    assert "the grade (such as relevance" in said
+    assert "found frage, artikel, note; " in said
+    assert said.endswith("name them by --field topic=COLUMN --field document=COLUMN --field grade=COLUMN")
+    with pytest.raises(FormatError, match=r"no column for the topic \(serach\); found search, sku, grade; name it by"):
+        read_qrels(b"search,sku,grade\nhat,C3,2\n", fields={"topic": "serach"})
+
+
+RENAMED = {"topic": "Frage", "document": "artikel", "score": "punkte", "grade": "note"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"frage,artikel,punkte,note\nhat,C3,2.5,1\n",
+        b'"frage",artikel,punkte,note\nhat,"C3",2.5,1\n',
+        b"frage\tartikel\tpunkte\tnote\nhat\tC3\t2.5\t1\n",
+        b'{"frage": "hat", "artikel": "C3", "punkte": 2.5, "note": 1}\n',
+        b'[{"frage": "hat", "artikel": "C3", "punkte": 2.5, "note": 1}]',
+        [{"frage": "hat", "artikel": "C3", "punkte": 2.5, "note": 1}],
+        {"frage": ["hat"], "artikel": ["C3"], "punkte": [2.5], "note": [1]},
+    ],
+)
+def test_columns_are_called_as_fields_say(content):
+    assert read_run(content, fields=RENAMED)["hat"] == [("C3", 2.5)]
+    assert read_qrels(content, fields=RENAMED)["hat"] == {"C3": 1.0}
+
+
+def test_parquet_columns_are_called_as_fields_say(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.table({"frage": ["hat"], "artikel": ["C3"], "punkte": [2.5], "note": [1]})
+    parquet.write_table(table, tmp_path / "all.parquet")
+    assert read_run(tmp_path / "all.parquet", fields=RENAMED)["hat"] == [("C3", 2.5)]
+    assert read_qrels(tmp_path / "all.parquet", fields=RENAMED)["hat"] == {"C3": 1.0}
+
+
+def test_a_named_rank_or_score_is_the_only_one():
+    content = b"qid,sku,score,platz\nhat,A1,2,2\nhat,B2,1,1\n"
+    assert [document for document, _ in read_run(content, fields={"rank": "platz"})["hat"]] == ["B2", "A1"]
+    assert [document for document, _ in read_run(content, fields={"score": "score"})["hat"]] == ["A1", "B2"]
+    with pytest.raises(FormatError, match=r"no column for the score \(points\)"):
+        read_run(b"qid,sku,rank\nhat,A1,1\n", fields={"score": "points"})
+    with pytest.raises(FormatError, match="no column is the 'topik'; fields name topic, document"):
+        read_run(content, fields={"topik": "qid"})
+
+
+def test_the_first_of_several_names_that_a_file_has_counts():
+    fields = {"topic": ["frage", "search"]}
+    for name in (b"frage", b"search"):
+        assert read_qrels(name + b",sku,grade\nhat,C3,2\n", fields=fields)["hat"] == {"C3": 2.0}

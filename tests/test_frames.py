@@ -287,7 +287,7 @@ def test_nan_is_refused_with_its_row():
     [
         ({"qid": ["q"], "score": [1.0]}, "no column for the document .*found qid, score"),
         ({"docno": ["q"], "score": [1.0]}, "no column for the topic"),
-        ({"qid": ["q"], "docno": ["d"]}, r"no column for the score \(one of score, sim, similarity, rank\)"),
+        ({"qid": ["q"], "docno": ["d"]}, r"no column for the score \(such as score, sim, similarity, rank\)"),
         ({"qid": ["q"], "docno": ["d"], "label": [1]}, "looks like qrels .*expected a run"),
         (
             {"qid": [1.5], "docno": ["d"], "score": [1.0]},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
+    from cranfield.formats.format import Fields
     from cranfield.hits import Hits
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats, Ints
@@ -55,6 +56,7 @@ def evaluate(
     conventions: Conventions | str | Mapping[str, Any] | None = None,
     threads: int | None = None,
     lenient: bool = False,
+    fields: Fields | None = None,
     extras: Extras | None = None,
     aggregate: str | None = None,
     baseline: Any = None,
@@ -66,7 +68,8 @@ def evaluate(
     DuckDB) or a `Qrels` / `Run`. Several runs are a list, a generator, or a mapping of names to any of these. `rel` is
     the lowest relevant grade of measures that do not say so themselves, `topics` a subset to evaluate. Single
     conventions can be given by name: `evaluate(qrels, run, "AP", missing="skip")`. `lenient` skips and counts
-    malformed lines. `baseline` is the run that measures of risk compare with.
+    malformed lines. `fields` says what columns are called: {"topic": "search", "document": "sku"}.
+    `baseline` is the run that measures of risk compare with.
     `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
     mean; `gmean(AP)` as a measure does it for one.
 
@@ -82,6 +85,7 @@ def evaluate(
         conventions=conventions,
         threads=threads,
         lenient=lenient,
+        fields=fields,
         extras=extras,
         aggregate=aggregate,
         baseline=baseline,
@@ -110,6 +114,7 @@ class Evaluator:
         lenient: bool = False,
         qrels_format: str | None = None,
         run_format: str | None = None,
+        fields: Fields | None = None,
         extras: Extras | None = None,
         aggregate: str | None = None,
         baseline: Any = None,
@@ -120,7 +125,8 @@ class Evaluator:
         self.threads = _threads(threads)
         self.lenient = lenient
         self.run_format = run_format
-        self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient)
+        self.fields = fields
+        self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient, fields)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
@@ -200,7 +206,7 @@ class Evaluator:
 
     def open(self, runs: Any) -> list[Run]:
         """The runs that were given, files among them opened, ordered by their rank column where conventions say so."""
-        return [self.conventions.ordered(run) for run in as_runs(runs, self.run_format, self.lenient)]
+        return [self.conventions.ordered(run) for run in as_runs(runs, self.run_format, self.lenient, self.fields)]
 
     def _row(self, run: Run, threads: int) -> _Row:
         found, hits = self._joined(run, threads, self.conventions)

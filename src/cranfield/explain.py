@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Part
     from cranfield.collection import Extras, Qrels
+    from cranfield.formats.format import Fields
     from cranfield.measures import Measure
     from cranfield.peers import Peer
     from cranfield.run import Run
@@ -169,6 +170,7 @@ def explain_as(
     lenient: bool = False,
     qrels_format: str | None = None,
     run_format: str | None = None,
+    fields: Fields | None = None,
     extras: Extras | None = None,
     baseline: Any = None,
 ) -> Views:
@@ -182,10 +184,11 @@ def explain_as(
     for name in names:
         if name not in PEERS:
             raise ConventionError(f"no preset {name!r}; there are {', '.join(PEERS)}")
-    judged = as_qrels(qrels, qrels_format, lenient)
-    only = _only(as_runs(run, run_format, lenient))
+    judged = as_qrels(qrels, qrels_format, lenient, fields)
+    only = _only(as_runs(run, run_format, lenient, fields))
     ours = measure_named(measure, rel) if isinstance(measure, str) else measure
-    options: dict[str, Any] = {"lenient": lenient, "extras": extras, "baseline": baseline, "run_format": run_format}
+    reading = {"lenient": lenient, "run_format": run_format, "fields": fields}
+    options: dict[str, Any] = {"extras": extras, "baseline": baseline, **reading}
 
     def mean(of: Measure, conventions: Conventions) -> float:
         topics = None if topic is None else [topic]

@@ -16,17 +16,22 @@ from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look
 from cranfield.check.text import look_at_bytes, look_at_lines, recognise
 from cranfield.columns import counted
 from cranfield.errors import CranfieldError, DataError
-from cranfield.formats.format import Head
+from cranfield.formats.format import USUAL, Head
 from cranfield.formats.registry import strongest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cranfield.formats.format import Fields
+
 __all__ = ["CODES", "Code", "Finding", "Findings", "check", "render", "to_dict"]
 
 
 def check(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], qrels: Any = None, kind: Kind | None = None
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    qrels: Any = None,
+    kind: Kind | None = None,
+    fields: Fields | None = None,
 ) -> Findings:
     """Look for anything wrong or suspicious in run and qrels files.
 
@@ -44,9 +49,9 @@ def check(
     if kind not in (None, "run", "qrels"):
         raise DataError(f"kind must be run or qrels, got {kind!r}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    examined = [examine(path, kind) for path in listed]
+    examined = [examine(path, kind, fields) for path in listed]
     if isinstance(qrels, (str, os.PathLike)) and os.fspath(qrels) not in [file.where for file, _ in examined]:
-        examined.append(examine(qrels, "qrels"))
+        examined.append(examine(qrels, "qrels", fields))
     judged = judgments(qrels, [file for file, _ in examined])
     runs = [(file, findings) for file, findings in examined if file.kind == "run" and len(file.rows.topic)]
     deepest = max((int(file.depth.max()) for file, _ in runs), default=0)
@@ -56,7 +61,9 @@ def check(
     return Findings(found for _, findings in examined for found in by_severity(findings))
 
 
-def examine(path: str | os.PathLike[str], kind: Kind | None) -> tuple[File, list[Finding]]:
+def examine(
+    path: str | os.PathLike[str], kind: Kind | None, fields: Fields | None = None
+) -> tuple[File, list[Finding]]:
     """Open a file, tell what it is, and find all that can be said of it alone."""
     where = "<stdin>" if path == "-" else os.fspath(path)
     try:
@@ -73,14 +80,14 @@ def examine(path: str | os.PathLike[str], kind: Kind | None) -> tuple[File, list
         )
     if marked:
         findings.append(file.finding("byte-order-mark", "", at=[(0, "")]))
-    findings += _look_at(file, kind)
+    findings += _look_at(file, kind, fields or USUAL)
     return file, findings
 
 
-def _look_at(file: File, kind: Kind | None) -> Iterator[Finding]:
+def _look_at(file: File, kind: Kind | None, fields: Fields) -> Iterator[Finding]:
     match, unclear = None, ""
     try:
-        match = strongest(Head(file.buffer), file.where)
+        match = strongest(Head(file.buffer), file.where, fields=fields)
     except CranfieldError as error:  # two formats that nothing tells apart
         unclear = str(error).removeprefix(f"{file.where}: ")
     if match is None or match[0].is_text:

@@ -24,12 +24,15 @@ PLACE = 30
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--qrels", "Check the runs against these judgments too.", metavar="QRELS")
 @option("--kind", "What the files are, if it is not to be detected.", metavar="run|qrels")
+@option("--field fields")
 @options.output("table", "json")
 @click.pass_context
-def command(ctx: click.Context, /, files: tuple[str, ...], qrels: str | None, kind: str | None, **shown: Any) -> None:
+def command(
+    ctx: click.Context, /, files: tuple[str, ...], qrels: str | None, kind: str | None, fields: Any, **shown: Any
+) -> None:
     from cranfield.workspace.collecting import check
 
-    findings = check(files, qrels, kind)
+    findings = check(files, qrels, kind, fields)
     show(findings, **shown)
     if findings.counts["error"]:
         ctx.exit(BAD_DATA)

@@ -31,6 +31,7 @@ PLACE = 40
     "Where two qrels files disagree, take the later file's grade, the higher one, or stop.  [default: error]",
     metavar="latest|max|error",
 )
+@option("--field fields")
 @option("--lenient")
 def command(sources: tuple[str, ...], **how: Any) -> None:
     from cranfield.workspace.collecting import convert

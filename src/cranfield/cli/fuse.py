@@ -51,6 +51,7 @@ PLACE = 60
 @option("--rel", "The lowest relevant grade.", default=1.0)
 @option("--name", "The tag of the fused run.  [default: the method]", metavar="NAME")
 @option("--run-format", "The runs' format, if it is not to be detected.")
+@option("--field fields")
 @option("-o --output")
 @option("--list", "List the methods and normalisations, and fuse nothing.", name="listing", is_flag=True)
 @options.shape("table", "json", help="How to print --list.", show_default=False)

@@ -52,7 +52,8 @@ PLACE = 10
 @option("--encoding", "The files' encoding.", default="utf-8", metavar="NAME")
 @option(
     "--field",
-    "Another name of a column: id, title, text of documents, topic, query, description, narrative of topics.",
+    "Another name of a column: id, title, text of documents, topic, query, description, narrative of topics, "
+    "document, grade of judgments.",
     name="fields",
     multiple=True,
     metavar="OURS=THEIRS",
@@ -67,10 +68,7 @@ def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: 
     from cranfield.cli.progress import progress
     from cranfield.workspace.collecting import import_collection
 
-    pairs = [text.partition("=") for text in fields]
-    if any(not ours or not theirs for ours, _, theirs in pairs):
-        raise click.UsageError("--field: expected OURS=THEIRS, as in --field text=body")
-    how["fields"] = {ours: theirs for ours, _, theirs in pairs}
+    how["fields"] = dict(options.pairs(fields, "text=body"))
     how["meta"] = {key: how.pop(key) for key in ("name", "title", "licence", "provenance")}
     how["files"] = {key: how.pop(key) for key in ("documents", "topics", "qrels")}
     with progress("documents") as tell:

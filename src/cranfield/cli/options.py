@@ -69,6 +69,31 @@ def _refuse_elsewhere(ctx: click.Context, parameter: click.Parameter, value: Any
     return value
 
 
+def pairs(typed: Iterable[str], example: str) -> list[tuple[str, str]]:
+    """What was typed as OURS=THEIRS, in two."""
+    found = [text.partition("=") for text in typed]
+    if any(not ours or not theirs for ours, _, theirs in found):
+        raise click.UsageError(f"--field: expected OURS=THEIRS, as in --field {example}")
+    return [(ours, theirs) for ours, _, theirs in found]
+
+
+def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, list[str]] | None:
+    """What columns are called; where one is named twice, the first name that a file has counts."""
+    if not value:
+        return None
+    from cranfield.errors import FormatError
+    from cranfield.formats.named import refuse_unknown
+
+    fields: dict[str, list[str]] = {}
+    for ours, theirs in pairs(value, "topic=query"):
+        fields.setdefault(ours, []).append(theirs)
+    try:
+        refuse_unknown(fields)
+    except FormatError as error:
+        raise click.UsageError(f"--field: {error}", ctx) from None
+    return fields
+
+
 FINITE = "a finite number in plain digits"
 DETECTED = "format, if it is not to be detected (cranfield formats lists them)."
 SHARED: dict[str, dict[str, Any]] = {
@@ -97,6 +122,13 @@ SHARED: dict[str, dict[str, Any]] = {
     "--costs": {"metavar": "FILE", "help": "What documents cost to read, for TBG, Umeasure and kin."},
     "--run-format": {"metavar": "FORMAT", "help": f"The runs' {DETECTED}"},
     "--qrels-format": {"metavar": "FORMAT", "help": f"The judgments' {DETECTED}"},
+    "--field fields": {
+        "multiple": True,
+        "metavar": "OURS=THEIRS",
+        "callback": _fields,
+        "help": "What a column of CSV, TSV, JSON rows or Parquet is called, as in topic=query document=sku grade=rating "
+        "score rank tag iteration; may be repeated.",
+    },
     "--lenient": {
         "is_flag": True,
         "help": "Skip malformed lines and say how many, instead of stopping at the first.",
@@ -203,7 +235,9 @@ conventions = together(
     option("--drop-self/--keep-self", "Leave out a document whose id is the topic's, or keep it.", default=None),
 )
 
-rules = together(conventions, option("--run-format"), option("--qrels-format"), option("--lenient"))
+rules = together(
+    conventions, option("--run-format"), option("--qrels-format"), option("--field fields"), option("--lenient")
+)
 
 qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))
 

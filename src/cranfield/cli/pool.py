@@ -76,7 +76,9 @@ def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]
 
 
 lenient = option("--lenient", "Skip malformed lines instead of stopping at the first.")
-run_format = option("--run-format", "The runs' format, if it is not to be detected.")
+run_format = options.together(
+    option("--run-format", "The runs' format, if it is not to be detected."), option("--field fields")
+)
 rel = option("--rel", "The lowest relevant grade.", default=1, metavar=None)
 seed = option("--seed", "For all that is left to chance.", metavar=None)
 contributing = options.together(

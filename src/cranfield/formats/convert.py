@@ -14,7 +14,7 @@ import numpy as np
 
 from cranfield.collection import Qrels
 from cranfield.errors import DataError, FormatError
-from cranfield.formats.format import BOTH, NOUNS, Head, rows_of
+from cranfield.formats.format import BOTH, NOUNS, USUAL, Head, rows_of
 from cranfield.formats.named import Gathered
 from cranfield.formats.reading import as_qrels, as_runs, write_qrels, write_run
 from cranfield.formats.registry import FORMATS, format_for, format_named, strongest
@@ -25,7 +25,7 @@ from cranfield.run import Run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.formats.format import Format, Kind, Kinds
+    from cranfield.formats.format import Fields, Format, Kind, Kinds
 
 __all__ = ["Converted", "Merge", "convert", "merge_qrels"]
 
@@ -54,11 +54,12 @@ def convert(
     kind: Kind | None = None,
     merge: Merge | None = None,
     lenient: bool = False,
+    fields: Fields | None = None,
 ) -> Converted:
     """Write a run or qrels in another format; several qrels are merged into one.
 
     `merge` says what happens where two files judge a document differently: the `latest` file counts, the `max` grade
-    counts, or it is an `error` (the default).
+    counts, or it is an `error` (the default). `fields` are those of `read_run`.
     """
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -67,7 +68,7 @@ def convert(
         raise FormatError(f"merge must be one of {', '.join(MERGES)}, got {merge!r}")
     if from_format is not None:
         format_named(from_format)
-    inputs = [_Input(one, from_format, lenient) for one in sources]
+    inputs = [_Input(one, from_format, lenient, fields or USUAL) for one in sources]
     if (kind or _kind(inputs, target, to_format)) == "qrels":
         return _convert_qrels(inputs, target, to_format, merge or "error")
     if len(inputs) > 1:
@@ -78,34 +79,35 @@ def convert(
 class _Input:
     """One of the sources: a file, opened once, or what else holds a run or qrels."""
 
-    def __init__(self, source: Any, format: str | None, lenient: bool) -> None:
+    def __init__(self, source: Any, format: str | None, lenient: bool, fields: Fields) -> None:
         self.file = opened(source) if is_source(source) else None
         self.content = self.file or source
         self.head = Head(b"" if self.file is None else self.file.buffer)
         self.where = type(source).__name__ if self.file is None else self.file.where
         self.format = format
         self.lenient = lenient
+        self.fields = fields
 
     def kinds(self) -> Kinds:
         """What it may hold; nothing where that cannot be told."""
         if self.file is None:
             return HELD.get(type(self.content), BOTH)
         if self.format is None:
-            match = strongest(self.head, self.where)
+            match = strongest(self.head, self.where, fields=self.fields)
             return match[1] if match else frozenset()
-        evidence = FORMATS[self.format].sniff(self.head)
+        evidence = format_named(self.format, fields=self.fields).sniff(self.head)
         return evidence.kinds if evidence else frozenset(FORMATS[self.format].kinds)
 
     def ranks_only(self) -> bool:
         """Whether it is a file of a format without scores."""
         if self.format and self.file:
             return not FORMATS[self.format].scores
-        match = strongest(self.head, self.where)
+        match = strongest(self.head, self.where, fields=self.fields)
         return match is not None and not match[0].scores
 
 
 def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:
-    [run] = as_runs(source.content, source.format, source.lenient)
+    [run] = as_runs(source.content, source.format, source.lenient, source.fields)
     chosen = format_for(target, "run", to_format)
     notes = _skipped(run.table)
     if not chosen.scores:
@@ -122,7 +124,7 @@ def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str 
 def _convert_qrels(
     sources: list[_Input], target: str | os.PathLike[str], to_format: str | None, merge: Merge
 ) -> Converted:
-    read = [as_qrels(source.content, source.format, source.lenient) for source in sources]
+    read = [as_qrels(source.content, source.format, source.lenient, source.fields) for source in sources]
     notes = [note for one in read for note in _skipped(one.table)]
     qrels = read[0]
     if len(read) > 1:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from copy import copy
 from enum import IntEnum
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -24,17 +25,19 @@ from cranfield.kernels import Layout, Strings, Table, decode, encode, run_lines
 from cranfield.run import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.kernels.table import Buffer, Ints
 
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
 Kinds: TypeAlias = frozenset[Kind]
+Fields: TypeAlias = "Mapping[str, str | Sequence[str]]"  # what a column is, and what it is called here
 Source: TypeAlias = "Text | Table | Mapping[str, Mapping[str, float]]"
 
 NOUNS: dict[Kind, str] = {"run": "a run", "qrels": "qrels", "prefs": "preferences"}
 BOTH: Kinds = frozenset(("run", "qrels"))
+USUAL: Fields = {}  # columns have their usual names
 
 HEAD = 65536  # bytes that decide
 LOOKED_AT = 20  # lines that decide
@@ -111,10 +114,19 @@ class Format(ABC):
     labels: ClassVar[tuple[Kind, ...]] = ("run", "qrels")  # where a run's tags and the second column of qrels are kept
     twice: ClassVar[bool] = True  # whether a document can stand twice for a topic, under two labels
     samples: ClassVar[bool] = False  # whether it says how documents were sampled
+    fields: Fields = USUAL  # where columns have names, those of this file
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
             DEFINED.append(cls)
+
+    def naming(self, fields: Fields) -> Self:
+        """The same format for files whose columns are called like this."""
+        if not fields:
+            return self
+        other = copy(self)
+        other.fields = fields
+        return other
 
     def sniff(self, head: Head) -> Evidence | None:
         """What speaks for this format in a file that starts like this; None where it is never guessed, or does not fit."""

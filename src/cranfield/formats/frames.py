@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError, FormatError
+from cranfield.formats.format import USUAL
 from cranfield.formats.named import Columns, find, id_of
 from cranfield.kernels import Strings, Table
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-    from cranfield.formats.format import Kind
+    from cranfield.formats.format import Fields, Kind
     from cranfield.kernels.table import Ints, Offsets
 
 
@@ -87,14 +88,14 @@ def _is_column(value: Any) -> bool:
     )
 
 
-def table_of_frame(frame: Any, kind: Kind, where: str) -> Table:
+def table_of_frame(frame: Any, kind: Kind, where: str, fields: Fields = USUAL) -> Table:
     """The topics, documents and scores or grades of a frame; rows without one of them are refused."""
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a Polars query that has not run yet
         frame = frame.collect()
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
-        return _of_arrays(frame, kind, where)
+        return _of_arrays(frame, kind, where, fields)
     if hasattr(frame, "columns") and hasattr(frame, "loc"):  # pandas turns every column into Arrow: only those needed
-        frame = frame[find([name for name in frame.columns if isinstance(name, str)], kind, where).used]
+        frame = frame[find([name for name in frame.columns if isinstance(name, str)], kind, where, fields).used]
     try:
         stream = Stream(frame, where)
     except DataError:
@@ -102,24 +103,24 @@ def table_of_frame(frame: Any, kind: Kind, where: str) -> Table:
     except Exception:  # pandas without pyarrow, or a column of mixed types that Arrow refuses
         if not hasattr(frame, "columns"):
             raise
-        return _of_arrays(frame, kind, where)
+        return _of_arrays(frame, kind, where, fields)
     with stream:
         names = stream.names
-        columns = find(names, kind, where)
+        columns = find(names, kind, where, fields)
         gathered = _Columns(columns, kind, where)
         for pieces in stream.pieces([names.index(name) for name in columns.used]):
             gathered.add(pieces)
     return gathered.table()
 
 
-def _of_arrays(frame: Any, kind: Kind, where: str) -> Table:
+def _of_arrays(frame: Any, kind: Kind, where: str, fields: Fields) -> Table:
     if hasattr(frame, "fetchnumpy"):
         try:
             frame = frame.fetchnumpy()
         except Exception as error:  # a connection without a result, or with one that was read before
             raise DataError(f"{where}: the result could not be read: {error}") from error
     names = getattr(getattr(frame, "dtype", None), "names", None) or getattr(frame, "columns", None)
-    columns = find(frame if names is None else names, kind, where)
+    columns = find(frame if names is None else names, kind, where, fields)
     pieces = [_piece_of(frame[name], Place(where, name)) for name in columns.used]
     if len({len(piece) for piece in pieces}) > 1:
         shown = ", ".join(f"{name}: {len(piece)}" for name, piece in zip(columns.used, pieces, strict=True))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.format import BOTH, NOUNS, Kind, Kinds
+from cranfield.formats.format import BOTH, NOUNS, USUAL, Fields, Kind, Kinds
 from cranfield.kernels import Fault, Strings, Table, Wanted, encode, named
 
 if TYPE_CHECKING:
@@ -26,13 +26,52 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Buffer
 
 
-TOPIC = ("query_id", "qid", "q_id", "queryid", "topic_id", "topicid", "topic", "query")
-DOCUMENT = ("docno", "doc_id", "docid", "document_id", "corpus_id", "passage_id", "pid", "doc", "document")
-SCORE = ("score", "sim", "similarity")
-RANK = ("rank",)
-GRADE = ("relevance", "grade", "label", "rel", "gain", "judgment", "judgement", "score")
+TOPIC = (
+    "query_id",
+    "qid",
+    "q_id",
+    "queryid",
+    "topic_id",
+    "topicid",
+    "topic",
+    "query",
+    "query_text",
+    "search_term",
+    "keyword",
+)
+DOCUMENT = (
+    *("docno", "doc_id", "docid", "document_id", "corpus_id", "passage_id", "pid", "doc", "document"),
+    *("sku", "product_id", "productid", "asin", "item_id", "itemid", "article_id", "page_id", "product", "item", "url"),
+)
+SCORE = ("score", "sim", "similarity", "_score", "retrieval_score", "similarity_score")
+RANK = ("rank", "position")
+GRADE = (
+    *(
+        "relevance",
+        "grade",
+        "label",
+        "rel",
+        "gain",
+        "judgment",
+        "judgement",
+        "relevance_grade",
+        "relevance_label",
+        "score",
+    ),
+    *("rating", "stars", "clicks"),  # the grade only where nothing else is
+)
 TAG = ("tag", "run_tag", "runtag", "run_id", "runid")
 ITERATION = ("iteration", "iter", "subtopic", "subtopic_id", "intent", "group")
+ROLES = {
+    "topic": TOPIC,
+    "document": DOCUMENT,
+    "grade": GRADE,
+    "score": SCORE,
+    "rank": RANK,
+    "tag": TAG,
+    "iteration": ITERATION,
+}
+PLAINLY_GRADES, PERHAPS_GRADES = GRADE[: GRADE.index("score")], GRADE[GRADE.index("score") + 1 :]
 
 HEADERS: dict[Kind, tuple[str, ...]] = {
     "run": ("query_id", "doc_id", "rank", "score", "tag"),
@@ -71,68 +110,107 @@ def _pick(wanted: Sequence[str], plain: dict[str, str]) -> str | None:
     return next((plain[name] for name in wanted if name in plain), None)
 
 
-def kinds_of(names: Iterable[object]) -> Kinds:
+def _names(role: str, fields: Fields) -> Sequence[str]:
+    """What a column may be called: as `fields` say, or else by its usual names; none for the rank of a named score."""
+    given = fields.get(role)
+    if given is None:
+        return () if {"score": "rank", "rank": "score"}.get(role) in fields else ROLES[role]
+    return [_plain(name) for name in ([given] if isinstance(given, str) else given)]
+
+
+def refuse_unknown(fields: Fields) -> None:
+    """Stop at a role that no column has."""
+    for role in fields:
+        if role not in ROLES:
+            raise FormatError(f"no column is the {role!r}; fields name {', '.join(ROLES)}")
+
+
+def kinds_of(names: Iterable[object], fields: Fields = USUAL) -> Kinds:
     """What a table with these columns may hold.
 
     >>> sorted(kinds_of(["qid", "docno", "label"]))
     ['qrels']
     """
     plain = {_plain(name): str(name) for name in names}
-    graded = _pick(GRADE[:-1], plain) is not None
-    scored = _pick((*SCORE, *RANK), plain) is not None
-    if _pick(TOPIC, plain) is None or _pick(DOCUMENT, plain) is None or not (graded or scored):
+    if _pick(_names("topic", fields), plain) is None or _pick(_names("document", fields), plain) is None:
         return frozenset()
+    graded = _pick(_names("grade", fields) if "grade" in fields else PLAINLY_GRADES, plain) is not None
+    ranks = [name for name in _names("rank", fields) if "rank" in fields or name == "rank"]
+    scored = _pick((*_names("score", fields), *ranks), plain) is not None
     if graded:
         return BOTH if scored else frozenset({"qrels"})
-    return BOTH if "score" in plain and not {*RANK, *TAG} & plain.keys() else frozenset({"run"})
+    if scored:
+        return BOTH if "score" in plain and not {*ranks, *TAG} & plain.keys() else frozenset({"run"})
+    perhaps: dict[Kind, Sequence[str]] = {
+        "qrels": () if "grade" in fields else PERHAPS_GRADES,
+        "run": _names("rank", fields),
+    }
+    return frozenset(kind for kind, wanted in perhaps.items() if _pick(wanted, plain) is not None)
 
 
-def find(names: Iterable[object], kind: Kind, where: str) -> Columns:
-    """The columns that hold a run or qrels; FormatError says which is missing and what was found.
+def is_header(names: Sequence[str], fields: Fields = USUAL) -> bool:
+    """Whether a line names columns, some of them as usual or as `fields` say, if not all that are needed."""
+    known = {name for role in ROLES for name in _names(role, fields)}
+    return len(names) > 2 and any(_plain(name) in known for name in names)
+
+
+def find(names: Iterable[object], kind: Kind, where: str, fields: Fields = USUAL) -> Columns:
+    """The columns that hold a run or qrels; FormatError says which are missing and what was found.
 
     >>> find(["qid", "query", "docid", "docno", "rank", "score"], "run", "frame")[:3]
     ('qid', 'docno', 'score')
+    >>> find(["search", "sku", "stars"], "qrels", "frame", {"topic": "search"})[:3]
+    ('search', 'sku', 'stars')
     """
+    refuse_unknown(fields)
     listed = [str(name) for name in names]
     plain: dict[str, str] = {}
     for name in listed:
         if _plain(name) in plain:
             raise FormatError(f"{where}: two columns are called {_plain(name)!r}; keep one of them")
         plain[_plain(name)] = name
-    topic = _needed("topic", TOPIC, plain, where)
-    document = _needed("document", DOCUMENT, plain, where)
-    kinds = kinds_of(listed)
+    kinds = kinds_of(listed, fields)
     if kinds and kind not in kinds:
-        wanted = "'relevance'" if kind == "qrels" else "'score' or 'rank'"
+        wanted, role = ("'relevance'", "grade") if kind == "qrels" else ("'score' or 'rank'", "score")
         raise FormatError(
-            f"{where}: looks like {NOUNS[min(kinds)]} ({', '.join(listed)}), expected {NOUNS[kind]} with a column {wanted}"
+            f"{where}: looks like {NOUNS[min(kinds)]} ({', '.join(listed)}), expected {NOUNS[kind]} with a column {wanted}; "
+            f"--field {role}=COLUMN names another"
         )
+    topic, document, grade, score, rank, tag, iteration = (_pick(_names(role, fields), plain) for role in ROLES)
+    value = grade if kind == "qrels" else score or rank
+    if topic is None or document is None or value is None:
+        what = "grade" if kind == "qrels" else "rank" if "rank" in fields and "score" not in fields else "score"
+        found = {"topic": topic, "document": document, what: value}
+        raise _missing([role for role, name in found.items() if name is None], listed, where, fields)
     if kind == "qrels":
-        return Columns(topic, document, _needed("grade", GRADE, plain, where), _pick(ITERATION, plain), True)
-    score = _pick(SCORE, plain)
-    value = score or _needed("score", (*SCORE, *RANK), plain, where)
-    return Columns(topic, document, value, _pick(TAG, plain), score is not None)
+        return Columns(topic, document, value, iteration, True)
+    return Columns(topic, document, value, tag, score is not None)
 
 
-def _needed(what: str, wanted: Sequence[str], plain: dict[str, str], where: str) -> str:
-    name = _pick(wanted, plain)
-    if name is None:
-        shown = ", ".join(plain.values()) or "none"
-        raise FormatError(f"{where}: no column for the {what} (one of {', '.join(wanted)}); found {shown:.200}")
-    return name
+def _missing(roles: list[str], listed: list[str], where: str, fields: Fields) -> FormatError:
+    """The columns that are missing, those found, and how to say which is which."""
+    usual = {**ROLES, "score": (*SCORE[:3], *RANK)}
+    shown = []
+    for role in roles:
+        given = fields.get(role)
+        names = usual[role][:4] if given is None else [given] if isinstance(given, str) else given
+        shown.append(f"the {role} ({'such as ' if given is None else ''}{', '.join(names)})")
+    advice = f"name {'it' if len(roles) == 1 else 'them'} by {' '.join(f'--field {role}=COLUMN' for role in roles)}"
+    found = ", ".join(listed) or "none"
+    return FormatError(f"{where}: no column for {', '.join(shown)}; found {found:.200}; {advice}")
 
 
 # rows
 
 
 def quick_table(
-    buffer: Buffer, start: int, separator: str, names: Sequence[str], kind: Kind, where: str
+    buffer: Buffer, start: int, separator: str, names: Sequence[str], kind: Kind, where: str, fields: Fields = USUAL
 ) -> Table | None:
     """The rows from `start` on, separated values or (no separator) objects with fields of these names; None if any is odd.
 
     A kernel reads what is usual; whoever is told None reads it again with care, and says what is wrong.
     """
-    columns = find(names, kind, where)
+    columns = find(names, kind, where, fields)
     topic, document, value, label = (-1 if name is None else names.index(name) for name in columns[:4])
     wanted = Wanted(topic, document, value, label, columns.descending)
     return named(buffer, start, separator.encode(), [encode(name) for name in names], wanted)
@@ -238,14 +316,16 @@ def is_row(value: Any) -> bool:
     )
 
 
-def table_of_rows(rows: Iterable[tuple[int, Any]], kind: Kind, where: str, lenient: bool = False) -> Table:
+def table_of_rows(
+    rows: Iterable[tuple[int, Any]], kind: Kind, where: str, lenient: bool = False, fields: Fields = USUAL
+) -> Table:
     """Columns from numbered rows, each a mapping or a named tuple; the first row's names count for all."""
     gathered: Gathered | None = None
     numbered = _as_mappings(rows, where)
     while chunk := list(islice(numbered, CHUNK)):
         if gathered is None:
             line, row = chunk[0]
-            gathered = Gathered(kind, where, lenient, find(row, kind, f"{where}:{line}"))
+            gathered = Gathered(kind, where, lenient, find(row, kind, f"{where}:{line}", fields))
         if not _added_at_once(gathered, chunk):
             for line, row in chunk:
                 _add(gathered, line, row)

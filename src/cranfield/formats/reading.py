@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Qrels
 from cranfield.errors import DataError, FormatError
-from cranfield.formats.format import NOUNS, Head
+from cranfield.formats.format import NOUNS, USUAL, Head
 from cranfield.formats.known.trec import TREC
 from cranfield.formats.streams import is_source, opened, write_bytes
 from cranfield.kernels import Table
@@ -21,39 +21,53 @@ from cranfield.run import Run, Text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cranfield.formats.format import Format, Kind
+    from cranfield.formats.format import Fields, Format, Kind
     from cranfield.formats.streams import Opened
 
 
 # reading
 
 
-def read_run(source: Any, format: str | None = None, lenient: bool = False, name: str | None = None) -> Run:
+def read_run(
+    source: Any,
+    format: str | None = None,
+    lenient: bool = False,
+    name: str | None = None,
+    fields: Fields | None = None,
+) -> Run:
     """Read a run from a file (a path, `-` for standard input, an open file, bytes), a frame or a list of rows.
 
     The format is recognised by content; `format` overrules that. `lenient` passes over malformed lines and counts them.
+    `fields` says what columns are called: {"topic": "search", "document": "sku", "score": "points"}.
 
     >>> read_run(b"301 Q0 FBIS3-1 1 9.5 bm25")["301"]
     [('FBIS3-1', 9.5)]
     """
     if not is_source(source):
-        return Run(_table(source, "run"), name or "run")
+        return Run(_table(source, "run", fields), name or "run")
     file = opened(source)
-    return Run(_format_of(file, "run", format).read(file.buffer, "run", file.where, lenient), name or file.name)
+    chosen = _format_of(file, "run", format, fields)
+    return Run(chosen.read(file.buffer, "run", file.where, lenient), name or file.name)
 
 
-def read_qrels(source: Any, format: str | None = None, lenient: bool = False, name: str | None = None) -> Qrels:
+def read_qrels(
+    source: Any,
+    format: str | None = None,
+    lenient: bool = False,
+    name: str | None = None,
+    fields: Fields | None = None,
+) -> Qrels:
     """Read judgments from whatever `read_run` reads runs from, or from a collection: its folder, or a bundled one's name.
 
     >>> read_qrels(b'{"301": {"FBIS3-1": 1}}')["301"]
     {'FBIS3-1': 1.0}
     """
     if not is_source(source):
-        return Qrels(_table(source, "qrels"), name or "qrels")
+        return Qrels(_table(source, "qrels", fields), name or "qrels")
     path = qrels_in(source)
     file = opened(path)
     usual = file.name if file.where != "<bytes>" else "qrels"
-    qrels = _format_of(file, "qrels", format).read_qrels(file, name or usual, lenient)
+    qrels = _format_of(file, "qrels", format, fields).read_qrels(file, name or usual, lenient)
     if path is not source:
         from cranfield.formats.folder import read_collection
 
@@ -87,7 +101,7 @@ def detect(source: Any) -> tuple[str | None, tuple[Kind, ...]]:
     return (match[0].name, tuple(sorted(match[1]))) if match else (None, ())
 
 
-def _format_of(file: Opened, kind: Kind, name: str | None) -> Format:
+def _format_of(file: Opened, kind: Kind, name: str | None, fields: Fields | None) -> Format:
     if name is None:
         start = bytes(file.buffer[:4096]).lstrip()
         line, end, _ = start.partition(b"\n")
@@ -96,23 +110,23 @@ def _format_of(file: Opened, kind: Kind, name: str | None) -> Format:
             return TREC
         from cranfield.formats.registry import recognise
 
-        return recognise(file.buffer, kind, file.where)
+        return recognise(file.buffer, kind, file.where, fields or USUAL)
     from cranfield.formats.registry import format_named
 
-    return format_named(name, kind)
+    return format_named(name, kind, fields or USUAL)
 
 
 # frames, rows and mappings
 
 
-def _table(source: Any, kind: Kind) -> Table:
+def _table(source: Any, kind: Kind, fields: Fields | None) -> Table:
     from cranfield.formats.frames import is_frame, table_of_frame
     from cranfield.formats.named import table_of_rows
 
     if is_frame(source):
-        return table_of_frame(source, kind, "frame")
+        return table_of_frame(source, kind, "frame", fields or USUAL)
     if _is_rows(source):
-        return table_of_rows(enumerate(source, 1), kind, "rows")
+        return table_of_rows(enumerate(source, 1), kind, "rows", fields=fields or USUAL)
     expected = "a path, {topic: {document: number}}, a frame or rows with named columns"
     raise FormatError(f"expected {NOUNS[kind]} as {expected}, found {source!r:.60}")
 
@@ -138,33 +152,35 @@ def _is_names(source: Any) -> bool:
     return isinstance(source, Mapping) and not is_frame(source)
 
 
-def as_qrels(source: Any, format: str | None = None, lenient: bool = False) -> Qrels:
+def as_qrels(source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None) -> Qrels:
     """Qrels from whatever holds judgments: a path, a mapping, a frame, rows, `Qrels`."""
     if isinstance(source, Qrels):
         return source
     if is_source(source):
-        return read_qrels(source, format, lenient)
+        return read_qrels(source, format, lenient, fields=fields)
     source = _listed(source)
-    return Qrels(source) if isinstance(source, (Table, Text)) or _is_names(source) else read_qrels(source)
+    if isinstance(source, (Table, Text)) or _is_names(source):
+        return Qrels(source)
+    return read_qrels(source, fields=fields)
 
 
-def as_runs(source: Any, format: str | None = None, lenient: bool = False) -> list[Run]:
+def as_runs(source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None) -> list[Run]:
     """Runs from whatever holds one or several: a path or a glob, a mapping, a frame, rows, `Run`; a list, or names to these."""
     if isinstance(source, Run):
         return [source]
     if isinstance(source, str) and source != "-" and _is_pattern(source):
-        return [read_run(path, format, lenient) for path in expand([source])]
+        return [read_run(path, format, lenient, fields=fields) for path in expand([source])]
     if is_source(source):
-        return [read_run(source, format, lenient)]
+        return [read_run(source, format, lenient, fields=fields)]
     source = _listed(source)
     if isinstance(source, (Table, Text)) or _is_topics(source):
         return [Run(source)]
     if _is_names(source):
-        return [_named(str(name), value, format, lenient) for name, value in source.items()]
+        return [_named(str(name), value, format, lenient, fields) for name, value in source.items()]
     if isinstance(source, (list, tuple)) and not _is_rows(source):
         _refuse_bare_rows(source)
-        return [run for item in source for run in as_runs(item, format, lenient)]
-    return [read_run(source)]
+        return [run for item in source for run in as_runs(item, format, lenient, fields)]
+    return [read_run(source, fields=fields)]
 
 
 def _listed(source: Any) -> Any:
@@ -172,8 +188,8 @@ def _listed(source: Any) -> Any:
     return list(source) if hasattr(source, "__next__") and not hasattr(source, "__arrow_c_stream__") else source
 
 
-def _named(name: str, source: Any, format: str | None, lenient: bool) -> Run:
-    runs = as_runs(source, format, lenient)
+def _named(name: str, source: Any, format: str | None, lenient: bool, fields: Fields | None) -> Run:
+    runs = as_runs(source, format, lenient, fields)
     if len(runs) != 1:
         raise FormatError(f"{name!r} stands for {len(runs)} runs, expected one; give each its own name")
     return runs[0].renamed(name)

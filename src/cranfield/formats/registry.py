@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import FormatError
 from cranfield.formats import known
-from cranfield.formats.format import DEFINED, NOUNS, Format, Head, Kind, Kinds
+from cranfield.formats.format import DEFINED, NOUNS, USUAL, Fields, Format, Head, Kind, Kinds
 from cranfield.formats.known.trec import TREC
 from cranfield.formats.streams import plain_ending
 from cranfield.kernels import decode
@@ -35,14 +35,14 @@ load_all(known)
 FORMATS: dict[str, Format] = {cls.name: cls() for cls in sorted(DEFINED, key=lambda cls: (cls.place, cls.name))}
 
 
-def format_named(name: str, kind: Kind | None = None) -> Format:
+def format_named(name: str, kind: Kind | None = None, fields: Fields = USUAL) -> Format:
     """The format of that name, if it can hold that kind."""
     if name not in FORMATS:
         raise FormatError(f"no format {name!r}; there are {', '.join(sorted(FORMATS))}")
     chosen = FORMATS[name]
     if kind is not None and kind not in chosen.kinds:
         raise FormatError(f"{name} holds {' or '.join(NOUNS[k] for k in chosen.kinds)}, not {NOUNS[kind]}")
-    return chosen
+    return chosen.naming(fields)
 
 
 def format_for(path: str | os.PathLike[str], kind: Kind, name: str | None = None) -> Format:
@@ -53,9 +53,10 @@ def format_for(path: str | os.PathLike[str], kind: Kind, name: str | None = None
     return next((each for each in FORMATS.values() if ending in each.endings and kind in each.kinds), TREC)
 
 
-def strongest(head: Head, where: str, kind: Kind | None = None) -> tuple[Format, Kinds] | None:
+def strongest(head: Head, where: str, kind: Kind | None = None, fields: Fields = USUAL) -> tuple[Format, Kinds] | None:
     """The format that most speaks for, and what the file may hold; between equals, the one that holds what is asked for."""
-    heard = [(each, evidence) for each in FORMATS.values() if (evidence := each.sniff(head)) is not None]
+    named = [each.naming(fields) for each in FORMATS.values()]
+    heard = [(each, evidence) for each in named if (evidence := each.sniff(head)) is not None]
     most = max((evidence.strength for _, evidence in heard), default=None)
     equal = [(each, evidence.kinds) for each, evidence in heard if evidence.strength == most]
     fitting = [(each, kinds) for each, kinds in equal if kind in kinds] if len(equal) > 1 else equal
@@ -65,13 +66,13 @@ def strongest(head: Head, where: str, kind: Kind | None = None) -> tuple[Format,
     return fitting[0] if fitting else None
 
 
-def recognise(buffer: Buffer, kind: Kind, where: str) -> Format:
+def recognise(buffer: Buffer, kind: Kind, where: str, fields: Fields = USUAL) -> Format:
     """The format of a file that is to hold this kind; FormatError if it holds another, or nothing known."""
     head = Head(buffer)
     if not head.lines:  # empty, or comments only
         return TREC
     columns = len(head.rows[0])
-    match = strongest(head, where, kind)
+    match = strongest(head, where, kind, fields)
     if match is not None:
         chosen, kinds = match
         if kind in kinds:

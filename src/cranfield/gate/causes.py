@@ -207,7 +207,7 @@ def forgiven(evaluator: Evaluator, one: Run, moved: Turnover, options: Mapping[s
 
 def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **changes: Any) -> Evaluator:
     """The same measures under the same conventions, some of them changed, and by other judgments."""
-    kept = ("topics", "threads", "lenient", "run_format", "extras", "baseline")
+    kept = ("topics", "threads", "lenient", "run_format", "fields", "extras", "baseline")
     reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
     conventions = replace(evaluator.conventions, **changes)
     alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)

@@ -190,7 +190,7 @@ def _refuse_measures(measures: Mapping[str, Measure]) -> None:
 def _two_runs(evaluator: Evaluator, baseline: Any, candidate: Any) -> tuple[Run, Run]:
     runs = []
     for role, source in (("baseline", baseline), ("candidate", candidate)):
-        read = as_runs(source, evaluator.run_format, evaluator.lenient)
+        read = as_runs(source, evaluator.run_format, evaluator.lenient, evaluator.fields)
         if len(read) != 1:
             raise DataError(f"expected one run as the {role}, found {len(read)}")
         nameless = not isinstance(source, str) and not hasattr(source, "name") and not hasattr(source, "__fspath__")

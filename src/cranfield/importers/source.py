@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cranfield.collection import Qrels
 from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
+from cranfield.formats.format import USUAL
 from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import COMPRESSED, decoded, lines
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from cranfield.collection import Document, Grade, Topic
+    from cranfield.formats.format import Fields
 
 
 HEAD = 4096  # bytes that a layout is recognised by
@@ -46,6 +48,14 @@ class Options:
     split: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)  # ours → theirs
     strict: bool = False
+
+    @property
+    def of_judgments(self) -> Fields:
+        """The names of the columns of judgments; `topic` is said of the topics, and may have a usual name here."""
+        from cranfield.formats.named import TOPIC
+
+        named = {ours: [theirs] for ours, theirs in self.fields.items() if ours in ("document", "grade", "iteration")}
+        return named | ({"topic": [self.fields["topic"], *TOPIC]} if "topic" in self.fields else {})
 
 
 class Judgment(NamedTuple):
@@ -112,7 +122,7 @@ class Source:
 
     def judgments(self) -> Qrels | None:
         """The judgments as they stand, or None where there are none."""
-        return judgments_of(self.files.qrels)
+        return judgments_of(self.files.qrels, self.options.of_judgments)
 
     def documents_in(self, path: str) -> Iterator[Document]:
         """The documents in one file."""
@@ -174,13 +184,13 @@ class ClassicSource(Source):
         raise FormatError(f"{self.name} holds no judgments")
 
 
-def judgments_of(paths: Sequence[str]) -> Qrels | None:
+def judgments_of(paths: Sequence[str], fields: Fields = USUAL) -> Qrels | None:
     """Judgments from files in any format that `read_qrels` knows, taken together."""
     if not paths:
         return None
     if len(paths) == 1:
-        return read_qrels(paths[0])
-    read = [(path, read_qrels(path)) for path in paths]
+        return read_qrels(paths[0], fields=fields)
+    read = [(path, read_qrels(path, fields=fields)) for path in paths]
     if any(len(one.label) and len(set(one.label.tolist())) > 1 for _, one in read):
         raise FormatError(f"{', '.join(paths)}: judgments by subtopic are read from one file only")
     return gathered(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cranfield.check import Findings
     from cranfield.describe.show import Shown
     from cranfield.formats.convert import Converted
+    from cranfield.formats.format import Fields
     from cranfield.importers import Imported
 
 
@@ -47,12 +48,12 @@ def stamp(collection: str) -> str:
     return os.path.join(opened.path or collection, META)
 
 
-def check(files: Sequence[str], qrels: str | None = None, kind: Any = None) -> Findings:
+def check(files: Sequence[str], qrels: str | None = None, kind: Any = None, fields: Fields | None = None) -> Findings:
     """What is wrong or suspicious in files (or patterns of them)."""
     from cranfield.check import check
     from cranfield.formats import expand
 
-    return check(expand(files), qrels, kind)
+    return check(expand(files), qrels, kind, fields)
 
 
 def convert(sources: Sequence[str], target: str, *, kind: Any = None, **options: Any) -> Converted:

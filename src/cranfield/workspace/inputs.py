@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
+    from cranfield.formats.format import Fields
     from cranfield.run import Run
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
@@ -37,6 +38,7 @@ class Inputs:
     lenient: bool = False
     qrels_format: str | None = None
     run_format: str | None = None
+    fields: Fields | None = None  # what columns with names are called
     threads: int | None = None
 
     # what some measures need to know
@@ -72,13 +74,14 @@ class Inputs:
         from cranfield.formats import as_runs
 
         rules = self.conventions()
-        return [rules.ordered(run) for run in as_runs(self.files(*more), self.run_format, self.lenient)]
+        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields)
+        return [rules.ordered(run) for run in opened]
 
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""
         from cranfield.formats import read_qrels
 
-        return read_qrels(self.judgments, self.qrels_format, self.lenient)
+        return read_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields)
 
     def conventions(self) -> Conventions:
         """The preset with its changes."""
@@ -99,6 +102,7 @@ class Inputs:
             "lenient": self.lenient or None,
             "qrels_format": self.qrels_format,
             "run_format": self.run_format,
+            "fields": self.fields,
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,

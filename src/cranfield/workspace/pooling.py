@@ -58,7 +58,7 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
     one_by_one = (
         rules.ordered(run)
         for name, file in _named(inputs).items()
-        for run in as_runs({name: file}, inputs.run_format, inputs.lenient)
+        for run in as_runs({name: file}, inputs.run_format, inputs.lenient, inputs.fields)
     )
     return rankings(one_by_one, **depths.of(inputs), order=rules.order, progress=progress)
 

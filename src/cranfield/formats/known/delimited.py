@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import BadLineError
-from cranfield.formats.format import Evidence, Format, Head, Kind, Strength, rows_of
-from cranfield.formats.named import CHUNK, HEADERS, Gathered, find, kinds_of, quick_table
+from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Strength, rows_of
+from cranfield.formats.named import CHUNK, HEADERS, Gathered, find, is_header, kinds_of, quick_table
 from cranfield.kernels import Table, decode, encode
 
 if TYPE_CHECKING:
@@ -30,8 +30,14 @@ class Delimited(Format):
 
     def sniff(self, head: Head) -> Evidence | None:
         """What the names in the first line say."""
-        kinds = kinds_of(self.header_of(head))
-        return Strength.NAMES.of(*kinds) if kinds else None
+        names = self.header_of(head)
+        kinds = kinds_of(names, self.fields)
+        if kinds:
+            return Strength.NAMES.of(*kinds)
+        words = (
+            not self.gap.isspace() and len(names) > 2 and all(name.replace(" ", "_").isidentifier() for name in names)
+        )
+        return Strength.POSSIBLE.of(*BOTH) if words or is_header(names, self.fields) else None
 
     def header_of(self, head: Head) -> list[str]:
         """The names in the first line; none where the separator does not occur in it."""
@@ -49,7 +55,7 @@ class Delimited(Format):
         header = raw[:end].removesuffix(b"\r")
         if end < 0 or b'"' in header or b"\r" in header or b"\0" in header:
             return None
-        return quick_table(raw, end + 1, self.gap, decode(header).split(self.gap), kind, where)
+        return quick_table(raw, end + 1, self.gap, decode(header).split(self.gap), kind, where, self.fields)
 
     def _careful(self, buffer: Buffer, kind: Kind, where: str, lenient: bool) -> Table:
         import csv
@@ -59,7 +65,7 @@ class Delimited(Format):
         reader = csv.reader(text, delimiter=self.gap, strict=True)
         try:
             names = next(reader, [])
-            rows = Gathered(kind, where, lenient, find(names, kind, where))
+            rows = Gathered(kind, where, lenient, find(names, kind, where, self.fields))
             before = reader.line_num
             while chunk := list(islice(reader, CHUNK)):
                 if not _added_at_once(rows, names, chunk):

@@ -12,7 +12,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
-from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Source, Strength, in_batches, rows_of
+from cranfield.formats.format import (
+    BOTH,
+    USUAL,
+    Evidence,
+    Fields,
+    Format,
+    Head,
+    Kind,
+    Source,
+    Strength,
+    in_batches,
+    rows_of,
+)
 from cranfield.formats.named import CHUNK, HEADERS, Gathered, id_of, kinds_of, number_of, quick_table, table_of_rows
 from cranfield.kernels import Table, decode
 
@@ -58,7 +70,7 @@ class Json(Format):
             for number, row in enumerate(content, 1):
                 if isinstance(row, _Twice):
                     raise DuplicateError(where, number, f"field {row.twice!r} stands twice")
-            return table_of_rows(enumerate(content, 1), kind, where, lenient)
+            return table_of_rows(enumerate(content, 1), kind, where, lenient, self.fields)
         if isinstance(content, _Twice):
             raise FormatError(f"{where}: topic {content.twice!r} stands twice")
         if not isinstance(content, dict):
@@ -102,7 +114,7 @@ class JsonLines(Format):
         import json
 
         try:
-            kinds = kinds_of(json.loads(decode(head.raw.lstrip().split(b"\n", 1)[0])))
+            kinds = kinds_of(json.loads(decode(head.raw.lstrip().split(b"\n", 1)[0])), self.fields)
         except (ValueError, RecursionError):
             kinds = BOTH  # reading it will say where it is wrong
         return (Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE).of(*kinds or BOTH)
@@ -110,8 +122,8 @@ class JsonLines(Format):
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The rows; blank lines are passed over."""
         raw = bytes(buffer)
-        quick = _quick(raw, kind, where)
-        return table_of_rows(_lines(raw, where), kind, where, lenient) if quick is None else quick
+        quick = _quick(raw, kind, where, self.fields)
+        return table_of_rows(_lines(raw, where), kind, where, lenient, self.fields) if quick is None else quick
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """One object a line; bytes that are no UTF-8 become escaped surrogates and come back as they were."""
@@ -173,7 +185,7 @@ def _table_with_duplicates(content: Mapping[str, Any], kind: Kind, where: str) -
     return rows.table()
 
 
-def _quick(raw: bytes, kind: Kind, where: str) -> Table | None:
+def _quick(raw: bytes, kind: Kind, where: str, fields: Fields = USUAL) -> Table | None:
     """The rows where all lines have the fields of the first, in its order, and none holds anything odd, else None."""
     import json
 
@@ -184,7 +196,7 @@ def _quick(raw: bytes, kind: Kind, where: str) -> Table | None:
         return None
     if type(first) is not dict or not first:
         return None
-    return quick_table(raw, start, "", list(first), kind, f"{where}:{raw[:start].count(NEWLINE) + 1}")
+    return quick_table(raw, start, "", list(first), kind, f"{where}:{raw[:start].count(NEWLINE) + 1}", fields)
 
 
 NEWLINE = b"\n"

@@ -42,13 +42,13 @@ class Parquet(Format):
         arrow, parquet = _pyarrow()
         try:
             file = parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(buffer)))
-            names = find(file.schema_arrow.names, kind, where)
+            names = find(file.schema_arrow.names, kind, where, self.fields)
             frame = file.read(names.used)
         except FormatError:
             raise
         except (arrow.ArrowException, OSError) as error:
             raise DataError(f"{where}: corrupt Parquet file ({error})") from error
-        return table_of_frame(frame, kind, where)
+        return table_of_frame(frame, kind, where, self.fields)
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """One row group after the other, ids as text where they are UTF-8 and as bytes where not."""
