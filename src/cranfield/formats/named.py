@@ -87,6 +87,14 @@ def kinds_of(names: Iterable[object]) -> Kinds:
     return BOTH if "score" in plain and not {*RANK, *TAG} & plain.keys() else frozenset({"run"})
 
 
+def names_columns(names: Iterable[object], ids_only: bool) -> bool:
+    """Whether these are names of columns and not of topics; columns that all hold ids need one for the document too."""
+    plain = {_plain(name): str(name) for name in names}
+    if ids_only:
+        return _pick(TOPIC, plain) is not None and _pick(DOCUMENT, plain) is not None
+    return _pick((*TOPIC, *DOCUMENT, *SCORE, *RANK, *GRADE), plain) is not None
+
+
 def find(names: Iterable[object], kind: Kind, where: str) -> Columns:
     """The columns that hold a run or qrels; FormatError says which is missing and what was found.
 
