@@ -62,8 +62,9 @@ def test_several_runs_of_lists_have_names_or_stand_in_a_list():
 def test_compare_takes_lists():
     qrels = {f"q{i}": {"a": 1} for i in range(8)}
     runs = {"good": {topic: ["a", "b"] for topic in qrels}, "bad": {topic: ["b", "a"] for topic in qrels}}
-    comparison = cranfield.compare(cranfield.evaluate(qrels, runs, "RR"))
-    assert comparison.pairs
+    [pair] = cranfield.compare(qrels, runs, "RR").pairs
+    assert (pair.one, pair.other) == ("good", "bad")
+    assert abs(pair.difference) == 0.5
 
 
 def test_a_document_that_stands_twice_is_refused_by_topic_and_name():
