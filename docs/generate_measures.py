@@ -22,9 +22,10 @@ HEAD = """# Measures
 
 <!-- Written by docs/generate_measures.py; change the classes, then `make docs`. -->
 
-A measure is written as the field writes it: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; `nDCG@1,5,10` is three. The names that trec_eval,
-ir_measures, ranx and gdeval give it are read as well (`ndcg_cut_10`, `map@100`, `nDCG(dcg='exp-log2')@10`), whatever
-the case of letters where only one measure can be meant. `cranfield measures NAME` shows the same as this page.
+A measure is written as the field writes it: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; `nDCG@1,5,10` is three. The names
+that trec_eval, ir_measures, ranx and gdeval give it are read as well (`ndcg_cut_10`, `map@100`,
+`nDCG(dcg='exp-log2')@10`), whatever the case of letters where only one measure can be meant. `cranfield measures NAME`
+shows the same as this page.
 
 - `rel` is the lowest grade that counts as relevant; `--rel 2` (or `rel=2` in Python) sets it for all measures whose
   name does not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -159,11 +160,19 @@ def test_means_are_read_from_all_three_kinds_of_output() -> None:
     assert agreement.read("AP\t0.500000000\nRR@10\t1.000000000\n") == wanted
 
 
+WEIGHED = """import sys
+from benchmarks import timing
+for program in ("print('x' * 3)", "print(len(b'x' * 400_000_000))"):
+    print(timing.run((sys.executable, "-c", program)).peak)
+"""
+
+
 def test_a_process_is_charged_for_the_memory_it_held() -> None:
-    small = timing.run((sys.executable, "-c", "print('x' * 3)"))
-    large = timing.run((sys.executable, "-c", "print(len(b'x' * 400_000_000))"))
-    assert small.output == "xxx\n"
-    assert large.peak > max(400_000_000, small.peak)
+    # from a small process: a child's peak begins at what its parent holds, and this one may hold much by now
+    root = Path(__file__).resolve().parents[1]
+    told = subprocess.run([sys.executable, "-c", WEIGHED], cwd=root, capture_output=True, text=True, check=True).stdout
+    small, large = map(int, told.split())
+    assert large > max(400_000_000, small)
 
 
 def test_a_process_that_fails_says_so() -> None:

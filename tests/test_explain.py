@@ -290,3 +290,19 @@ def test_only_the_ranks_shown_are_scored(monkeypatch: pytest.MonkeyPatch) -> Non
     told = explain(QRELS, run, "nDCG@10")
     assert len(calls) < 20
     assert told.steps[0].tied == (1, 2000)
+
+
+def test_the_measure_follows_as_an_option_and_may_still_stand_first() -> None:
+    old, new = (
+        shell("explain", *words, "--topic", "q1")
+        for words in (("AP", "qrels.txt", "bm25.run"), ("qrels.txt", "bm25.run", "-m", "AP"))
+    )
+    assert (new.code, new.out) == (0, old.out)
+    assert shell("explain", "qrels.txt", "bm25.run", "--topic", "q1").out.startswith("nDCG@10 of bm25")
+    assert (
+        shell("explain", "allotment", "bm25.run", "-m", "AP").code == 3
+    )  # a collection that comes along is no measure
+    for words in (("qrels.txt",), ("qrels.txt", "bm25.run", "dense.run"), ("AP", "qrels.txt", "bm25.run", "-m", "RR")):
+        refused = shell("explain", *words)
+        assert refused.code == 2
+        assert f"expected QRELS and RUN, found {3 if len(words) > 3 else len(words)}" in refused.err

@@ -65,11 +65,12 @@ def evaluate(
     """Score one run or several against judgments.
 
     `qrels` and each run may be a path, a mapping `{topic: {document: value}}`, a frame (pandas, Polars, pyarrow,
-    DuckDB) or a `Qrels` / `Run`. Several runs are a list, a generator, or a mapping of names to any of these. `rel` is
-    the lowest relevant grade of measures that do not say so themselves, `topics` a subset to evaluate. Single
-    conventions can be given by name: `evaluate(qrels, run, "AP", missing="skip")`. `lenient` skips and counts
-    malformed lines. `fields` says what columns are called: {"topic": "search", "document": "sku"}.
-    `baseline` is the run that measures of risk compare with.
+    DuckDB) or a `Qrels` / `Run`, also ranx's; a run may be ranked lists `{topic: [document, …]}`. Several runs are a
+    list, a generator, or a mapping of names to any of these. `rel` is the lowest relevant grade of measures that do not
+    say so themselves, `topics` a subset to evaluate. Single conventions can be given by name:
+    `evaluate(qrels, run, "AP", missing="skip")`. `lenient` skips and counts malformed lines. `fields`
+    says what columns are called: {"topic": "search", "document": "sku"}. `baseline` is the run that measures of risk
+    compare with.
     `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
     mean; `gmean(AP)` as a measure does it for one.
 
@@ -178,7 +179,8 @@ class Evaluator:
         passing = isinstance(runs, Iterator) or hasattr(runs, "read")  # runs that come in a stream are let go
 
         def work(i: int, item: Any, threads: int) -> None:
-            named_once = isinstance(item, Mapping) and "-" in item.values()  # standard input
+            named = item.values() if isinstance(item, Mapping) else []
+            named_once = any(isinstance(value, str) and value == "-" for value in named)  # standard input
             once = named_once or (passing and not isinstance(item, (str, os.PathLike)))
             runs = enumerate(self.open(item))
             scored[i] = [(self._row(run, threads), None if once else item, place) for place, run in runs]

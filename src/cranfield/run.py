@@ -33,9 +33,11 @@ from cranfield.kernels import (
     tops,
 )
 from cranfield.kernels.table import refuse_ids
+from cranfield.lists import is_list, table_of_arrays, table_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from cranfield.kernels import Found, Index, Layout, Top
     from cranfield.kernels.table import Buffer
@@ -82,17 +84,38 @@ class Run:
     >>> run = Run({"q1": {"d1": 0.5, "d2": 0.9}}, name="bm25")
     >>> run["q1"]
     [('d2', 0.9), ('d1', 0.5)]
+
+    Lists of documents, best first, and lists of (document, score) pairs will do as well.
+
+    >>> Run({"q1": ["d2", "d1"]})["q1"]
+    [('d2', 2.0), ('d1', 1.0)]
     """
 
-    def __init__(
-        self, source: Mapping[str, Mapping[str, float]] | Text | Table, name: str = "run", tag: str | None = None
-    ) -> None:
+    source: Mapping[str, Mapping[str, float]] | Text | Table
+
+    def __init__(self, source: Mapping[str, Any] | Text | Table, name: str = "run", tag: str | None = None) -> None:
         if not isinstance(source, (Mapping, Text, Table)):
             raise DataError(f"a run is made from {{topic: {{document: score}}}}, found {type(source).__name__}")
+        if isinstance(source, Mapping) and any(map(is_list, source.values())):
+            source = table_of_lists(source)
         self.source = source
         self.name = name
         self._tag = tag
         self._table: Table | None = None
+
+    @classmethod
+    def from_arrays(
+        cls, topics: Any, ids: Any, scores: Any = None, *, padding: int | str | None = -1, name: str = "run"
+    ) -> Run:
+        """A run from arrays, topics × depth, as vector indexes answer: NumPy's, or what `__array__` or DLPack makes one.
+
+        Ids are whole numbers or text. Cells whose id is `padding`, empty, None or masked are left out, whatever their score.
+        Higher scores are better, so give distances negated; without scores, the columns are in order.
+
+        >>> Run.from_arrays(["q1"], [[7, 3, -1]], [[0.9, 0.5, float("nan")]])["q1"]
+        [('7', 0.9), ('3', 0.5)]
+        """
+        return cls(table_of_arrays(topics, ids, scores, padding), name)
 
     @property
     def tag(self) -> str | None:

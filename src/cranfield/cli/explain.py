@@ -5,11 +5,12 @@ With --topic: a table of ranks, documents, grades, what each adds, the score so 
 differently; --as PRESET without a topic shows that one alone.
 
 \b
-$ cranfield explain "nDCG@10" qrels.txt bm25.run --topic q1
+$ cranfield explain qrels.txt bm25.run -m nDCG@10 --topic q1
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -22,9 +23,8 @@ PLACE = 100
 
 
 @options.command(__doc__)
-@click.argument("measure")
-@click.argument("qrels")
-@click.argument("run")
+@click.argument("words", nargs=-1, required=True, metavar="QRELS RUN")
+@option("-m --measure", "What to explain.  [default: nDCG@10]", metavar="MEASURE")
 @option("--topic", "The topic to explain; may be left out where only one is judged.", metavar="TOPIC")
 @option("--rel", "The lowest relevant grade, if the measure does not say so itself.")
 @option("--all-ranks", "Show every rank instead of folding those that matter little.", name="full", is_flag=True)
@@ -36,9 +36,26 @@ PLACE = 100
 @option("--costs", "What documents cost to read (document cost), for TBG, Umeasure and kin.")
 @options.output("text", "markdown", "json", "html")
 @options.rules
-def command(measure: str, run: str, **typed: Any) -> None:
+def command(words: tuple[str, ...], measure: str | None, **typed: Any) -> None:
     options.without_algebra()
     from cranfield.workspace.scoring import explain
 
-    inputs, shown, how = options.split(typed, measures=[measure], runs=[run])
+    measure, qrels, run = _told(words, measure)
+    inputs, shown, how = options.split({**typed, "qrels": qrels}, measures=[measure], runs=[run])
     show(explain(inputs, **how), **shown)
+
+
+def _told(words: tuple[str, ...], measure: str | None) -> tuple[str, str, str]:
+    """Measure, judgments and run; the measure may also stand first, as it once had to."""
+    if len(words) == 3 and measure is None and not _is_there(words[0]):
+        return words[0], words[1], words[2]
+    if len(words) != 2:
+        raise click.UsageError(f"expected QRELS and RUN, found {len(words)}: {' '.join(words)}")
+    return measure or "nDCG@10", words[0], words[1]
+
+
+def _is_there(name: str) -> bool:
+    """Whether it names a file, a folder or a collection that comes along."""
+    from cranfield.formats.folder import bundled_names
+
+    return os.path.exists(name) or name in bundled_names()

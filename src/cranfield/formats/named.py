@@ -148,6 +148,14 @@ def kinds_of(names: Iterable[object], fields: Fields = USUAL) -> Kinds:
     return frozenset(kind for kind, wanted in perhaps.items() if _pick(wanted, plain) is not None)
 
 
+def names_columns(names: Iterable[object], ids_only: bool, fields: Fields = USUAL) -> bool:
+    """Whether these are names of columns and not of topics; columns that all hold ids need one for the document too."""
+    plain = {_plain(name): str(name) for name in names}
+    if ids_only:
+        return all(_pick(_names(role, fields), plain) is not None for role in ("topic", "document"))
+    return any(_pick(_names(role, fields), plain) for role in ("topic", "document", "score", "rank", "grade"))
+
+
 def is_header(names: Sequence[str], fields: Fields = USUAL) -> bool:
     """Whether a line names columns, some of them as usual or as `fields` say, if not all that are needed."""
     known = {name for role in ROLES for name in _names(role, fields)}

@@ -16,6 +16,7 @@ from cranfield.formats.format import NOUNS, USUAL, Head
 from cranfield.formats.known.trec import TREC
 from cranfield.formats.streams import is_source, opened, write_bytes
 from cranfield.kernels import Table
+from cranfield.lists import is_list, is_pair
 from cranfield.run import Run, Text
 
 if TYPE_CHECKING:
@@ -152,12 +153,36 @@ def _is_names(source: Any) -> bool:
     return isinstance(source, Mapping) and not is_frame(source)
 
 
+def _is_lists(source: Any, fields: Fields | None) -> bool:
+    """Whether it maps topics to ranked lists or pairs, and neither names to rows nor the names of columns to columns."""
+    if not isinstance(source, Mapping) or not source or not all(map(is_list, source.values())):
+        return False
+    from cranfield.formats.named import is_row, names_columns
+
+    firsts = [value[0] for value in source.values() if len(value)]
+    ids_only = all(isinstance(first, str) or is_pair(first) for first in firsts)
+    return not names_columns(source, ids_only, fields or USUAL) and not any(
+        is_row(first) and not is_pair(first) for first in firsts
+    )
+
+
+def _in_ranx(source: Any, kind: Kind) -> dict[str, dict[str, float]] | None:
+    """What ranx's `Run` holds as `run` and its `Qrels` as `qrels`, typed dictionaries, as plain ones."""
+    held = None if isinstance(source, Mapping) else getattr(source, kind, None)
+    if isinstance(source, type) or not isinstance(held, Mapping):
+        return None
+    return {topic: dict(documents.items()) for topic, documents in held.items()}
+
+
 def as_qrels(source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None) -> Qrels:
     """Qrels from whatever holds judgments: a path, a mapping, a frame, rows, `Qrels`."""
     if isinstance(source, Qrels):
         return source
     if is_source(source):
         return read_qrels(source, format, lenient, fields=fields)
+    held = _in_ranx(source, "qrels")
+    if held is not None:
+        return Qrels(held, getattr(source, "name", None) or "qrels")
     source = _listed(source)
     if isinstance(source, (Table, Text)) or _is_names(source):
         return Qrels(source)
@@ -165,15 +190,22 @@ def as_qrels(source: Any, format: str | None = None, lenient: bool = False, fiel
 
 
 def as_runs(source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None) -> list[Run]:
-    """Runs from whatever holds one or several: a path or a glob, a mapping, a frame, rows, `Run`; a list, or names to these."""
+    """Runs from whatever holds one or several: a path or a glob, a mapping, a frame, rows, `Run`; a list, or names to these.
+
+    >>> as_runs({"q1": ["d2", "d1"]})[0].to_dict()
+    {'q1': {'d2': 2.0, 'd1': 1.0}}
+    """
     if isinstance(source, Run):
         return [source]
     if isinstance(source, str) and source != "-" and _is_pattern(source):
         return [read_run(path, format, lenient, fields=fields) for path in expand([source])]
     if is_source(source):
         return [read_run(source, format, lenient, fields=fields)]
+    held = _in_ranx(source, "run")
+    if held is not None:
+        return [Run(held, getattr(source, "name", None) or "run")]
     source = _listed(source)
-    if isinstance(source, (Table, Text)) or _is_topics(source):
+    if isinstance(source, (Table, Text)) or _is_topics(source) or _is_lists(source, fields):
         return [Run(source)]
     if _is_names(source):
         return [_named(str(name), value, format, lenient, fields) for name, value in source.items()]

@@ -31,7 +31,7 @@ def decode(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def refuse_ids(run: Mapping[Any, Mapping[Any, Any]]) -> None:
+def refuse_ids(run: Mapping[Any, Iterable[Any]]) -> None:
     """Stop at a topic or a document that is no text, with its name."""
     for topic, documents in run.items():
         if not isinstance(topic, str):

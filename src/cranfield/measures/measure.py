@@ -427,7 +427,7 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
     """
     items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     answer: dict[str, Measure] = {}
-    for item in items:
+    for item in map(_typed, items):
         if isinstance(item, Measure):
             answer[str(item)] = item
             continue
@@ -436,6 +436,11 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
     if not answer:
         raise MeasureError("no measure given; try nDCG@10")
     return answer
+
+
+def _typed(given: Any) -> Any:
+    """A measure of ir_measures as one types it; anything else as it is."""
+    return str(given) if type(given).__module__.partition(".")[0] == "ir_measures" else given
 
 
 Meaning: TypeAlias = "tuple[type[Measure], dict[str, Any]]"  # what a name means: a class, and its parameters
@@ -451,6 +456,7 @@ def measure(text: str, rel: float | None = None) -> Measure:
     >>> measure("gmean(AP)") == measure("gm_map")
     True
     """
+    text = _typed(text)
     if not isinstance(text, str):
         raise MeasureError(f"expected a measure's name, such as nDCG@10, found {text!r:.60}")
     if text.count("(") > NESTED:
