@@ -1141,6 +1141,7 @@ RENAMED = {"topic": "Frage", "document": "artikel", "score": "punkte", "grade": 
 def test_columns_are_called_as_fields_say(content):
     assert read_run(content, fields=RENAMED)["hat"] == [("C3", 2.5)]
     assert read_qrels(content, fields=RENAMED)["hat"] == {"C3": 1.0}
+    assert evaluate({"hat": {"C3": 1}}, content, "RR", fields=RENAMED).mean() == 1
 
 
 def test_parquet_columns_are_called_as_fields_say(tmp_path):
