@@ -76,24 +76,20 @@ class Simultaneous(RankInterval):
     reference = "Mogstad, Romano, Shaikh and Wilhelm (2024)"
     promise = "for all ranks at once"
     way = "step-down max-t"
+    together: ClassVar[bool] = True  # whether all pairs are one family
 
     def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
-        found = rank_ranges(table, level, resamples, rng)
+        found = rank_ranges(table, level, resamples, rng, self.together)
         return found.low, found.high, found.resamples
 
 
-class Marginal(RankInterval):
+class Marginal(Simultaneous):
     """Holds for the rank of one group that was chosen beforehand; of many such intervals, some are wrong."""
 
     name = "marginal"
     title = "marginal"
-    reference = "Mogstad, Romano, Shaikh and Wilhelm (2024)"
     promise = "for each rank alone"
-    way = "step-down max-t"
-
-    def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
-        found = rank_ranges(table, level, resamples, rng, together=False)
-        return found.low, found.high, found.resamples
+    together = False
 
 
 class Redrawn(RankInterval):
