@@ -123,7 +123,7 @@ def _masked(sections: list[Section], folder: Path, timed: bool) -> Iterator[Sect
 
 
 PROGRAMS = "cranfield|python|numpy|scipy|sqlite|bm25s|tantivy|pyarrow|polars|vl-convert|click"
-NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
+NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
 TIMES = r"\w*seconds|\w+_per_second|\w*bytes|mean|median|p95|p99|min|max|\w*per_thousand\w*|\w*1000\w*"
 
 

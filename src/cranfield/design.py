@@ -208,9 +208,7 @@ def design(
     names = _known(tests)
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
-    refuse_below(
-        1, **{"family": family, "trials": trials, "resamples": resamples, "trials times resamples": trials * resamples}
-    )
+    refuse_below(1, family=family, trials=trials, resamples=resamples, **{"trials times resamples": trials * resamples})
     refuse_below(0, seed=seed)
     corrected_by = named_correction(correction)
     refuse_nothing(difference=difference, sd=sd)
@@ -223,12 +221,11 @@ def design(
         variances = [_given(sd, difference, n, systems)]
         family = family or math.comb(systems or 2, 2)
     else:
-        if not isinstance(scores, Scores):
-            scores = Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
+        scores = _scores(scores, runs, measures, options)
         variances = [_observed(scores, name, difference, n, systems, remarks) for name in scores.measures]
         family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
-    level = corrected_by.level_of_one(alpha, family)
-    chance: dict[str, Any] = {"alpha": level, "trials": trials, "resamples": resamples, "seed": seed}
+    chance: dict[str, Any] = {"alpha": corrected_by.level_of_one(alpha, family), "trials": trials}
+    chance |= {"resamples": resamples, "seed": seed}
     corrected = {"alpha": alpha, "correction": corrected_by.name, "family": family}
     plans, steps = [], len(variances) * len(names)
     for i, variance in enumerate(variances):
@@ -236,6 +233,13 @@ def design(
         by_t = Design("t", **variance.spread, alternative=alternative, **chance)  # type: ignore[arg-type]
         plans.append(_plan(variance, by_t, names, power, corrected, sizes, tell))
     return Plans(plans, trials, resamples, seed, remarks)
+
+
+def _scores(scores: Any, runs: Any, measures: Any, options: dict[str, Any]) -> Scores:
+    """What is given, scored first where it is judgments and runs."""
+    if isinstance(scores, Scores):
+        return scores
+    return Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
 
 
 def _known(tests: str | Iterable[str]) -> list[str]:

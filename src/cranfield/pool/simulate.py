@@ -131,6 +131,15 @@ class Simulation(Answer):
         return plain(vars(self), how.digits)
 
 
+def _refuse_unfit(chosen: Sequence[Strategy], texts: Any) -> None:
+    """Stop at a strategy that cannot be replayed, or not without texts."""
+    for each in chosen:
+        if each.samples:
+            raise ConventionError(f"{each.name} draws a sample; pool simulate --sampling shows how well it estimates")
+        if each.reads and texts is None:
+            raise ConventionError(f"{each.name} reads documents: say where they are (--collection FOLDER)")
+
+
 def simulate(
     qrels: Any,
     runs: Any,
@@ -164,11 +173,7 @@ def simulate(
     if not efforts or not all(0 < effort <= 1 for effort in efforts):
         raise ConventionError(f"efforts must lie above 0 and at most at 1, got {list(efforts)}")
     chosen = [STRATEGIES.named(each) for each in strategies] if strategies else _all_strategies(texts)
-    for each in chosen:
-        if each.samples:
-            raise ConventionError(f"{each.name} draws a sample; pool simulate --sampling shows how well it estimates")
-        if each.reads and texts is None:
-            raise ConventionError(f"{each.name} reads documents: say where they are (--collection FOLDER)")
+    _refuse_unfit(chosen, texts)
     opened = as_runs(runs)
     partial = Partial(qrels, opened, measures, **options)
     rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)
