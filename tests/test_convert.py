@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from cranfield.collection import Qrels
-from cranfield.errors import DataError, FormatError
+from cranfield.errors import ConventionError, DataError, FormatError
 from cranfield.evaluate import evaluate
 from cranfield.formats import FORMATS, read_qrels, read_run, write_qrels, write_run
 from cranfield.formats.convert import convert, merge_qrels
@@ -76,7 +76,7 @@ def test_preferences_and_unknown_formats_are_refused(tmp_path):
     (tmp_path / "a.prefs").write_bytes(FORMATS["prefs"].examples["prefs"])
     with pytest.raises(FormatError, match="looks like preferences"):
         convert(tmp_path / "a.prefs", tmp_path / "b.qrels")
-    with pytest.raises(FormatError, match="no format 'xls'"):
+    with pytest.raises(ConventionError, match="no format 'xls'"):
         convert(tmp_path / "a.prefs", tmp_path / "b.qrels", from_format="xls")
     with pytest.raises(FormatError, match="prefs can be read, not written|prefs holds preferences, not qrels"):
         convert(QRELS, tmp_path / "b", to_format="prefs", kind="qrels")
@@ -184,7 +184,7 @@ def test_runs_are_not_merged_and_kinds_not_mixed(two, tmp_path):
         convert([tmp_path / "a.run", tmp_path / "a.run"], tmp_path / "b.run")
     with pytest.raises(FormatError, match=r"a\.run: looks like a run, the other files hold qrels"):
         convert([two[0], tmp_path / "a.run"], tmp_path / "b.qrels", merge="max")
-    with pytest.raises(FormatError, match="merge must be one of latest, max, error, got 'first'"):
+    with pytest.raises(ConventionError, match="merge must be one of latest, max, error, got 'first'"):
         convert(two, tmp_path / "b.qrels", merge="first")
 
 

@@ -366,7 +366,7 @@ def test_what_does_not_fit_is_refused_and_named(kind, text, expected):
 def test_the_option_overrules_what_a_file_looks_like():
     run = read_run(b"query-id\tcorpus-id\tscore\nq\td\t1\n", format="tsv")
     assert run["q"] == [("d", 1.0)]
-    with pytest.raises(FormatError, match="no format 'xls'; there are beir, csv"):
+    with pytest.raises(ConventionError, match="no format 'xls'; there are beir, csv"):
         read_run(b"", format="xls")
     with pytest.raises(FormatError, match="beir holds qrels, not a run"):
         read_run(b"", format="beir")

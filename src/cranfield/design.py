@@ -174,6 +174,7 @@ class Plans(Answer):
 
 def design(
     scores: Any = None,
+    /,
     runs: Any = None,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,

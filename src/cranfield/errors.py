@@ -54,7 +54,15 @@ class BadLineError(DataError):
 
 
 class DuplicateError(BadLineError):
-    """The same document twice for one topic."""
+    """The same document twice for one topic; `advice` says what would have one of the two count."""
+
+    def __init__(self, where: str, line: int, problem: str, advice: str = "") -> None:
+        super().__init__(where, line, problem)
+        self.args = (f"{where}:{line}: {problem}{f' ({advice})' if advice else ''}",)
+        self.advice = advice
+
+    def __reduce__(self) -> tuple[type[BadLineError], tuple[str, ...]]:
+        return type(self), (self.where, self.line, self.problem, self.advice)  # type: ignore[return-value]
 
 
 class ContradictionError(DataError):
@@ -62,7 +70,11 @@ class ContradictionError(DataError):
 
 
 class FormatError(DataError):
-    """A file whose format is not recognised, or does not fit what was asked of it."""
+    """A file whose format is not recognised, or does not fit what was asked of it; `kind` is what: run or qrels."""
+
+    def __init__(self, problem: str, kind: str | None = None) -> None:
+        super().__init__(problem)
+        self.kind = kind
 
 
 class TopicError(DataError):

@@ -343,13 +343,13 @@ PLAIN = {"size"}  # what a measure may need and still see nothing of a document 
 MOVED = PLAIN | {"labels", "probabilities", "baseline"}  # and still see judged documents only
 NEEDS = {
     "labels": "judgments with subtopics in their second column",
-    "size": "the number of documents in the collection (--collection-size N, Extras(size=N))",
-    "groups": "the groups that documents belong to (--groups FILE, Extras(groups=…))",
-    "aspect": "judgments of a second aspect (--aspect QRELS, Extras(aspect=…))",
-    "costs": "what each document costs to read (--costs FILE, Extras(costs=…))",
+    "size": "the number of documents in the collection (Extras(size=N))",
+    "groups": "the groups that documents belong to (Extras(groups=…))",
+    "aspect": "judgments of a second aspect (Extras(aspect=…))",
+    "costs": "what each document costs to read (Extras(costs=…))",
     "probabilities": "the probabilities with which documents were sampled (qrels as prels or strata: cranfield formats)",
-    "preferences": "preference judgments (--preferences FILE, Extras(preferences=…))",
-    "baseline": "a run to compare with (--baseline RUN, baseline=…)",
+    "preferences": "preference judgments (Extras(preferences=…))",
+    "baseline": "a run to compare with (baseline=…)",
 }
 
 

@@ -268,6 +268,7 @@ def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
 
 
 INFINITE = (float("inf"), float("-inf"))
+ONE_COUNTS = "duplicates=first, last or best says which line counts"
 
 
 def duplicate_row(run: Run, row: int) -> BadLineError:
@@ -276,7 +277,7 @@ def duplicate_row(run: Run, row: int) -> BadLineError:
         return bad_line(run.source, Fault(int(run.table.start[row]), "duplicate"))
     topic = decode(run.table.topics[int(run.table.topic[row])])
     document = decode(run.table.documents[row])
-    return DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}")
+    return DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}", ONE_COUNTS)
 
 
 def bad_line(source: Text, fault: Fault) -> BadLineError:
@@ -297,5 +298,7 @@ def bad_line(source: Text, fault: Fault) -> BadLineError:
     else:
         topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
         problem = f"document {document!r} stands twice for topic {topic!r}"
-    error = DuplicateError if fault.why == "duplicate" else BadLineError
-    return error(source.where, source.line(fault.offset), problem)
+    line = source.line(fault.offset)
+    if fault.why == "duplicate":
+        return DuplicateError(source.where, line, problem, ONE_COUNTS)
+    return BadLineError(source.where, line, problem)

@@ -18,7 +18,7 @@ from cranfield.absent import Absent
 from cranfield.answer import Answer, Cell, Layout, Lines, Table, plain, text
 from cranfield.columns import legible, listed
 from cranfield.conventions import PRESETS
-from cranfield.errors import CranfieldError, DataError, MissingExtraError
+from cranfield.errors import ConventionError, CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
@@ -250,9 +250,17 @@ class Scores(Answer):
         """The runs in another order: by a measure's mean, best first and undefined last, or by name."""
         if by == "name" and by not in self.measures:
             return self.select(runs=sorted(self.runs))
-        column = self.summary[:, self._measure(by)] * self._upwards[self._measure(by)]
+        measure = self.sorting(by)
+        column = self.summary[:, measure] * self._upwards[measure]
         order = sorted(range(len(self.runs)), key=lambda r: (bool(np.isnan(column[r])), -column[r]))
         return self.select(runs=[self.runs[r] for r in order])
+
+    def sorting(self, by: str | Measure) -> int:
+        """The place of the measure that runs are sorted by."""
+        try:
+            return self._measure(by)
+        except DataError:
+            raise ConventionError(f"sort must be one of {', '.join(self.measures)}, got {str(by)!r}") from None
 
     # summaries
 

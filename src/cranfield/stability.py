@@ -230,7 +230,7 @@ def _wanted(parts: str | Iterable[str] | None, scores: Scores, others: Scores | 
     if unknown or not names:
         raise ConventionError(f"parts: expected some of {', '.join(PARTS)}, found {' '.join(names)!r}")
     if "qrels" in names and others is None:
-        raise ConventionError("qrels: expected other judgments as well (--other-qrels QRELS, others=…), found none")
+        raise ConventionError("qrels: expected other judgments as well (others=…), found none")
     if "measures" in names and len(scores.measures) < 2:
         raise ConventionError("measures: expected two measures or more to compare, found one")
     return [part for part in PARTS if part in names]

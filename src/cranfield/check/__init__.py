@@ -15,7 +15,7 @@ from cranfield.check.judged import judgments, look_through
 from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look_at_run, look_for_scattered
 from cranfield.check.text import look_at_bytes, look_at_lines, recognise
 from cranfield.columns import counted
-from cranfield.errors import CranfieldError, DataError
+from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats.format import USUAL, Head
 from cranfield.formats.registry import strongest
 
@@ -47,7 +47,7 @@ def check(
     [('duplicate-documents', 2)]
     """
     if kind not in (None, "run", "qrels"):
-        raise DataError(f"kind must be run or qrels, got {kind!r}")
+        raise ConventionError(f"kind must be run or qrels, got {kind!r}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     examined = [examine(path, kind, fields) for path in listed]
     if isinstance(qrels, (str, os.PathLike)) and os.fspath(qrels) not in [file.where for file, _ in examined]:

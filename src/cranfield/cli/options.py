@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.types import FloatParamType, IntParamType
 
-from cranfield.errors import ConventionError
+from cranfield.errors import ConventionError, CranfieldError
 from cranfield.parameters import LARGEST, LONGEST, real, refuse_below, shortened, whole
 
 if TYPE_CHECKING:
@@ -271,7 +271,21 @@ def output(*shapes: str) -> Callable[[Command], Command]:
     return together(shape(*shapes), option("-o --output"))
 
 
-class Sectioned(click.Command):
+class Worded(click.Command):
+    """A command in whose messages the library's arguments are the options that one types."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run, and put an error into the words of the command line."""
+        try:
+            return super().invoke(ctx)
+        except CranfieldError as error:
+            from cranfield.cli.wording import in_options
+
+            error.args = (in_options(str(error), self.params, getattr(error, "kind", None)),)
+            raise
+
+
+class Sectioned(Worded):
     """A command whose help lists the conventions apart from its other options."""
 
     def make_parser(self, ctx: click.Context) -> Any:

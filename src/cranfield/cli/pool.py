@@ -26,6 +26,8 @@ PLACE = 70
 class Default(click.Group):
     """A group whose first word may be left out: what is no subcommand's name belongs to `make`."""
 
+    command_class = options.Worded
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `make` in front where a run or an option comes first."""
         if args and args[0] not in (*self.commands, "--help", "-h"):

@@ -193,7 +193,7 @@ def missing_topics(evidence: Evidence) -> Iterator[Caution]:
         others = f" ({len(lack)} runs lack topics)" if len(lack) > 1 else ""
         text = (
             f"{most} does not answer {lack[most]} of the {len(scores.topics)} topics{others}; what is not answered scores 0, "
-            "which is part of the difference (missing=skip compares on the topics that both answer)"
+            "which is part of the difference (--missing skip compares on the topics that both answer)"
         )
         yield Caution("missing-topics", text, runs=tuple(lack))
 

@@ -161,6 +161,7 @@ def versions() -> dict[str, str]:
 
 def compare(
     scores: Any,
+    /,
     runs: Any = None,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
@@ -257,7 +258,7 @@ def _baselines(names_typed: str | Iterable[str] | None, systems: Systems) -> lis
     for typed in [names_typed] if isinstance(names_typed, str) else names_typed or ():
         chosen = system.get(typed) or system.get(run_name(typed))
         if chosen is None:
-            raise DataError(f"no run {typed!r} to be the baseline; there are {listed(names, most=10)}")
+            raise ConventionError(f"no run {typed!r} to be the baseline; there are {listed(names, most=10)}")
         answer.append(chosen)
     return list(dict.fromkeys(answer))
 

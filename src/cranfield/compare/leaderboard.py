@@ -178,6 +178,7 @@ class Leaderboard(Answer):
 
 def leaderboard(
     scores: Any,
+    /,
     runs: Any = None,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
@@ -208,7 +209,7 @@ def leaderboard(
     refuse_below(0, seed=seed)
     chosen, kind = telling_test(test), _rank_interval(rank_intervals)
     scored = _scored(scores, runs, measures, k, options, progress)
-    name = list(scored.scores.measures)[scored.scores._measure(sort) if sort is not None else 0]
+    name = list(scored.scores.measures)[scored.scores.sorting(sort) if sort is not None else 0]
     ordered = scored.scores.sort(name)
     remarks: list[str] = []
     ranks, tiers = None, [""] * len(ordered.runs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cranfield.collection import Qrels
-from cranfield.errors import DataError, FormatError
+from cranfield.errors import ConventionError, DataError, FormatError
 from cranfield.formats.format import BOTH, NOUNS, USUAL, Head, rows_of
 from cranfield.formats.named import Gathered
 from cranfield.formats.reading import as_qrels, as_runs, write_qrels, write_run
@@ -65,7 +65,7 @@ def convert(
     if not sources:
         raise FormatError("nothing to convert")
     if merge is not None and merge not in MERGES:
-        raise FormatError(f"merge must be one of {', '.join(MERGES)}, got {merge!r}")
+        raise ConventionError(f"merge must be one of {', '.join(MERGES)}, got {merge!r}")
     if from_format is not None:
         format_named(from_format)
     inputs = [_Input(one, from_format, lenient, fields or USUAL) for one in sources]

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
-from cranfield.errors import FormatError
+from cranfield.errors import ConventionError, FormatError
 from cranfield.formats import known
 from cranfield.formats.format import DEFINED, NOUNS, USUAL, Fields, Format, Head, Kind, Kinds
 from cranfield.formats.known.trec import TREC
@@ -38,7 +38,7 @@ FORMATS: dict[str, Format] = {cls.name: cls() for cls in sorted(DEFINED, key=lam
 def format_named(name: str, kind: Kind | None = None, fields: Fields = USUAL) -> Format:
     """The format of that name, if it can hold that kind."""
     if name not in FORMATS:
-        raise FormatError(f"no format {name!r}; there are {', '.join(sorted(FORMATS))}")
+        raise ConventionError(f"no format {name!r}; there are {', '.join(sorted(FORMATS))}")
     chosen = FORMATS[name]
     if kind is not None and kind not in chosen.kinds:
         raise FormatError(f"{name} holds {' or '.join(NOUNS[k] for k in chosen.kinds)}, not {NOUNS[kind]}")
@@ -62,7 +62,7 @@ def strongest(head: Head, where: str, kind: Kind | None = None, fields: Fields =
     fitting = [(each, kinds) for each, kinds in equal if kind in kinds] if len(equal) > 1 else equal
     if len(fitting) != 1 and equal:
         names = " or ".join(each.name for each, _ in equal)
-        raise FormatError(f"{where}: may be {names}, and nothing tells which; format=… says it")
+        raise FormatError(f"{where}: may be {names}, and nothing tells which; format=… says it", kind)
     return fitting[0] if fitting else None
 
 
@@ -79,7 +79,7 @@ def recognise(buffer: Buffer, kind: Kind, where: str, fields: Fields = USUAL) ->
             return chosen
         shown = f"{chosen.name}, {columns} columns" if chosen.layouts else chosen.name
         problem = f"looks like {NOUNS[min(kinds)]} ({shown}), expected {NOUNS[kind]}"
-        raise FormatError(f"{where}: {problem}; format=… overrules this")
+        raise FormatError(f"{where}: {problem}; format=… overrules this", kind)
     if b"\0" not in head.raw and 3 <= columns <= 8:
         return TREC  # which says in which line and column it is wrong
     wanted, line = TREC.layouts[kind], decode(head.raw.lstrip().split(b"\n", 1)[0][:60])

@@ -162,7 +162,7 @@ def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str = "")
         hint = f"; {advice}" if advice and encoding == "utf-8" else ""
         raise BadLineError(path, number, problem + hint) from None
     except LookupError:
-        raise FormatError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
+        raise ConventionError(f"no encoding {encoding!r}; utf-8, latin-1 and cp1252 are usual ones") from None
 
 
 def json_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.errors import DataError, DuplicateError
 from cranfield.kernels import Strings, Table, decode
 from cranfield.tops import Tops, ranked, tops
 
@@ -162,4 +162,7 @@ class Lists(Tops):
 
 def lists_of(runs: Sequence[Run]) -> Lists:
     """Join runs on topic and document. Ranks follow the runs' own order: by score, ties by document id descending."""
-    return Lists(**vars(tops(runs)))
+    try:
+        return Lists(**vars(tops(runs)))
+    except DuplicateError as error:  # nothing here says which of the two would count
+        raise DuplicateError(error.where, error.line, error.problem) from None

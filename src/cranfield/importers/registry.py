@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cranfield.errors import DataError, FormatError
+from cranfield.errors import ConventionError, DataError, FormatError
 from cranfield.formats.registry import load_all
 from cranfield.importers import layouts
 from cranfield.importers.source import DEFINED, Files, Options, Source
@@ -71,7 +71,7 @@ def _chosen(path: str, layout: str | None) -> Sequence[type[Source]]:
     marked = [cls for cls in SOURCES.values() if cls.prefix and path.startswith(cls.prefix)]
     named = marked or [cls for cls in SOURCES.values() if layout in (None, cls.name, cls.family)]
     if not named:
-        raise FormatError(f"no layout {layout!r}; there are {', '.join(SOURCES)}")
+        raise ConventionError(f"no layout {layout!r}; there are {', '.join(SOURCES)}")
     return named
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.errors import DataError, DuplicateError
+from cranfield.errors import DataError
 from cranfield.formats.pools import Item
 from cranfield.kernels import Order
 from cranfield.parameters import refuse_below
@@ -155,11 +155,7 @@ def rankings(
         if wanted < 1:
             raise DataError(f"{name}: a depth must be 1 or more, got {wanted}")
         refuse_below(1, **{name: wanted})
-    try:
-        lists = tops(runs, depth, own, order, progress)
-    except DuplicateError as error:
-        hint = f"{error.problem} (duplicates says which counts)"
-        raise DuplicateError(error.where, error.line, hint) from None
+    lists = tops(runs, depth, own, order, progress)
     names = list(lists.names)
     for name in names:
         if names.count(name) > 1:

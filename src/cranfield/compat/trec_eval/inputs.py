@@ -56,7 +56,8 @@ def read(options: Options, stdin: Any) -> Inputs:
         try:
             found = run.hits(judged.index, order, processors())
         except DuplicateError as error:
-            found = _without_repeats(run, judged.index, order, options, str(error), twice)
+            reason = f"{error.where}:{error.line}: {error.problem}"
+            found = _without_repeats(run, judged.index, order, options, reason, twice)
         if run.tag is None:
             raise StopError(2, f"{options.files[1]}: no results in it")
     except CranfieldError as error:
