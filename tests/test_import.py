@@ -760,7 +760,7 @@ def test_unknown_conventions_are_refused(tmp_path):
         import_collection(".", tmp_path / "x", topic_ids="random")
     with pytest.raises(ConventionError, match="no layout 'xml'; there are smart"):
         import_collection(".", tmp_path / "x", layout="xml")
-    with pytest.raises(FormatError, match="no encoding 'klingon'"):
+    with pytest.raises(ConventionError, match="no encoding 'klingon'"):
         import_collection(jsonl(tmp_path / "s"), tmp_path / "x", encoding="klingon")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.columns import listed
+from cranfield.formats.by_text import joined_in_words
 
 if TYPE_CHECKING:
     from cranfield.conventions import Conventions
@@ -30,6 +31,7 @@ class Absent:
     skipped: dict[str, int] = field(default_factory=dict)  # run → malformed lines passed over (lenient reading)
     skipped_qrels: int = 0  # the same for the judgments
     not_judged: list[str] = field(default_factory=list)  # topics asked for that are not judged (lenient reading)
+    by_text: dict[str, int] = field(default_factory=dict)  # file → topics that it names by what they ask
 
     def to_dict(self) -> dict[str, Any]:
         """The reasons that apply, as plain values."""
@@ -50,7 +52,8 @@ class Absent:
     def in_words(self, conventions: Conventions, judged: int, shell: bool = False) -> list[str]:
         """A sentence for each reason. Hints name Python arguments, or options where `shell` is set."""
         then, hint = _treatment("missing", conventions.missing, shell)
-        notes = _missing(self.missing, judged, then, hint)
+        notes = [joined_in_words(name, number) for name, number in self.by_text.items()]
+        notes += _missing(self.missing, judged, then, hint)
         if self.no_relevant:
             then, hint = _treatment("no_relevant", conventions.no_relevant, shell)
             notes.append(_topics(self.no_relevant, "has no relevant document", "have no relevant document", then, hint))

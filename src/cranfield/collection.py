@@ -162,6 +162,11 @@ class Qrels:
         raise DuplicateError(where, line, f"document {document!r} is judged twice for topic {topic!r}")
 
     @property
+    def from_text(self) -> bool:
+        """Whether they were read from lines with white space between their columns."""
+        return self._text is not None
+
+    @property
     def table(self) -> Table:
         """The judgments as columns, grouped by topic."""
         columns = (self._names, self.topic, self.documents, self.grade, self.labels, self.label)

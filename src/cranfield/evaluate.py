@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from cranfield.absent import Absent
 from cranfield.conventions import conventions as conventions_of
 from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
+from cranfield.formats.by_text import qrels_by_id, run_by_id
 from cranfield.formats.streams import is_source
 from cranfield.hits import Judgments, join
 from cranfield.kernels import processors
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Ints
 
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
+
+Named = TypeVar("Named", "Qrels", Run)
+NO_QUERIES: Mapping[str, str] = {}
 
 
 def evaluate(
@@ -130,8 +134,9 @@ class Evaluator:
         self.lenient = lenient
         self.run_format = run_format
         self.fields = fields
-        self.queries: Mapping[str, str] = {} if queries is None else queries
-        self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient, fields)
+        self.queries: Mapping[str, str] = NO_QUERIES if queries is None else queries
+        self.by_text: dict[str, int] = {}  # judgments and runs that name topics by what they ask, and how many
+        self.qrels: Qrels = self._by_id(as_qrels(qrels, qrels_format, lenient, fields), qrels_by_id)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
@@ -212,7 +217,20 @@ class Evaluator:
 
     def open(self, runs: Any) -> list[Run]:
         """The runs that were given, files among them opened, ordered by their rank column where conventions say so."""
-        return [self.conventions.ordered(run) for run in as_runs(runs, self.run_format, self.lenient, self.fields)]
+        opened = as_runs(runs, self.run_format, self.lenient, self.fields)
+        return [self.conventions.ordered(self.with_ids(run)) for run in opened]
+
+    def with_ids(self, run: Run) -> Run:
+        """A run by the ids of its topics, where it goes by what they ask and that is known."""
+        return self._by_id(run, run_by_id)
+
+    def _by_id(self, given: Named, join: Callable[[Named, Mapping[str, str]], Named | None]) -> Named:
+        """Judgments or a run by the ids of their topics, where they go by what is asked."""
+        joined = None if self.queries is NO_QUERIES else join(given, self.queries)
+        if joined is None:
+            return given
+        self.by_text[given.name] = len(given.topics)
+        return joined
 
     def _row(self, run: Run, threads: int) -> _Row:
         found, hits = self._joined(run, threads, self.conventions)
@@ -322,6 +340,7 @@ class Evaluator:
             skipped={name: row.skipped for name, row in zip(names, rows, strict=True) if row.skipped},
             skipped_qrels=len(self.qrels.skipped),
             not_judged=self.not_judged,
+            by_text={name: self.by_text[name] for name in [self.qrels.name, *names] if name in self.by_text},
         )
 
     def _named(self, mask: npt.NDArray[np.bool_]) -> list[str]:

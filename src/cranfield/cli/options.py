@@ -131,8 +131,8 @@ SHARED: dict[str, dict[str, Any]] = {
         "multiple": True,
         "metavar": "OURS=THEIRS",
         "callback": _fields,
-        "help": "What a column of CSV, TSV, JSON rows or Parquet is called: topic, document, grade, score, rank, tag or "
-        "iteration, as in topic=query; may be repeated.",
+        "help": "What a column of CSV, TSV, JSON rows or Parquet is called: topic, document, grade, score, rank, tag, "
+        "iteration; query in a table of topics; as in topic=search; may be repeated.",
     },
     "--lenient": {
         "is_flag": True,

@@ -71,6 +71,7 @@ ROLES = {
     "tag": TAG,
     "iteration": ITERATION,
 }
+OF_TOPICS = ("query", "description", "narrative")  # what a table of topics has besides
 PLAINLY_GRADES, PERHAPS_GRADES = GRADE[: GRADE.index("score")], GRADE[GRADE.index("score") + 1 :]
 
 HEADERS: dict[Kind, tuple[str, ...]] = {
@@ -121,8 +122,8 @@ def _names(role: str, fields: Fields) -> Sequence[str]:
 def refuse_unknown(fields: Fields) -> None:
     """Stop at a role that no column has."""
     for role in fields:
-        if role not in ROLES:
-            raise FormatError(f"no column is the {role!r}; fields name {', '.join(ROLES)}")
+        if role not in ROLES and role not in OF_TOPICS:
+            raise FormatError(f"no column is the {role!r}; fields name {', '.join([*ROLES, *OF_TOPICS])}")
 
 
 def kinds_of(names: Iterable[object], fields: Fields = USUAL) -> Kinds:

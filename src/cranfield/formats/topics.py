@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cranfield.formats.format import Fields
 
 
-IDS = ("topic", "topic_id", "qid", "query_id", "_id", "id")
-TEXTS = ("query", "text", "title")
+IDS = ("topic_id", "query_id", "qid", "q_id", "queryid", "topicid", "_id", "id", "topic", "number", "num")
+TEXTS = ("title", "query", "query_text", "text", "question", "search_term", "search_query", "keyword", "keywords")
 LENGTH = "length"  # of the query in words, where no column is called so
 
 
@@ -101,18 +101,23 @@ def read_topic_table(path: str, fields: Fields | None = None) -> TopicTable:
     if not rows:
         raise DataError(f"{path}: expected a row for each topic, found none")
     names = list(dict.fromkeys(name for row in rows for name in row))
-    key = _named(names, "topic", IDS, fields) or names[0]
-    text = _named([name for name in names if name != key], "query", TEXTS, fields)
+    key = column_named(names, "topic", IDS, fields) or names[0]
+    text = column_named([name for name in names if name != key], "query", TEXTS, fields)
     known = [row for row in rows if key in row]
     queries = {row[key]: row[text] for row in known if row.get(text)} if text else {}
     columns = {name: {row[key]: row.get(name, "") for row in known} for name in names if name != key}
     return TopicTable(path, queries, columns)
 
 
-def _named(names: list[str], ours: str, usual: tuple[str, ...], fields: Fields | None) -> str:
-    """The column of an id or a text: as it was said, if the file has it, or by one of its usual names."""
+def column_named(names: list[str], ours: str, usual: tuple[str, ...], fields: Fields | None) -> str:
+    """The column of an id or a text: as it was said, if the file has it, or by one of its usual names.
+
+    What is said of the topic may be said of judgments that go by text: where it is a text's usual name, an id comes first.
+    """
     theirs: Any = (fields or {}).get(ours, ())
     said = (theirs,) if isinstance(theirs, str) else tuple(theirs)
+    if ours == "topic" and set(said) <= set(TEXTS):
+        said, usual = (), (*usual, *said)
     return next((name for name in (*said, *usual) if name in names), "")
 
 

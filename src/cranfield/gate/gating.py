@@ -194,7 +194,8 @@ def _two_runs(evaluator: Evaluator, baseline: Any, candidate: Any) -> tuple[Run,
         if len(read) != 1:
             raise DataError(f"expected one run as the {role}, found {len(read)}")
         nameless = not isinstance(source, str) and not hasattr(source, "name") and not hasattr(source, "__fspath__")
-        runs.append(read[0].renamed(role) if nameless and read[0].name == "run" else read[0])
+        run = evaluator.with_ids(read[0])
+        runs.append(run.renamed(role) if nameless and run.name == "run" else run)
     names = distinct([run.name for run in runs])
     return runs[0].renamed(names[0]), runs[1].renamed(names[1])
 

@@ -18,6 +18,7 @@ from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.collection import Grade, Qrels, Topic
 from cranfield.columns import counted
 from cranfield.errors import BadLineError, ConventionError, DataError
+from cranfield.formats.by_text import joined_in_words, qrels_by_id
 from cranfield.formats.folder import hash_of, write_collection
 from cranfield.formats.reading import read_qrels
 from cranfield.importers.registry import open_source, open_topics
@@ -102,9 +103,9 @@ def import_collection(
         raise DataError(f"{os.fspath(dest)}: exists already; nothing is overwritten, remove it or choose another name")
     read = open_source(os.fspath(source), layout, Options(encoding, split, fields or {}, strict), files)
     judged, by_subtopic = _divided(read.judgments(), subtopics)
-    topics, numbering = _numbered(
-        _distinct(open_topics(read, files), read), judged, topic_ids or read.topic_ids, read.notes
-    )
+    asked = _distinct(open_topics(read, files), read)
+    judged, by_subtopic = (_by_id(qrels, asked, read.notes) for qrels in (judged, by_subtopic))
+    topics, numbering = _numbered(asked, judged, topic_ids or read.topic_ids, read.notes)
     judged, scale, labels = _graded(judged, grades or read.grades, read)
     if read.judged_only and judged is not None:
         topics = _judged_only(topics, judged, read.notes)
@@ -174,6 +175,15 @@ def _renumbered(topic: Topic, position: int) -> Topic:
     if topic.id == str(position):
         return topic
     return replace(topic, id=str(position), fields={**topic.fields, "given_id": topic.id})
+
+
+def _by_id(qrels: Qrels | None, topics: list[Topic], notes: list[str]) -> Qrels | None:
+    """Judgments by the ids of their topics, where they go by what is asked."""
+    joined = None if qrels is None else qrels_by_id(qrels, {topic.id: topic.title for topic in topics})
+    if qrels is None or joined is None:
+        return qrels
+    notes.append(joined_in_words(qrels.name, len(qrels.topics)))
+    return joined
 
 
 def _judged_only(topics: list[Topic], judged: Qrels, notes: list[str]) -> list[Topic]:

@@ -15,7 +15,7 @@ from cranfield.workspace.topics import queries_of, topic_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.collection import Extras, Qrels
+    from cranfield.collection import Extras, Qrels, Queries
     from cranfield.conventions import Conventions
     from cranfield.formats.format import Fields
     from cranfield.formats.topics import TopicTable
@@ -87,13 +87,23 @@ class Inputs:
 
         rules = self.conventions()
         opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields)
-        return [rules.ordered(run) for run in opened]
+        return [rules.ordered(self.with_ids(run)) for run in opened]
+
+    def with_ids(self, run: Run) -> Run:
+        """A run by the ids of its topics, where it goes by what they ask and that is known."""
+        from cranfield.formats.by_text import run_by_id
+
+        queries = self.queries()
+        return run if queries is None else run_by_id(run, queries) or run
 
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""
         from cranfield.formats import read_qrels
 
-        return read_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields)
+        from cranfield.formats.by_text import qrels_by_id
+
+        qrels, queries = read_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields), self.queries()
+        return qrels if queries is None else qrels_by_id(qrels, queries) or qrels
 
     def conventions(self) -> Conventions:
         """The preset with its changes."""
@@ -113,6 +123,10 @@ class Inputs:
             raise ConventionError(f"{asking}: nothing is known of the topics but their ids; {advice}")
         return table
 
+    def queries(self) -> Queries | None:
+        """What each topic asks, read when it is first looked up; None where nobody can know."""
+        return queries_of(self.topics_file, self.collection, self.fields)
+
     def options(self) -> dict[str, Any]:
         """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
         known = {
@@ -126,7 +140,7 @@ class Inputs:
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,
-            "queries": queries_of(self.topics_file, self.collection, self.fields),
+            "queries": self.queries(),
         }
         return {name: value for name, value in known.items() if value is not None} | dict(self.changes)
 

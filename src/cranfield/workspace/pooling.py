@@ -56,7 +56,7 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
 
     rules = inputs.conventions()
     one_by_one = (
-        rules.ordered(run)
+        rules.ordered(inputs.with_ids(run))
         for name, file in _named(inputs).items()
         for run in as_runs({name: file}, inputs.run_format, inputs.lenient, inputs.fields)
     )

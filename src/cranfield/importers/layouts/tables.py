@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Topic
 from cranfield.errors import BadLineError, DataError, MissingExtraError
+from cranfield.formats.named import DOCUMENT
 from cranfield.formats.streams import json_rows, run_name
+from cranfield.formats.topics import IDS as TOPIC_IDS
+from cranfield.formats.topics import TEXTS as TOPIC_TITLES
+from cranfield.formats.topics import column_named
 from cranfield.importers.source import Files, Options, Source, named_like, one_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-IDS = ("id", "_id", "doc_id", "docid", "docno", "document", "document_id", "corpus_id", "pid", "passage_id")
-TOPIC_IDS = ("id", "_id", "query_id", "qid", "topic_id", "topic", "number", "num")
-TITLES = ("title", "headline", "name")
-TEXTS = ("text", "body", "contents", "content", "abstract", "passage")
-TOPIC_TITLES = ("title", "query", "text", "question")
+IDS = ("id", "_id", *(name for name in DOCUMENT if name not in ("product", "item")))
+TITLES = ("title", "headline", "name", "product_title", "product_name")
+TEXTS = ("text", "body", "contents", "content", "abstract", "passage", "description", "product_description")
 DESCRIPTIONS = ("description", "desc")
 NARRATIVES = ("narrative", "narr")
 
@@ -87,17 +89,29 @@ class TableSource(Source):
         return identifier, title, text
 
     def topics_in(self, path: str) -> Iterator[Topic]:
-        """One for each row; without a title, as with TREC's topics, the description is what is asked."""
-        for number, row in self.rows(path):
-            identifier = self._column(row, "topic", TOPIC_IDS)
-            title = self._column(row, "query", TOPIC_TITLES)
-            if not identifier or not (title or self._column(row, "description", DESCRIPTIONS)):
-                wanted = "a topic's id" if not identifier else "what it asks"
+        """One for each row; without a title, as with TREC's topics, the description is what is asked.
+
+        Where no column holds an id, topics are numbered by position.
+        """
+        numbered = False
+        for place, (number, row) in enumerate(self.rows(path), 1):
+            identifier, title = self._topic_columns(row)
+            if place == 1 and not identifier and title and ("topic" not in self.options.fields or self.files.qrels):
+                numbered = True
+                self.notes.append(f"{os.path.basename(path)}: no column has the topics' ids; they are numbered 1, 2, 3 …")
+            if bool(identifier) == numbered or not (title or self._column(row, "description", DESCRIPTIONS)):
+                wanted = "what it asks" if identifier else "a topic's id"
                 raise _no_column(row, wanted, "--field topic=COLUMN --field query=COLUMN", path, number)
-            name, question = str(row.pop(identifier)), _text(row, title, path, number)
+            name, question = str(row.pop(identifier, place)), _text(row, title, path, number)
             description = _text(row, self._column(row, "description", DESCRIPTIONS), path, number)
             narrative = _text(row, self._column(row, "narrative", NARRATIVES), path, number)
             yield Topic(name, question or description, description, narrative, row)
+
+    def _topic_columns(self, row: Iterable[str]) -> tuple[str, str]:
+        """The columns of a topic's id and text; what is said of the topic may be said of judgments that go by text."""
+        identifier = column_named(list(row), "topic", TOPIC_IDS, self.options.fields)
+        title = self._column([name for name in row if name != identifier], "query", TOPIC_TITLES)
+        return ("", identifier) if identifier in TOPIC_TITLES and not title else (identifier, title)
 
     def _column(self, row: Iterable[str], ours: str, usual: tuple[str, ...]) -> str:
         theirs = self.options.fields.get(ours)
