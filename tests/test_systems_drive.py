@@ -13,7 +13,7 @@ from cranfield.systems import Query, System
 from cranfield.systems.cost import cost, histogram, latency, summary
 from cranfield.systems.drive import Driven, Load, drive
 from cranfield.systems.journal import Journal
-from cranfield.systems.system import Busy
+from cranfield.systems.system import Busy, Refused, Unreachable
 
 ASKED = {"journal": 1, "system": "x", "collection": "c", "k": 5, "fields": ["title"]}
 
@@ -399,3 +399,34 @@ def test_answers_in_the_journal_are_not_asked_for_again(tmp_path):
     again.keep()
     assert engine.asked == ["0", "2"]
     assert driven.answers["1"] == [("old", 1.0)]
+
+
+def refused(topic, times):
+    raise Refused("http://localhost:9: connection refused; is the engine running?")
+
+
+@pytest.mark.parametrize(("clients", "warmup"), [(1, 10), (1, 0), (4, 0)])
+def test_who_refuses_the_first_connection_is_not_waited_for(clients, warmup, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waited"))
+    engine = Scripted(refused)
+    with pytest.raises(Unreachable, match="connection refused; is the engine running"):
+        drive(engine, queries(30), 5, Load(clients=clients, warmup=warmup))
+    assert len(engine.asked) <= clients
+
+
+@pytest.mark.parametrize("warmup", [0, 2])
+def test_who_was_there_once_may_refuse_for_a_moment(warmup):
+    """An engine that restarts in the middle is waited for as before."""
+    engine = Scripted(lambda topic, times: refused(topic, times) if topic == "3" and times == 1 else fine(topic, times))
+    driven = drive(engine, queries(6), 5, Load(warmup=warmup, backoff=0))
+    assert (len(driven.answers), driven.retries) == (6, 1)
+
+
+def test_other_faults_of_the_first_query_are_tried_again():
+    def busy(topic, times):
+        if topic == "0" and times == 1:
+            raise Busy("no answer within 30 s")
+        return fine(topic, times)
+
+    driven = drive(Scripted(busy), queries(3), 5, Load(warmup=0, backoff=0))
+    assert (len(driven.answers), driven.retries) == (3, 1)

@@ -464,3 +464,19 @@ def test_full_text_search_of_postgresql_is_driven_through_a_template(postgresql,
     assert {document for document, _ in driven.answers["2"]} == {"d3", "d4"}
     assert len(driven.answers["3"]) == 20
     assert driven.answers["4"] == []
+
+
+def test_what_an_address_says_of_endpoints_can_be_pasted(tmp_path):
+    """The command in the message writes a description that asks the endpoint."""
+    import subprocess
+
+    from cranfield.errors import ConventionError
+    from cranfield.systems.http.template import read_template
+
+    with pytest.raises(ConventionError) as told:
+        system("https://shop.example/search?q=red+shoes")
+    command = str(told.value).partition("printf ")[2].partition(" && ")[0]
+    subprocess.run(["sh", "-c", f"printf {command}"], cwd=tmp_path, check=True)
+    template = read_template(str(tmp_path / "endpoint.toml"))
+    assert (template.url, template.hits, template.id) == ("https://shop.example/search", "hits", "id")
+    assert template.params == {"q": "{query}", "k": "{k}"}

@@ -19,7 +19,7 @@ OTHER_NAMES = {"size": "collection_size", "train": "train_qrels", "others": "oth
 ARGUMENT = re.compile(
     r"Extras\((?P<extra>\w+)=(?P<what>[^()]*)\)"
     r"|\w\([^()]*\)|--field \w+=|\bname=value\b|'[^' ]*=[^']*'"  # left as they are
-    r"|(?<![\w.{/=-])(?P<name>[a-z][a-z_]+)=(?P<value>\"[^\"]*\"|'[^']*'|…|[\w-]+)"
+    r"|(?<![\w.{/=?&-])(?P<name>[a-z][a-z_]+)=(?P<value>\"[^\"]*\"|'[^']*'|…|[\w-]+)"
 )
 SUBJECT = re.compile(r"(?P<name>[a-z][a-z_ ]*?)(?= must be |: expected )")
 

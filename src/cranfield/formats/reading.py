@@ -14,7 +14,7 @@ from cranfield.collection import Qrels
 from cranfield.errors import DataError, FormatError
 from cranfield.formats.format import NOUNS, USUAL, Head
 from cranfield.formats.known.trec import TREC
-from cranfield.formats.streams import is_source, opened, write_bytes
+from cranfield.formats.streams import is_source, is_url, opened, write_bytes
 from cranfield.kernels import Table
 from cranfield.lists import is_list, is_pair
 from cranfield.run import Run, Text
@@ -251,7 +251,7 @@ def expand(patterns: Iterable[str | os.PathLike[str]]) -> list[str]:
 
 
 def _is_pattern(path: str) -> bool:
-    return any(sign in path for sign in "*?[") and not os.path.exists(path)
+    return any(sign in path for sign in "*?[") and not os.path.exists(path) and not is_url(path)
 
 
 # writing

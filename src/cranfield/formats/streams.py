@@ -217,6 +217,22 @@ def _raw(source: Any) -> Opened:
     return Opened(content, "<stream>", "run")
 
 
+def is_url(text: Any) -> bool:
+    """Whether something that was given as a file or a system is a web address."""
+    return isinstance(text, str) and text.startswith(("http://", "https://"))
+
+
+def asked_by(url: str) -> str:
+    """How an endpoint is described and asked, as a command to paste."""
+    keys = f'url = "{url.partition("?")[0]}"', 'params = { q = "{query}", k = "{k}" }', 'hits = "hits"', 'id = "id"'
+    lines = "".join(key + r"\n" for key in keys)
+    return (
+        f"an endpoint is described in a file and asked by run: printf '{lines}' > endpoint.toml && "
+        "cranfield run COLLECTION --system http:endpoint.toml -o endpoint.run (hits and id are paths into its JSON; "
+        "docs/run.md has the rest)"
+    )
+
+
 def _mapped(path: str | os.PathLike[str]) -> Buffer:
     try:
         with open(path, "rb") as file:
@@ -225,7 +241,8 @@ def _mapped(path: str | os.PathLike[str]) -> Buffer:
                 return file.read()
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
     except OSError as error:
-        raise DataError(f"{os.fspath(path)}: {reason(error)}") from error
+        told = asked_by(os.fspath(path)) if is_url(os.fspath(path)) else reason(error)
+        raise DataError(f"{os.fspath(path)}: {told}") from error
     except ValueError as error:  # a null character
         raise DataError(f"{os.fspath(path)!r}: no file's name ({error})") from error
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.parameters import refuse_below
-from cranfield.systems.system import Broken, Busy
+from cranfield.systems.system import Broken, Busy, Refused, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,6 +112,7 @@ class _Driver:
     driven: Driven
     lock: threading.Lock = field(default_factory=threading.Lock)
     in_a_row: int = 0  # failures
+    reached: bool = False  # whether the system has ever taken a query
     error: BaseException | None = None
 
     def in_one_go(self, queries: Sequence[Query]) -> None:
@@ -154,9 +155,11 @@ class _Driver:
         for query in queries:
             start = time.perf_counter()
             try:
-                hits = self.system.search(query, self.k)
+                hits = self._answer(query)
                 wait = time.perf_counter() - start
                 _refuse_odd(hits)
+            except Unreachable:
+                raise
             except Busy:  # an engine that is down is not waited for ten times
                 break
             except Exception:
@@ -210,6 +213,8 @@ class _Driver:
             hits = self._patient(query)
             wait = time.perf_counter() - sent
             _refuse_odd(hits)
+        except Unreachable:
+            raise
         except Exception as error:  # one failing topic is no reason to stop
             with self.lock:
                 if query.id not in self.driven.answers:
@@ -231,12 +236,26 @@ class _Driver:
         if self.journal is not None:
             self.journal.write(query.id, self.driven.answers[query.id], wait)
 
+    def _answer(self, query: Query) -> Ranking:
+        """The answer; who refuses the first connection of all is not waited for."""
+        try:
+            hits = self.system.search(query, self.k)
+        except Refused as refused:
+            if not self.reached:
+                raise Unreachable(f"{refused} Nothing is written") from None
+            raise
+        except Exception:
+            self.reached = True
+            raise
+        self.reached = True
+        return hits
+
     def _patient(self, query: Query) -> Ranking:
         """The answer, tried again while the system is busy."""
         failures = 0
         while True:
             try:
-                return self.system.search(query, self.k)
+                return self._answer(query)
             except Busy as busy:
                 if failures == self.load.retries:
                     tries = f" ({failures + 1} tries)" if failures else ""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import ConventionError, DataError, MissingExtraError
+from cranfield.formats.streams import asked_by, is_url
 from cranfield.parameters import Choice, read_pairs
 from cranfield.registry import Registered, Registry, about
 from cranfield.systems.http.template import templates
@@ -35,6 +36,14 @@ class Busy(Exception):
     def __init__(self, why: str, after: float | None = None) -> None:
         super().__init__(why)
         self.after = after
+
+
+class Refused(Busy):
+    """A connection that nobody takes; over in a moment where an engine restarts, and not where there is none."""
+
+
+class Unreachable(DataError):
+    """An engine that refused the very first connection; the other queries are not asked."""
 
 
 class Broken(DataError):
@@ -118,6 +127,8 @@ def system(spec: str) -> System:
     'phrase'
     """
     kind, _, rest = spec.strip().partition(":")
+    if is_url(spec.strip()):
+        raise ConventionError(f"{spec.strip()}: {asked_by(spec.strip())}")
     if kind in templates():
         kind, rest = "http", spec.strip()
     elif kind not in SYSTEMS and rest and kind.replace(".", "").replace("_", "").isalnum():

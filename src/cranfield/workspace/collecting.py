@@ -51,9 +51,9 @@ def stamp(collection: str) -> str:
 def check(files: Sequence[str], qrels: str | None = None, kind: Any = None, fields: Fields | None = None) -> Findings:
     """What is wrong or suspicious in files (or patterns of them)."""
     from cranfield.check import check
-    from cranfield.formats import expand
+    from cranfield.workspace.inputs import given_runs
 
-    return check(expand(files), qrels, kind, fields)
+    return check([one.file for one in given_runs(files)], qrels, kind, fields)
 
 
 def convert(sources: Sequence[str], target: str, *, kind: Any = None, **options: Any) -> Converted:

@@ -9,7 +9,7 @@ import cranfield
 from cranfield.answer import Both
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import whole
-from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, labelled, once, read_topics
+from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, given_runs, once, path_of, read_topics
 from cranfield.workspace.scoring import apart, correlate, scored, scored_twice, table_name
 
 if TYPE_CHECKING:
@@ -55,13 +55,14 @@ def _with_groups(runs: Sequence[str], groups: Sequence[str]) -> list[str]:
     from cranfield.compare.systems import parsed
     from cranfield.formats import expand, run_name
 
-    files = expand(runs)
+    typed, names = list(runs), [one.label or run_name(one.file) for one in given_runs(runs)]
     for text in groups:
         pattern = text.partition("=")[2] or text
         [wanted] = parsed([text]).values()
-        if not any(fnmatchcase(run_name(file), str(wanted)) for file in files):
-            files += expand([pattern])
-    return files
+        if not any(fnmatchcase(name, str(wanted)) for name in names):
+            typed += expand([pattern])
+            names += map(run_name, expand([pattern]))
+    return typed
 
 
 def _baseline_file(
@@ -142,7 +143,7 @@ def report(inputs: Inputs, *, title: str | None = None, command: str = "", digit
     """Compare run files and put beside it what a report shows; `question` is that of `compare`."""
     from cranfield.report.report import report_of
 
-    if "-" in (inputs.qrels, *inputs.runs, inputs.table, *inputs.others):
+    if inputs.streams:
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     comparison = compare(inputs, **question)
     return report_of(comparison, inputs.options(), inputs.others, title=title, command=command, digits=digits)
@@ -150,9 +151,8 @@ def report(inputs: Inputs, *, title: str | None = None, command: str = "", digit
 
 def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:
     """Whether the second run file may replace the first. `documents` is a file of the corpus's ids."""
-    once(inputs.qrels, *inputs.runs, inputs.topics, documents)
-    named = labelled(list(inputs.runs))
-    baseline, candidate = named if isinstance(named, list) else ({name: file} for name, file in named.items())
+    once(*map(path_of, inputs.runs), inputs.qrels, inputs.topics, inputs.topics_file, documents)
+    baseline, candidate = inputs.just(2)
     corpus = None if documents is None else read_topics(documents)
     measures = list(inputs.measures)
     options = {**inputs.options(), **question, "documents": corpus}

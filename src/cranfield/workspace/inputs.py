@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.columns import counted
 from cranfield.errors import ConventionError, DataError
 from cranfield.workspace.topics import queries_of, topic_table
 
@@ -75,11 +76,21 @@ class Inputs:
 
     def files(self, *more: str | None) -> list[str] | dict[str, str]:
         """The run files under distinct names; standard input can be one of them, of the others or of `more`, once."""
-        from cranfield.formats import expand
+        given = given_runs(self.runs)
+        once(*(path_of(one) for one in more if one is not None), *(one.file for one in given), self.qrels, *self.others)
+        return labelled(given)
 
-        files = expand(self.runs)
-        once(*files, self.qrels, *self.others, *more)
-        return labelled(files)
+    def just(self, number: int) -> list[Any]:
+        """So many run files one by one, each under its name where it has been given one."""
+        files = self.files()
+        if len(files) != number:
+            raise DataError(f"expected {counted(number, 'run')}, found {len(files)}: {', '.join(self.runs)}")
+        return [{name: file} for name, file in files.items()] if isinstance(files, dict) else list(files)
+
+    @property
+    def streams(self) -> bool:
+        """Whether anything is read from standard input."""
+        return "-" in (self.qrels, self.table, *map(path_of, self.runs), *self.others)
 
     def open_runs(self, *more: str | None) -> list[Run]:
         """The runs, opened and ordered as the conventions say; see `files`."""
@@ -178,19 +189,58 @@ def once(*files: str | None) -> None:
         raise DataError("standard input can be read once only, found - twice")
 
 
-def labelled(files: list[str]) -> list[str] | dict[str, str]:
-    """The files, by name where two would get the same: with as much of the folder as tells them apart, or #2."""
+class Given(NamedTuple):
+    """A run's file, and what it is to be called where that was said."""
+
+    label: str
+    file: str
+
+
+def given_runs(typed: Sequence[str]) -> list[Given]:
+    """The run files that were typed: paths, patterns of them, or NAME=path; a file whose name has an = in it comes first."""
+    from cranfield.formats import expand
+
+    given = []
+    for text in typed:
+        path = path_of(text)
+        label = text[: -len(path)].removesuffix("=") if path != text else ""
+        files = expand([path])
+        if label and len(files) > 1:
+            raise ConventionError(f"{text}: {label!r} stands for {len(files)} runs, expected one")
+        given += [Given(label, file) for file in files]
+    for label in (labels := [one.label for one in given if one.label]):
+        if labels.count(label) > 1:
+            raise ConventionError(f"two runs are called {label!r}; give each a name of its own")
+    return given
+
+
+def path_of(typed: str) -> str:
+    """What was typed without the name before it: NAME=path, unless there is a file that is called so.
+
+    >>> path_of("new=runs/a.run"), path_of("./k=3.run"), path_of("a.run")
+    ('runs/a.run', './k=3.run', 'a.run')
+    """
+    import glob
+
+    label, equals, path = typed.partition("=")
+    named = bool(label) and bool(equals) and bool(path) and not {"/", os.sep} & set(label)
+    return path if named and not os.path.lexists(typed) and not glob.glob(typed) else typed
+
+
+def labelled(given: Sequence[Given]) -> list[str] | dict[str, str]:
+    """The files; by name where one was given, or two would get the same: with as much of the folder as tells them apart, or #2."""
     from cranfield.evaluate import distinct
     from cranfield.formats import run_name
 
-    names = ["stdin" if file == "-" else run_name(file) for file in files]
+    files = [one.file for one in given]
+    names = [one.label or ("stdin" if one.file == "-" else run_name(one.file)) for one in given]
     if len(set(names)) == len(names):
-        return files
+        return dict(zip(names, files, strict=True)) if any(one.label for one in given) else files
     folders = [os.path.dirname(os.path.abspath(file)).split(os.sep) for file in files]
-    labels = []
+    labels, said = [], {one.label for one in given}
     for name, folder in zip(names, folders, strict=True):
         same = [other for other, known in zip(folders, names, strict=True) if known == name]
-        depths = [] if len(same) == 1 else range(1, len(folder))
+        depths = [] if len(same) == 1 or name in said else range(1, len(folder))
         depth = next((d for d in depths if [other[-d:] for other in same].count(folder[-d:]) == 1), 0)
         labels.append("/".join([*folder[len(folder) - depth :], name]))
     return dict(zip(distinct(labels), files, strict=True))

@@ -78,7 +78,7 @@ def scored(inputs: Inputs) -> Scores:
 
 def scored_twice(inputs: Inputs, other: Inputs) -> tuple[Scores, Scores]:
     """The scores of the same runs under two sets of judgments, or in two tables."""
-    if "-" in (inputs.qrels, inputs.table, other.qrels, other.table, *inputs.runs):
+    if inputs.streams or "-" in (other.qrels, other.table):
         raise DataError("standard input can be read once only, and two sets of judgments need the runs twice")
     return scored(inputs), scored(other)
 
@@ -108,8 +108,7 @@ def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> 
 
     A preset without a topic is the latter.
     """
-    inputs.files()
-    [run], [measure] = inputs.runs, inputs.measures
+    [run], [measure] = inputs.just(1), inputs.measures
     preset = inputs.preset
     if preset == "all" or (preset is not None and topic is None and preset != "cranfield"):
         if inputs.changes:

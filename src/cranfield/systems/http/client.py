@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.systems.system import Busy
+from cranfield.systems.system import Busy, Refused
 
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
@@ -98,7 +98,8 @@ class Client:
             raise DataError(f"{self.where}: {error}") from None
         except (OSError, http.client.HTTPException) as error:
             self._drop()
-            raise Busy(f"{self.where}: {_reason(error)}") from None
+            kind = Refused if isinstance(error, ConnectionRefusedError) else Busy
+            raise kind(f"{self.where}: {_reason(error)}") from None
         return self._judged(status, answered, content, path)
 
     def _exchange(
