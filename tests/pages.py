@@ -7,16 +7,22 @@ knows what it may leave out.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import shutil
+import threading
+from contextlib import contextmanager
 from difflib import SequenceMatcher
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from shell import Answer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +33,7 @@ PAGES = [
 ]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n?", re.MULTILINE)
+SHOP = "localhost:8000"  # where pages say that the shop of the examples answers
 ELLIPSIS = re.compile(r"^\.\.\.$\n?", re.MULTILINE)
 
 
@@ -60,7 +67,29 @@ def run(line: str, folder: Path) -> Answer:
     """Run a command as a page spells it, in a folder."""
     program, *arguments = shlex.split(line.replace("\\\n", " "))
     assert program == "cranfield", line
-    return cranfield(*arguments, folder=folder)
+    if SHOP not in line:
+        return cranfield(*arguments, folder=folder)
+    with shop_served(folder) as address:
+        return cranfield(*(argument.replace(SHOP, address) for argument in arguments), folder=folder)
+
+
+@contextmanager
+def shop_served(folder: Path) -> Iterator[str]:
+    """The address of the example shop's endpoint, which is there meanwhile."""
+    spec = importlib.util.spec_from_file_location("served", folder / "shop" / "rankers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    served = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(served)
+    with ThreadingHTTPServer(("127.0.0.1", 0), served.Endpoint) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def same(shown: str, printed: str) -> bool:
