@@ -7,6 +7,7 @@ notebook, which is executed as it stands in examples/shop.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import sys
@@ -87,6 +88,18 @@ def test_a_gate_fails_where_the_old_ranker_comes_back(folder):
     assert cranfield("gate", "catalogue", EVERYTHING, TITLES, folder=folder).code == 1
 
 
+def test_the_cells_of_the_notebook_run(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    names: dict[str, object] = {}
+    for cell in json.loads((folder / "shop" / "shop.ipynb").read_text(encoding="utf-8"))["cells"]:
+        lines = cell["source"].splitlines() if cell["cell_type"] == "code" else []
+        exec("\n".join(line for line in lines if not line.startswith("!")), names)
+    assert names["verdict"].passed
+    assert names["scores"].runs == ["titles", "everything", "box"]
+
+
+@pytest.mark.slow
 def test_the_same_in_a_notebook(folder, monkeypatch):
     import nbformat
     from nbclient import NotebookClient
