@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from cranfield.formats.by_text import ids_of_texts, qrels_by_id
 from cranfield.importers import import_collection
 from cranfield.importers.source import Files
 from shell import cranfield
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QUERIES = {"q7": "usb cable", "q8": "red shoes"}
 FILES = {

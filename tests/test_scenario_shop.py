@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +20,7 @@ from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 TITLES, EVERYTHING, BOX = "titles.run", "everything.run", "box=endpoint.run"
 COMMANDS = [
@@ -79,7 +79,9 @@ def test_the_scores_are_those_of_labels_that_go_by_topic_ids(folder):
         for qrels in ("catalogue", "by-hand.txt")
     )
     assert len(joined.splitlines()) > 80
-    assert [line.split(",")[:3] for line in joined.splitlines()] == [line.split(",")[:3] for line in by_hand.splitlines()]
+    assert [line.split(",")[:3] for line in joined.splitlines()] == [
+        line.split(",")[:3] for line in by_hand.splitlines()
+    ]
 
 
 def test_a_gate_fails_where_the_old_ranker_comes_back(folder):

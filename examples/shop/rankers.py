@@ -35,7 +35,10 @@ def everything(query: str, k: int) -> list[tuple[str, float]]:
     """Titles and descriptions, rare words first."""
     weights = {word: math.log(len(PRODUCTS) / KNOWN[word]) for word in words(query) if word in KNOWN}
     return best(
-        {sku: sum(w * (2 * (word in TITLES[sku]) + (word in TEXTS[sku])) for word, w in weights.items()) for sku in TITLES},
+        {
+            sku: sum(w * (2 * (word in TITLES[sku]) + (word in TEXTS[sku])) for word, w in weights.items())
+            for sku in TITLES
+        },
         k,
     )
 

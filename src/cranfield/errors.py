@@ -17,6 +17,8 @@ The command line turns DataError into exit code 3 and the others into 2.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BadLineError",
     "ContradictionError",
@@ -49,7 +51,7 @@ class BadLineError(DataError):
         self.line = line
         self.problem = problem
 
-    def __reduce__(self) -> tuple[type[BadLineError], tuple[str, int, str]]:
+    def __reduce__(self) -> tuple[type[BadLineError], tuple[Any, ...]]:
         return type(self), (self.where, self.line, self.problem)
 
 
@@ -61,8 +63,8 @@ class DuplicateError(BadLineError):
         self.args = (f"{where}:{line}: {problem}{f' ({advice})' if advice else ''}",)
         self.advice = advice
 
-    def __reduce__(self) -> tuple[type[BadLineError], tuple[str, ...]]:
-        return type(self), (self.where, self.line, self.problem, self.advice)  # type: ignore[return-value]
+    def __reduce__(self) -> tuple[type[BadLineError], tuple[Any, ...]]:
+        return type(self), (self.where, self.line, self.problem, self.advice)
 
 
 class ContradictionError(DataError):

@@ -15,7 +15,7 @@ from cranfield.check.judged import judgments, look_through
 from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look_at_run, look_for_scattered
 from cranfield.check.text import look_at_bytes, look_at_lines, recognise
 from cranfield.columns import counted
-from cranfield.errors import ConventionError, CranfieldError, DataError
+from cranfield.errors import ConventionError, CranfieldError
 from cranfield.formats.format import USUAL, Head
 from cranfield.formats.registry import strongest
 

@@ -1,7 +1,8 @@
 """Score runs against judgments.
 
 A run may be a file (.gz, .zst, .xz and .bz2 are read as they are), a quoted pattern such as 'runs/*.run', or - for
-standard input; NAME=path calls it otherwise. Judged topics that a run lacks score 0 unless --missing says otherwise, and are reported.
+standard input; NAME=path calls it otherwise. Judged topics that a run lacks score 0 unless --missing says otherwise,
+and are reported.
 
 \b
 $ cranfield eval qrels.txt bm25.run dense.run -m "nDCG@10 AP RR@10"

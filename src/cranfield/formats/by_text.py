@@ -19,7 +19,7 @@ from cranfield.kernels import Strings
 from cranfield.run import Run, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cranfield.kernels import Table
 
@@ -53,7 +53,7 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _by(queries: Mapping[str, str], key: type[str]) -> dict[str, list[str]]:
+def _by(queries: Mapping[str, str], key: Callable[[str], str]) -> dict[str, list[str]]:
     topics: dict[str, list[str]] = {}
     for topic, text in queries.items():
         topics.setdefault(key(text), []).append(topic)

@@ -96,9 +96,7 @@ class Fusion:
 def learn(method: Method, lists: Lists, qrels: Any, topics: Iterable[str] | None = None, rel: float = 1) -> None:
     """Let a trained method see the judgments of all topics, or of some."""
     if qrels is None:
-        raise ConventionError(
-            f"{method.name} learns from judgments: give train=…"
-        )
+        raise ConventionError(f"{method.name} learns from judgments: give train=…")
     method.train(lists if topics is None else lists.of_topics(chosen_topics(lists, topics)), as_qrels(qrels), rel)
 
 

@@ -110,7 +110,6 @@ class Inputs:
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""
         from cranfield.formats import read_qrels
-
         from cranfield.formats.by_text import qrels_by_id
 
         qrels, queries = read_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields), self.queries()
@@ -228,7 +227,7 @@ def path_of(typed: str) -> str:
 
 
 def labelled(given: Sequence[Given]) -> list[str] | dict[str, str]:
-    """The files; by name where one was given, or two would get the same: with as much of the folder as tells them apart, or #2."""
+    """The files, by name where one was given or two would be the same: with as much of the folder as tells them apart, or #2."""
     from cranfield.evaluate import distinct
     from cranfield.formats import run_name
 

@@ -98,7 +98,9 @@ class TableSource(Source):
             identifier, title = self._topic_columns(row)
             if place == 1 and not identifier and title and ("topic" not in self.options.fields or self.files.qrels):
                 numbered = True
-                self.notes.append(f"{os.path.basename(path)}: no column has the topics' ids; they are numbered 1, 2, 3 …")
+                self.notes.append(
+                    f"{os.path.basename(path)}: no column has the topics' ids; they are numbered 1, 2, 3 …"
+                )
             if bool(identifier) == numbered or not (title or self._column(row, "description", DESCRIPTIONS)):
                 wanted = "what it asks" if identifier else "a topic's id"
                 raise _no_column(row, wanted, "--field topic=COLUMN --field query=COLUMN", path, number)
