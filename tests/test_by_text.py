@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -149,3 +150,52 @@ def test_what_joins_nothing_stops_import_and_eval(folder):
     answer = cranfield("eval", "labels.csv", "ids.run", "--topics-file", "same.csv", folder=folder)
     assert answer.code == 3
     assert "topics 'q7' and 'q9' both ask 'usb cable'" in answer.err
+
+
+ASKED = [{"search": "q7", "asks": "usb cable", "traffic": "9"}, {"search": "q8", "asks": "red shoes", "traffic": "1"}]
+
+
+def write_topics(path):
+    """The same two topics, in the format that the ending says."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in ASKED))
+    elif path.suffix == ".parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pytest.importorskip("pyarrow").Table.from_pylist(ASKED), path
+        )
+    else:
+        sign = "\t" if path.suffix == ".tsv" else ";" if path.stem == "half" else ","
+        path.write_text("".join(sign.join(row) + "\n" for row in [list(ASKED[0]), *(row.values() for row in ASKED)]))
+
+
+@pytest.mark.parametrize("name", ["asked.csv", "asked.tsv", "half.csv", "asked.jsonl", "asked.parquet"])
+def test_fields_name_the_columns_of_topics_in_every_format(folder, name):
+    write_topics(folder / name)
+    fields = ("--field", "topic=search", "--field", "query=asks")
+    typed = ("eval", "labels.csv", "ids.run", "--topics-file", name, *fields, "--field", "topic=query", "-m", "RR")
+    answer = cranfield(*typed, "--format", "csv", folder=folder)
+    assert answer.code == 0, answer.err
+    assert answer.out.splitlines()[1].startswith("ids,0.75,")
+    done = cranfield(
+        "import", "products.csv", "shop", "--topics", name, "--qrels", "labels.csv", *fields, folder=folder
+    )
+    assert done.code == 0, done.err
+    assert [json.loads(line)["id"] for line in (folder / "shop" / "topics.jsonl").read_text().splitlines()] == [
+        "q7",
+        "q8",
+    ]
+    assert (folder / "shop" / "qrels.txt").read_text().split()[0] == "q7"
+
+
+def test_what_is_said_of_labels_that_go_by_text_leaves_the_ids_of_topics(folder):
+    (folder / "searched.csv").write_text(FILES["labels.csv"].replace("query", "typed", 1))
+    options = ("--topics-file", "topics.csv", "--field", "topic=typed", "-m", "RR", "--format", "csv")
+    answer = cranfield("eval", "searched.csv", "ids.run", *options, folder=folder)
+    assert answer.out.splitlines()[1].startswith("ids,0.75,"), answer.both
+
+
+def test_a_topic_without_an_id_among_others_that_have_one_is_refused(folder):
+    (folder / "odd.jsonl").write_text('{"id": "q7", "query": "usb cable"}\n{"query": "red shoes"}\n')
+    answer = cranfield("import", "products.csv", "shop", "--topics", "odd.jsonl", folder=folder)
+    assert answer.code == 3
+    assert "odd.jsonl:2: expected columns with a topic's id, found query" in answer.err

@@ -410,12 +410,12 @@ def test_a_layout_of_collections_is_one_file(with_files):
     (with_files / "examples" / "list.txt").write_text("milk\nbread\nbutter\n")
     (made, shown, words, refused), page = asked(
         with_files,
-        "import list.txt shop --from shopping",
-        "collection show shop",
+        "import list.txt stall --from shopping",
+        "collection show stall",
         "import --help",
         "import list.txt other --from nothing",
     )
-    assert (with_files / "examples" / "shop" / "topics.jsonl").read_text().count("butter") == 1, made
+    assert (with_files / "examples" / "stall" / "topics.jsonl").read_text().count("butter") == 1, made
     assert "shopping" in shown
     assert "|shopping" in "".join(words.split())
     assert "shopping" in refused

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+
+import click
 import pytest
 
-from cranfield.cli import wording
+from cranfield.cli import cli, wording
 from cranfield.cli.eval import command
-from shell import cranfield
+from cranfield.cli.options import CONVENTIONS
+from shell import EXAMPLES, cranfield
 
 
 @pytest.mark.parametrize(
@@ -38,3 +42,31 @@ def test_a_format_is_that_of_the_file_which_was_read(kind, option):
 def test_the_convention_scores_goes_with_every_verb_that_takes_scores():
     for verb in ("compare", "leaderboard", "design"):
         assert cranfield(verb, "qrels.txt", "bm25.run", "dense.run", "--scores", "single").code == 0
+
+
+GIVEN = {
+    "curve": ["qrels.txt", "bm25.run"],
+    "compare": ["qrels.txt", "bm25.run", "dense.run"],
+    "gate": ["qrels.txt", "bm25.run", "dense.run"],
+    "correlate": ["bm25.run", "dense.run"],
+    "check": ["bm25.run"],
+    "convert": ["bm25.run", "out.csv"],
+    "fuse": ["bm25.run", "dense.run", "-o", "out.run", "--method", "CombSUM"],
+    "import": ["smart", "out"],
+    "eval": ["qrels.txt", "bm25.run"],
+}
+CHOICES = [
+    (verb, one.opts[-1])
+    for verb in GIVEN
+    for one in cli.get_command(click.Context(cli), verb).params  # type: ignore[union-attr]
+    if isinstance(one, click.Option) and "|" in str(one.metavar) and (verb == "eval" or one.name not in CONVENTIONS)
+]
+
+
+@pytest.mark.parametrize(("verb", "option"), CHOICES, ids=" ".join)
+def test_an_unknown_value_of_an_option_is_wrong_usage(verb, option, tmp_path):
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    answer = cranfield(verb, *GIVEN[verb], option, "nosuch", folder=tmp_path)
+    assert answer.code == 2, answer.both
+    assert "nosuch" in answer.err
+    assert not list(tmp_path.glob("out*"))

@@ -17,7 +17,10 @@ The command line turns DataError into exit code 3 and the others into 2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "BadLineError",

@@ -149,7 +149,7 @@ def _delimited_rows(path: str, content: str) -> list[dict[str, str]]:
 
     head = content.split("\n", 1)[0]
     try:
-        lines = list(csv.reader(io.StringIO(content), delimiter="\t" if "\t" in head else ","))
+        lines = list(csv.reader(io.StringIO(content), delimiter=max(",\t;|", key=head.count)))
     except csv.Error as error:
         raise DataError(f"{path}: expected a table of topics ({error})") from None
     names = lines[0] if lines else []

@@ -20,6 +20,7 @@ from cranfield.columns import counted
 from cranfield.errors import BadLineError, ConventionError, DataError
 from cranfield.formats.by_text import joined_in_words, qrels_by_id
 from cranfield.formats.folder import hash_of, write_collection
+from cranfield.formats.named import OF_TOPICS
 from cranfield.formats.reading import read_qrels
 from cranfield.importers.registry import open_source, open_topics
 from cranfield.importers.source import Files, Options, without_zeros
@@ -41,6 +42,7 @@ TOPIC_IDS = {
     "given": "the ids in the topics' file",
     "ordinal": "1, 2, 3 … by position in the topics' file",
 }
+FIELDS = dict.fromkeys(("id", "title", "text", "topic", *OF_TOPICS, "document", "grade", "iteration"), "")
 CODES = frozenset((-1.0, 1.0, 2.0, 3.0, 4.0, 5.0))  # what the judgments of Cranfield may hold
 CRANFIELD_GRADES: dict[float, Grade] = {
     5: Grade(
@@ -99,6 +101,8 @@ def import_collection(
     """
     _valid(grades, GRADES, "grades")
     _valid(topic_ids, TOPIC_IDS, "topic ids")
+    for ours in fields or {}:
+        _valid(ours, FIELDS, "field")
     if os.path.lexists(dest):
         raise DataError(f"{os.fspath(dest)}: exists already; nothing is overwritten, remove it or choose another name")
     read = open_source(os.fspath(source), layout, Options(encoding, split, fields or {}, strict), files)
