@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from cranfield.columns import HIDDEN, aligned, folded, in_line, legible
+from cranfield.columns import GAP, HIDDEN, aligned, cut, folded, in_line, legible, width
 from cranfield.errors import ConventionError
 from cranfield.parameters import refuse_below
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
 
 Row = TypeVar("Row")
+WIDEST = 100  # the width that long texts are cut to where nobody says how wide a line may be
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
@@ -63,6 +64,24 @@ class Table(NamedTuple):
         """Of each column, whether numbers stand behind its cells."""
         rows = self.cells()
         return [any(row[i].value is not None for row in rows) for i in range(len(self.head))]
+
+
+def fitted(table: Table, column: int, limit: int | None, least: int = 12) -> Table:
+    """The table with one column's texts cut to what the width leaves beside the others, though not below `least` cells.
+
+    >>> [row[1] for row in fitted(Table(["topic", "query"], [["101", "blossom end rot"]]), 1, 20).rows]
+    ['blossom end…']
+    """
+    texts = [[in_line(cell) for cell in row] for row in table.texts()]
+    widths = [max(map(width, cells)) for cells in zip(*texts, strict=True)]
+    room = max((limit or WIDEST) - sum(widths) + widths[column] - len(GAP) * (len(widths) - 1), least)
+    if widths[column] <= room:
+        return table
+    rows = [
+        [*row[:column], cut(text[column], room), *row[column + 1 :]]
+        for row, text in zip(table.rows, texts[1:], strict=True)
+    ]
+    return table._replace(rows=rows)
 
 
 class Lines(NamedTuple):

@@ -15,7 +15,7 @@ from cranfield.workspace.topics import queries_of, topic_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.collection import Extras, Qrels
+    from cranfield.collection import Extras, Qrels, Queries
     from cranfield.conventions import Conventions
     from cranfield.formats.format import Fields
     from cranfield.formats.topics import TopicTable
@@ -113,6 +113,10 @@ class Inputs:
             raise ConventionError(f"{asking}: nothing is known of the topics but their ids; {advice}")
         return table
 
+    def queries(self) -> Queries | None:
+        """What each topic asks, read when it is first looked up; None where nobody can know."""
+        return queries_of(self.topics_file, self.collection, self.fields)
+
     def options(self) -> dict[str, Any]:
         """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
         known = {
@@ -126,7 +130,7 @@ class Inputs:
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,
-            "queries": queries_of(self.topics_file, self.collection, self.fields),
+            "queries": self.queries(),
         }
         return {name: value for name, value in known.items() if value is not None} | dict(self.changes)
 

@@ -73,6 +73,7 @@ def scored(inputs: Inputs) -> Scores:
             )
         tables, wanted = {names[0] if names else table_name(inputs.table): tables[""]}, None
     scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
+    scores = replace(scores, queries=inputs.queries() or read.queries)
     return scores.select(measures=wanted, topics=inputs.chosen_topics())
 
 
