@@ -158,14 +158,14 @@ def test_a_long_list_is_folded_to_its_top_and_its_judged_documents() -> None:
     assert [step.rank for step in told.steps] == [*range(1, 11), 52, 100]
     text = told.to_text()
     assert "11–51" in text
-    assert "… 41 unjudged documents" in text
+    assert "… 41 unjudged, nothing added" in text
     assert len(explain({"q": {"n052": 1}}, long_run(), "AP", full=True).steps) == 100
 
 
 def test_what_stands_below_the_cut_off_is_folded_too() -> None:
     told = explain({"q": {"n002": 1, "n052": 1}}, long_run(), "P@5")
     assert [step.rank for step in told.steps] == [1, 2, 3, 4, 5]
-    assert "… 95 documents, 1 of them judged, below the cut-off" in told.to_text()
+    assert "6–100  … 94 unjudged, 1 relevant, below the cut-off" in told.to_text()
     assert told.to_dict()["folded"] == [{"from": 6, "to": 100, "judged": 1}]
 
 
@@ -193,7 +193,7 @@ def test_duplicates_passages_and_the_topic_itself_are_treated_as_in_the_score(tm
 def test_a_topic_that_the_run_lacks_is_explained_as_an_empty_list() -> None:
     told = explain({"q": {"a": 1}, "silent": {"b": 2}}, {"q": {"a": 1}}, "AP", "silent")
     assert (told.value, told.returned, told.steps) == (0, 0, [])
-    assert told.notes() == ["not returned: 1 documents of a grade above 0: b (2)"]
+    assert told.notes() == ["not returned: 1 document of a grade above 0: b (2)"]
 
 
 # from Scores

@@ -41,37 +41,34 @@ def _cells(char: str) -> int:
     return 2 if east_asian_width(char) in "WF" else 1
 
 
-def cut(text: str, room: int) -> str:
+def cut(text: str, cells: int) -> str:
+    """A name in so many cells, with … for the middle that is left out: names differ at their beginning or their end.
+
+    >>> cut("cs.uni.bm25-large.seed17", 15), cut("bm25", 15)
+    ('cs.uni.….seed17', 'bm25')
+    """
+    if width(text) <= cells:
+        return text
+    room = max(cells - 1, 2)
+    head = _beginning(text, room // 2)
+    tail = _beginning(text[::-1], room - width(head))[::-1]
+    return f"{head}…{tail}"
+
+
+def cut_end(text: str, cells: int) -> str:
     """As much of a text as fits, with … at its end where something is left out.
 
-    >>> cut("blossom end rot", 10), cut("mulch", 10), cut("検索エンジン", 6)
+    >>> cut_end("blossom end rot", 10), cut_end("mulch", 10), cut_end("検索エンジン", 6)
     ('blossom e…', 'mulch', '検索…')
     """
-    if width(text) <= room:
-        return text
-    return f"{_first(text, room - 1).rstrip()}…" if room > 0 else ""
+    return text if width(text) <= cells else f"{_beginning(text, cells - 1).rstrip()}…"
 
 
-def cut_middle(text: str, room: int) -> str:
-    """Both ends of a text that does not fit, which tell ids apart, with … between them.
-
-    >>> cut_middle("clueweb12-0000tw-05-12114", 13), cut_middle("d17", 13)
-    ('cluewe…-12114', 'd17')
-    """
-    if width(text) <= room:
-        return text
-    end = _first(text[::-1], (room - 1) // 2)[::-1]
-    return f"{_first(text, room - 1 - width(end))}…{end}" if room > 0 else ""
-
-
-def _first(text: str, room: int) -> str:
-    """The first characters of a text that cover no more cells."""
-    used = 0
-    for place, char in enumerate(text):
-        used += 1 if char.isascii() else _cells(char)
-        if used > room:
-            return text[:place]
-    return text
+def _beginning(text: str, cells: int) -> str:
+    end = 0
+    while end < len(text) and width(text[: end + 1]) <= cells:
+        end += 1
+    return text[:end]
 
 
 def aligned(

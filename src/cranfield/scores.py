@@ -16,7 +16,7 @@ import numpy as np
 
 from cranfield.absent import Absent
 from cranfield.answer import Answer, Cell, Layout, Lines, Table, fitted, plain, text
-from cranfield.columns import cut, in_line, legible, listed
+from cranfield.columns import cut_end, in_line, legible, listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
@@ -532,7 +532,7 @@ def topic_in_words(topic: str, queries: Mapping[str, str], room: int = 40) -> st
     ("'101' (blossom end rot)", "'102'")
     """
     query = in_line(queries.get(topic, ""))
-    return f"{topic!r} ({cut(query, room)})" if query else repr(topic)
+    return f"{topic!r} ({cut_end(query, room)})" if query else repr(topic)
 
 
 def conventions_in_words(conventions: Conventions) -> str:

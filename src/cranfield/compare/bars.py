@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Drawing, Layout, html_text
-from cranfield.columns import cut, in_line, width
+from cranfield.columns import cut_end, in_line, width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def labels(topics: Sequence[str], queries: Mapping[str, str], limit: int | None 
     longest = max(map(width, names), default=0)
     room = None if limit is None else max(limit * 2 // 5, 12) - min(longest, 20)
     asked = [in_line(queries.get(topic, "")) for topic in topics] if queries else [""] * len(names)
-    texts = asked if room is None else [cut(query, room) for query in asked]
+    texts = asked if room is None else [cut_end(query, room) for query in asked]
     return [
         f"{name}{' ' * (longest - width(name))}  {text}" if text else name
         for name, text in zip(names, texts, strict=True)
