@@ -108,7 +108,7 @@ class Fold:
         parts = [f"{count:,} {kind}" for kind, count in kinds.items() if count]
         if not self.counted:
             parts.append("below the cut-off")
-        elif self.added is not None:
+        elif self.added is not None and self.added == self.added:
             parts.append(f"{self.added:+.4f}" if round(self.added, 4) else "nothing added")
         return ", ".join(parts)
 
@@ -311,14 +311,14 @@ def condensed(rows: list[Step | Fold], most: int) -> list[Step | Fold]:
             kept.add(place)
     ends = _ends(rows)
     answer: list[Step | Fold] = []
-    for (folds, counted), group in groupby(range(len(rows)), lambda place: (place not in kept, _counted(rows[place]))):
+    for (folds, looked), group in groupby(range(len(rows)), lambda place: (place not in kept, _counted(rows[place]))):
         places = list(group)
         if not folds:
             answer += [rows[place] for place in places]
             continue
         some, before = [rows[place] for place in places], ends[places[0] - 1] if places[0] else 0.0
-        added = ends[places[-1]] - before if counted else None
-        answer.append(Fold(_span(some[0])[0], _span(some[-1])[1], *_judged(some), counted=counted, added=added))
+        added = ends[places[-1]] - before if looked else None
+        answer.append(Fold(_span(some[0])[0], _span(some[-1])[1], *_judged(some), counted=looked, added=added))
     return answer
 
 
@@ -506,23 +506,22 @@ class _Case:
         shown = range(1, deepest + 1) if full else self._shown(deepest, cut)
         rows: list[Step | Fold] = []
         for above, rank in pairwise([0, *shown, deepest + 1]):
-            for first, last, counted in _stretches(above + 1, min(rank - 1, len(self.listing)), cut):
-                if counted and first == last:
-                    rows.append(self.step(first))
-                else:
-                    rows.append(self._fold(first, last, counted))
+            for first, last, looked in _stretches(above + 1, min(rank - 1, len(self.listing)), cut):
+                before = rows[-1].so_far if rows and isinstance(rows[-1], Step) else None
+                rows.append(self.step(first) if looked and first == last else self._fold(first, last, looked, before))
             rows += [self.step(rank)] if rank <= deepest else []
         ends = [row.so_far for row in rows if isinstance(row, Step) and row.so_far is not None][-1:]
         if cut is not None and not np.array_equal(ends, [value] * len(ends), equal_nan=True):
             return self.rows(value, None, full)  # what stands below the cut-off counts as well: show the end
         return rows
 
-    def _fold(self, first: int, last: int, counted: bool) -> Fold:
-        """Ranks that are not shown, and what they add together."""
+    def _fold(self, first: int, last: int, looked: bool, before: float | None) -> Fold:
+        """Ranks that are not shown, and what they add together to the score before them."""
         grades = [grade for grade in self.graded[first - 1 : last] if grade is not None]
         relevant = sum(grade > 0 for grade in grades)
-        added = self.score(self.listing[:last]) - self.score(self.listing[: first - 1]) if counted else None
-        return Fold(first, last, len(grades), relevant, counted, added)
+        start = self.score(self.listing[: first - 1]) if before is None and looked else before or 0.0
+        added = self.score(self.listing[:last]) - start if looked else None
+        return Fold(first, last, len(grades), relevant, looked, added)
 
     def _shown(self, deepest: int, cut: int | None) -> list[int]:
         """The ranks that matter: the top ones, those of judged documents as far as the measure looks, and the end."""
