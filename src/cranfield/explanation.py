@@ -306,7 +306,7 @@ def condensed(rows: list[Step | Fold], most: int) -> list[Step | Fold]:
     steps = [place for place, row in enumerate(rows) if isinstance(row, Step)]
     relevant = [place for place in steps if _adds(rows[place])]
     kept: set[int] = set()
-    for place in dict.fromkeys([*steps[:TOP], *relevant, *steps[:most]]):
+    for place in dict.fromkeys([*steps[:TOP], *steps[-1:], *relevant, *steps[:most]]):
         if _rows_left(len(rows), {*kept, place}) <= most:
             kept.add(place)
     ends = _ends(rows)

@@ -118,14 +118,11 @@ class Sides(Answer):
         """Why this topic, what the signs mean, and what is unjudged or tied in each list."""
         notes = []
         if self.most_different_of is not None:
-            hint = "--topic" if shell else "topic"
-            notes.append(f"of {self.most_different_of} topics this one differs most ({hint} chooses another)")
-        shown = max(map(len, self.lists))
-        if any(entry.grade is None for entries in self.lists for entry in entries):
-            counts = [sum(entry.grade is None for entry in entries) for entries in self.lists]
-            notes.append(
-                f"before each document its grade; ? unjudged: {counts[0]} and {counts[1]} of the first {shown}"
-            )
+            notes.append(f"this is the topic of {self.most_different_of} on which they differ most")
+        one, other = (sum(entry.grade is None for entry in entries) for entries in self.lists)
+        unjudged = f" (? unjudged: {one} and {other} of the first {max(map(len, self.lists))})" if one or other else ""
+        if any(self.lists):
+            notes.append(f"before each document its grade{unjudged}")
         for each in (self.one, self.other):
             lowest, highest = (None, None) if each.ties is None else (each.ties.lowest, each.ties.highest)
             if lowest is not None and highest is not None and not math.isclose(lowest, highest, abs_tol=1e-12):

@@ -52,9 +52,20 @@ def _told(words: tuple[str, ...], measure: str | None) -> tuple[str, str, list[s
     """Measure, judgments and one run or two; the measure may also stand first, as it once had to."""
     if len(words) in (3, 4) and measure is None and not _is_there(words[0]):
         return words[0], words[1], list(words[2:])
-    if len(words) not in (2, 3):
+    if len(words) not in (2, 3) or (len(words) == 3 and not _is_there(words[0]) and _is_measure(words[0])):
         raise click.UsageError(f"expected QRELS RUN or QRELS RUN RUN, found {len(words)}: {' '.join(words)}")
     return measure or "nDCG@10", words[0], list(words[1:])
+
+
+def _is_measure(name: str) -> bool:
+    from cranfield.errors import CranfieldError
+    from cranfield.measures import measure
+
+    try:
+        measure(name)
+    except CranfieldError:
+        return False
+    return True
 
 
 def _is_there(name: str) -> bool:
