@@ -7,7 +7,6 @@ and what each does differently; --as PRESET without a topic shows that one alone
 
 \b
 $ cranfield explain qrels.txt bm25.run -m nDCG@10 --topic q1
-$ cranfield explain qrels.txt bm25.run dense.run --topic q1
 """
 
 from __future__ import annotations
