@@ -175,7 +175,9 @@ def test_a_micro_average_is_typed_around_the_measure_as_the_leaderboard_prints_i
     assert board.to_text().splitlines()[0].count("micro(R@5)") == 1
 
 
-@pytest.mark.parametrize("cls", [cls for cls in load_all().values() if issubclass(cls, Ratio)], ids=lambda cls: cls.name)
+@pytest.mark.parametrize(
+    "cls", [cls for cls in load_all().values() if issubclass(cls, Ratio)], ids=lambda cls: cls.name
+)
 def test_every_ratio_has_a_micro_average_whose_name_reads_back(cls):
     chosen = cls(average="micro", **({"k": 5} if cls.at == "k" else {}))
     assert str(chosen).startswith(f"micro({cls.name}")

@@ -391,7 +391,9 @@ def test_scores_are_rows_by_number_and_arrays_by_name():
     rows = list(skipped.rows())
     assert [skipped[i] for i in range(len(skipped))] == rows == list(skipped)
     assert len(rows) == 2 * (3 + 2)
-    assert skipped[-1] == ("second", "q2", "RR", 0.5) == (rows[-1].run, rows[-1].topic, rows[-1].measure, rows[-1].value)
+    assert (
+        skipped[-1] == ("second", "q2", "RR", 0.5) == (rows[-1].run, rows[-1].topic, rows[-1].measure, rows[-1].value)
+    )
     with pytest.raises(IndexError, match="no row 10; there are 10"):
         skipped[10]
 

@@ -14,7 +14,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import note, show
+from cranfield.cli.output import about, note, show
 from cranfield.parameters import real, shortened, whole
 
 if TYPE_CHECKING:
@@ -301,9 +301,9 @@ def _thin(**typed: Any) -> None:
 
     inputs, shown, how = options.split(typed)
     readings, written = thin(inputs, **how)
-    show(readings, **shown)
     if how["holes"]:
-        note(f"{written} documents to judge in {how['holes']}")
+        about(how["holes"], f"{written} documents to judge")
+    show(readings, **shown)
 
 
 @command.command("stop")
@@ -343,4 +343,4 @@ def _qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
 
     collected = collect(pool, judgments, output, format)
     missing = f"; {collected.missing} documents of the pool have no label" if collected.missing else ""
-    note(f"{collected.labels} judgments in {output}{missing}")
+    about(output, f"{collected.labels} judgments{missing}")
