@@ -15,6 +15,7 @@ import click
 from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import about, note, show
+from cranfield.columns import counted
 from cranfield.parameters import real, shortened, whole
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ choosing = options.together(
     option("--team", "Which runs a team sent in.", name="teams", multiple=True, metavar="PATTERN=TEAM"),
     option("--budget", "The most documents, labels so far included.", type=click.IntRange(min=1), metavar="N"),
     rel,
-    option("--collection", "The documents' texts, for strategies that read them.", metavar="FOLDER"),
+    option("--collection", "The documents' texts, for strategies that read them and for sheets.", metavar="FOLDER"),
     option("--topics", "Only these topics: the first word of each line."),
     seed,
 )
@@ -140,11 +141,17 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
 @option("--order", "How each topic's documents are laid out.", metavar="shuffled|priority|document")
 @option("--assessors", "Give whole topics to assessors, evenly.", metavar="NAME,NAME…")
 @option("-o --output")
-def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
-    """Write a pool: one JSON line for each document to judge.
+@option(
+    "--format",
+    "JSON lines, or CSV for a spreadsheet with an empty column for grades; texts by --collection.  [default: by ending, jsonl]",
+    name="shape",
+    type=click.Choice(("jsonl", "csv")),
+)
+def _make(output: str | None, shape: str | None, assessors: str | None, **typed: Any) -> None:
+    """Write a pool: one JSON line for each document to judge, or a row of a sheet.
 
     Strategies that adapt are called again and again: --next 5 --judgments labels.jsonl writes the next five of each
-    topic, given the labels so far.
+    topic, given the labels so far. A sheet that was filled in is read wherever labels are: cranfield convert pool.csv judged.txt.
 
     \b
     $ cranfield pool bm25.run dense.run --depth 10
@@ -152,15 +159,21 @@ def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
     from cranfield.pool.make import uncollected
-    from cranfield.workspace.pooling import pool
+    from cranfield.workspace.pooling import pool, sheet
 
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
+    shape = shape or ("csv" if (output or "").endswith((".csv", ".csv.gz")) else "jsonl")
     with uncollected():
         with progress("runs read") as tell:
             pooled = pool(assessors=names, progress=tell, **chosen(typed))
-        write_bytes(output or "-", pooled.lines())
+        lines = sheet(pooled, typed["collection"]) if shape == "csv" else pooled.lines()
+        write_bytes(output or "-", lines)
     for sentence in pooled.notes():
         note(sentence)
+    if shape == "csv" and pooled.session.strategy.samples:
+        note(
+            "note: a sheet does not say how the sample was drawn; keep the pool as .jsonl as well, for statAP and xinfAP"
+        )
 
 
 @command.command("statistics")
@@ -344,3 +357,7 @@ def _qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
     collected = collect(pool, judgments, output, format)
     missing = f"; {collected.missing} documents of the pool have no label" if collected.missing else ""
     about(output, f"{collected.labels} judgments{missing}")
+    if collected.strange:
+        topic, document = collected.strange[0]
+        some = f"{counted(len(collected.strange), 'label')} of documents that are not in the pool"
+        note(f"note: {some}, such as {document!r} of topic {topic!r} (a spreadsheet may have changed ids)")
