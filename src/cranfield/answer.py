@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+MOST_ROWS = 60  # of a table in a notebook
 A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
 
@@ -190,7 +191,9 @@ class Answer(ABC):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What a notebook shows: its chart, then what `to_html` gives, long tables cut."""
+        parts = [*self._said(Layout(digits=4, undefined="–", medium="html")), Lines(self.notes())]
+        return picture(self) + html(map(_cut, parts))
 
     # for programs
 
@@ -239,6 +242,19 @@ class Answer(ABC):
         refuse_below(0, digits=how.digits)
         if how.per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
+
+
+def picture(answer: Answer) -> str:
+    """A chart for notebooks. There is none down here: the package puts what draws them in this place (see `cranfield`)."""
+    return ""
+
+
+def _cut(part: Part) -> Part:
+    """A table that a notebook can show; any other part as it is."""
+    if not isinstance(part, Table) or len(part.rows) <= MOST_ROWS:
+        return part
+    more = f"… {len(part.rows) - MOST_ROWS:,} more rows: to_html() and to_csv() have all"
+    return part._replace(rows=part.rows[:MOST_ROWS], keys=part.keys[:MOST_ROWS], notes=[more, *part.notes])
 
 
 class Rows(Answer, Generic[Row]):

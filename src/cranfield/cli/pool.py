@@ -144,10 +144,10 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
 @option(
     "--format",
     "JSON lines, or CSV for a spreadsheet with an empty column for grades; texts by --collection.  [default: by ending, jsonl]",
-    name="shape",
+    name="layout",
     type=click.Choice(("jsonl", "csv")),
 )
-def _make(output: str | None, shape: str | None, assessors: str | None, **typed: Any) -> None:
+def _make(output: str | None, layout: str | None, assessors: str | None, **typed: Any) -> None:
     """Write a pool: one JSON line for each document to judge, or a row of a sheet.
 
     Strategies that adapt are called again and again: --next 5 --judgments labels.jsonl writes the next five of each
@@ -162,15 +162,15 @@ def _make(output: str | None, shape: str | None, assessors: str | None, **typed:
     from cranfield.workspace.pooling import pool, sheet
 
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
-    shape = shape or ("csv" if (output or "").endswith((".csv", ".csv.gz")) else "jsonl")
+    layout = layout or ("csv" if (output or "").endswith((".csv", ".csv.gz")) else "jsonl")
     with uncollected():
         with progress("runs read") as tell:
             pooled = pool(assessors=names, progress=tell, **chosen(typed))
-        lines = sheet(pooled, typed["collection"]) if shape == "csv" else pooled.lines()
+        lines = sheet(pooled, typed["collection"]) if layout == "csv" else pooled.lines()
         write_bytes(output or "-", lines)
     for sentence in pooled.notes():
         note(sentence)
-    if shape == "csv" and pooled.session.strategy.samples:
+    if layout == "csv" and pooled.session.strategy.samples:
         note(
             "note: a sheet does not say how the sample was drawn; keep the pool as .jsonl as well, for statAP and xinfAP"
         )
