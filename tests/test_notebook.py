@@ -13,7 +13,7 @@ import pytest
 
 import cranfield
 from cranfield import Run, design, evaluate, explain, explain_as, leaderboard, pool, read_collection, stability
-from cranfield.answer import MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
+from cranfield.answer import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
 from cranfield.catalogue import CATALOGUE
 from cranfield.check import check
 from cranfield.check.findings import Finding, Findings
@@ -188,10 +188,10 @@ class Long(Answer):
 
 def test_a_long_table_is_cut_in_a_notebook_and_nowhere_else():
     shown = Long(1000)._repr_html_()
-    assert shown.count("<tr") == 1 + MOST_ROWS
-    assert "… 940 more rows: to_html() and to_csv() have all" in shown
+    assert shown.count("<tr") == 1 + FIRST_ROWS
+    assert "… 980 more rows: to_html() and to_csv() have all" in shown
     assert Long(1000).to_html().count("<tr") == 1001
-    assert Long(60)._repr_html_() == Long(60).to_html()
+    assert Long(MOST_ROWS)._repr_html_() == Long(MOST_ROWS).to_html()
 
 
 def test_a_check_of_files_is_shown_too():

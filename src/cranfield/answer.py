@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-MOST_ROWS = 60  # of a table in a notebook
+MOST_ROWS, FIRST_ROWS = 60, 20  # of a table in a notebook: so many at the most, or these of a longer one
 A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
 
@@ -253,8 +253,8 @@ def _cut(part: Part) -> Part:
     """A table that a notebook can show; any other part as it is."""
     if not isinstance(part, Table) or len(part.rows) <= MOST_ROWS:
         return part
-    more = f"… {len(part.rows) - MOST_ROWS:,} more rows: to_html() and to_csv() have all"
-    return part._replace(rows=part.rows[:MOST_ROWS], keys=part.keys[:MOST_ROWS], notes=[more, *part.notes])
+    more = f"… {len(part.rows) - FIRST_ROWS:,} more rows: to_html() and to_csv() have all"
+    return part._replace(rows=part.rows[:FIRST_ROWS], keys=part.keys[:FIRST_ROWS], notes=[more, *part.notes])
 
 
 class Rows(Answer, Generic[Row]):
