@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from cranfield.check import CODES, Finding, Findings, check, render, to_dict
 from cranfield.check.file import byte_counts, keys
 from cranfield.check.judged import tied
-from cranfield.errors import DataError
+from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.formats import write_run
 from cranfield.kernels import Strings
@@ -323,7 +323,7 @@ def test_a_run_given_as_qrels_is_an_error(tmp_path: Path) -> None:
 
 
 def test_qrels_may_be_a_mapping() -> None:
-    with pytest.raises(DataError, match="kind must be run or qrels, got 'runs'"):
+    with pytest.raises(ConventionError, match="kind must be run or qrels, got 'runs'"):
         check([], kind="runs")  # type: ignore[arg-type]
     assert check([], qrels={"1": {"a": 1}}) == []
 

@@ -262,7 +262,7 @@ def test_constant_scores_give_no_silent_tiers():
 )
 def test_what_makes_no_sense_is_refused(given, said):
     with pytest.raises(ConventionError, match=said):
-        leaderboard(**{"scores": table(0.0, 0.1), **given})
+        leaderboard(given.pop("scores", table(0.0, 0.1)), **given)
 
 
 def test_an_unknown_run_is_refused_by_name():

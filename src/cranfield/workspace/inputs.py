@@ -219,11 +219,12 @@ def path_of(typed: str) -> str:
     >>> path_of("new=runs/a.run"), path_of("./k=3.run"), path_of("a.run")
     ('runs/a.run', './k=3.run', 'a.run')
     """
+    label, _, path = typed.partition("=")
+    if not label or not path or {"/", os.sep} & set(label) or os.path.lexists(typed):
+        return typed
     import glob
 
-    label, equals, path = typed.partition("=")
-    named = bool(label) and bool(equals) and bool(path) and not {"/", os.sep} & set(label)
-    return path if named and not os.path.lexists(typed) and not glob.glob(typed) else typed
+    return typed if glob.glob(typed) else path
 
 
 def labelled(given: Sequence[Given]) -> list[str] | dict[str, str]:
