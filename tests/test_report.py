@@ -27,7 +27,7 @@ from cranfield import report as report_package
 from cranfield.errors import ConventionError, DataError, MissingExtraError
 from cranfield.report.figures import CHARTS, figure
 from cranfield.report.latex import escaped
-from cranfield.report.report import report_of
+from cranfield.report.reporting import report_of
 from cranfield.report.tables import board_table, comparison_table, leaderboard_table, letter
 from cranfield.report.words import summary
 from cranfield.report.write import CHART_ENDINGS, TEXT_ENDINGS, written
@@ -35,7 +35,7 @@ from cranfield.scores import Scores
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 ASKED = ("report", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP RR@10")
 EVIL = "<b>&_|#$%{x}\\^~`*\"'[]"

@@ -14,7 +14,7 @@ import pytest
 
 from cranfield import compare
 from cranfield.report.figures import figure
-from cranfield.report.report import Report
+from cranfield.report.reporting import Report
 from cranfield.report.svg import legend, svg
 from cranfield.report.write import written
 from cranfield.scores import Scores

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cranfield.pool.make import session as session
     from cranfield.pool.reuse import reuse as reuse
     from cranfield.pool.simulate import simulate as simulate
+    from cranfield.report import report as report
     from cranfield.reproduce import reproduce as reproduce
     from cranfield.run import Run as Run
     from cranfield.scores import Scores as Scores
@@ -100,6 +101,7 @@ _HOMES = {
     "session": "pool.make",
     "simulate": "pool.simulate",
     "reuse": "pool.reuse",
+    "report": "report",
     "CranfieldError": "errors",
 }
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cranfield.explanation import Explanation
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
+    from cranfield.run import Run
 
 
 COUNTS = ("judged", "retrieved", "missing")
@@ -140,13 +141,22 @@ class Scores(Answer):
         name = self.runs[self._run(run)]
         spelt = list(self.measures)[self._measure(measure)]
         _position("topic", topic, self.topics)
-        if self._origin is None or name not in self._origin[1]:
+        if not self.holds(name):
             raise DataError(
                 f"these scores do not hold the run {name!r} itself; use explain(qrels, run, measure, topic)"
             )
+        return walk(*self.opened(name), spelt, topic, full)
+
+    def holds(self, run: str) -> bool:
+        """Whether a run can be opened again."""
+        return self._origin is not None and run in self._origin[1]
+
+    def opened(self, run: str) -> tuple[Any, Run]:
+        """The evaluator that scored a run, and the run opened again; where `holds` says so."""
+        assert self._origin is not None
         evaluator, sources = self._origin
-        source, place = sources[name]
-        return walk(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, full)
+        source, place = sources[run]
+        return evaluator, evaluator.open(source)[place].renamed(run)
 
     # as arrays
 

@@ -12,7 +12,7 @@ $ cranfield report qrels.txt bm25.run dense.run -m "nDCG@10 AP" --format md
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from cranfield.cli import options
 from cranfield.cli.compare import question
 from cranfield.cli.options import option
 from cranfield.cli.output import note, notes
+
+if TYPE_CHECKING:
+    from cranfield.report.reporting import Report
 
 PLACE = 190
 ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
@@ -41,6 +44,17 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
 )
 @option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
+@option(
+    "--topics-file",
+    "What was asked (TSV, CSV, JSON lines), to stand beside ids; a collection's topics need no file.",
+    metavar="FILE",
+)
+@option(
+    "--documents",
+    "What documents say, for a page: a collection's folder, or JSON lines with id, title, text.",
+    metavar="PATH",
+)
+@option("--no-texts", "With html: leave out what documents say; their ids stay.", is_flag=True)
 @option("--digits", "Decimals to show.", type=click.IntRange(0, 12), default=4)
 @click.pass_context
 def command(
@@ -52,11 +66,14 @@ def command(
     pair: tuple[str, str] | None,
     digits: int,
     spreadsheet: bool,
+    no_texts: bool,
+    topics_file: str | None,
+    documents: str | None,
     **typed: Any,
 ) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
-    from cranfield.report.write import written
+    from cranfield.report.write import in_bytes, written
     from cranfield.workspace.comparing import report
 
     inputs, _, how = options.split(typed)
@@ -66,21 +83,30 @@ def command(
     if spreadsheet and ending != "csv":
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
     with progress("runs scored") as tell:
-        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
-    write_bytes(
-        "-" if output is None else output, [written(page, ending, chart, pair or None, spreadsheet=spreadsheet)]
-    )
+        shown = {"topics_file": topics_file, "documents": documents, "texts": ending == "html" and not no_texts}
+        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **shown, **how)
+    data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet)
+    write_bytes("-" if output is None else output, [data])
+    if output not in (None, "-"):
+        note(f"{output}: {in_bytes(len(data))}{_texts(page) if ending == 'html' else ''}")
     for sentence in page.comparison.notes():
         note(sentence)
     notes(page.comparison.scores.notes(shell=True))
 
 
+def _texts(page: Report) -> str:
+    """What of a page's size the words of documents make."""
+    from cranfield.report.write import in_bytes
+
+    size = page.size_of_texts
+    return f", {in_bytes(size)} of it what documents say (--no-texts leaves that out)" if size else ""
+
+
 def _ending(path: str | None) -> str:
     """What a file's ending says; Markdown is what people can read where there is no file."""
-    if path is None or path == "-":
-        return "md"
-    ending = "vl.json" if path.endswith(".vl.json") else path.rpartition(".")[2].lower()
-    return {"htm": "html", "markdown": "md", "latex": "tex"}.get(ending, ending)
+    from cranfield.report.write import ending_of
+
+    return "md" if path is None or path == "-" else ending_of(path)
 
 
 def _fitting(ending: str, chart: str | None) -> None:

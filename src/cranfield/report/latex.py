@@ -14,7 +14,7 @@ from cranfield.columns import in_line, legible
 from cranfield.report.tables import comparison_table, cost_table, leaderboard_table
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 SPECIAL = {

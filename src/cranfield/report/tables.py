@@ -16,7 +16,7 @@ from cranfield.stats.testing import TESTS_OF_MANY
 if TYPE_CHECKING:
     from cranfield.compare.efficiency import Efficiency
     from cranfield.compare.pair import Pair
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 ABC = "abcdefghijklmnopqrstuvwxyz"
@@ -75,25 +75,30 @@ def _decided(report: Report) -> str:
 
 
 def board_table(report: Report, measure: str) -> Table:
-    """A row a run, ranked by a measure: how sure the rank is, the means of all measures, how much is judged."""
+    """A row a run, ranked by a measure: its mean, how sure the rank is, the means of the others, how much is judged."""
     board = report.leaderboards[measure]
     geometric = [name for name in board.rows[0].gmean if board.scores.measures[name].name == "AP"]
     judged, micro = report.comparison.judged, report.comparison.micro
-    head = ["rank", "run", "ranks", "first in redraws", "tier", *board.measures, *(f"micro({name})" for name in micro)]
+    others = [name for name in board.measures if name != measure]
+    head = ["run", measure, "rank", "ranks", "first in redraws", "tier", *others, *(f"micro({name})" for name in micro)]
     head += [*(f"gmean({name})" for name in geometric), *judged, "topics"]
     best = {name: _best(report, name, [row.means[name] for row in board.rows]) for name in board.measures}
     rows = []
     for row in board.rows:
         span = "–" if row.low is None else f"{row.low}–{row.high}" if row.low != row.high else str(row.low)
-        cells = [Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)), Cell(row.run)]
-        cells += [
+        means = {
+            name: Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name])
+            for name, mean in row.means.items()
+        }
+        cells = [
+            Cell(row.run),
+            means[measure],
+            Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)),
             Cell(span, row.low),
             Cell(number(row.first_in_redraws, 2), row.first_in_redraws),
             Cell(row.tier or "–"),
+            *(means[name] for name in others),
         ]
-        for name in board.measures:
-            mean = row.means[name]
-            cells.append(Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name]))
         beside = [known.get(row.run, float("nan")) for known in micro.values()]
         beside += [row.gmean[name] for name in geometric]
         cells += [Cell(number(value, report.digits), value) for value in beside]
@@ -107,7 +112,7 @@ def board_table(report: Report, measure: str) -> Table:
     notes += [f"{remark[0].upper()}{remark[1:]}." for remark in own]
     if report.comparison.groups:
         notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
-    return Table(head, rows, names=2, caption=caption, notes=notes)
+    return Table(head, rows, names=1, caption=caption, notes=notes)
 
 
 def _best(report: Report, measure: str, column: list[float]) -> float:

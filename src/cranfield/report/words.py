@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 
 from cranfield.columns import joined
 from cranfield.report.tables import number
+from cranfield.report.texts import first_words
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
+
+
+QUERY = 60  # letters of what was asked within a sentence
 
 
 def summary(report: Report) -> list[str]:
@@ -21,6 +25,26 @@ def summary(report: Report) -> list[str]:
     what = f"{_counted(len(report.systems), 'system')} on {_counted(topics, 'topic')} by {joined(report.measures)}"
     against = f", against {joined(comparison.baselines)}" if comparison.baselines else ""
     return [f"This report compares {what}{against}.", *(_leader(report, measure) for measure in report.measures)]
+
+
+def limits(report: Report) -> list[list[str]]:
+    """The cautions by their kind, each said once; topics in them with what was asked."""
+    kinds: dict[str, list[str]] = {}
+    for caution in report.comparison.cautions:
+        text = _asked(report, caution.text)
+        known = kinds.setdefault(caution.code, [])
+        known.extend([text] if text not in known else [])
+    return list(kinds.values())
+
+
+def _asked(report: Report, text: str) -> str:
+    """A sentence whose topics are followed by what was asked."""
+    for topic in report.comparison.scores.topics if report.queries else []:
+        named = f"topic {topic!r}"
+        if named in text and f"{named} (" not in text:
+            query = first_words(report.queries.get(topic, ""), QUERY)
+            text = text.replace(named, f"{named} ({query})") if query else text
+    return text
 
 
 def _leader(report: Report, measure: str) -> str:

@@ -8,11 +8,26 @@ from cranfield.answer import as_json, plain
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
 CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")
+
+
+def ending_of(path: str) -> str:
+    """What a file's ending says."""
+    ending = "vl.json" if path.endswith(".vl.json") else path.rpartition(".")[2].lower()
+    return {"htm": "html", "markdown": "md", "latex": "tex"}.get(ending, ending)
+
+
+def in_bytes(size: int) -> str:
+    """A size for people.
+
+    >>> in_bytes(734), in_bytes(45_600), in_bytes(1_234_567)
+    ('734 bytes', '46 kB', '1.2 MB')
+    """
+    return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
 
 
 def written(

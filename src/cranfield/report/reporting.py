@@ -8,30 +8,43 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.closeup import closeups
+from cranfield.collection import Collection
 from cranfield.columns import joined, listed
+from cranfield.compare import compare
 from cranfield.compare.comparison import versions
+from cranfield.compare.efficiency import beside
 from cranfield.compare.leaderboard import leaderboard
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
-from cranfield.formats import qrels_in, run_name
+from cranfield.formats import expand, qrels_in, run_name
+from cranfield.formats.folder import document_rows
+from cranfield.report.texts import collection_of, documents_file, documents_of, topics_of, words_of_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from cranfield.closeup import Closeup
     from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.compare.pair import Side
     from cranfield.curves import Curves
+    from cranfield.formats.topics import TopicTable
     from cranfield.kernels.table import Floats
 
 
+DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
 MOST = 1000  # pairs that a page can list
+SHALLOW, DEEP = 10, 20  # ranks of a topic that a page shows: as far as a measure looks, within these
+PLACES = 30_000  # ranks of all topics and systems that a page holds; of more, the shallow lists alone
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,9 @@ class Report:
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     digits: int = 4
+    topics: TopicTable | None = None  # what was asked
+    documents: str | None = None  # where the documents lie whose texts a page shows
+    path: str | None = None  # where it was written
 
     @property
     def measures(self) -> list[str]:
@@ -109,10 +125,19 @@ class Report:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs, by measure; the reference is the `one` of each that it takes part in, where sides do not matter."""
+        """All pairs, by measure, and all the same way round where sides do not matter.
+
+        `one` is the reference where it takes part; of many systems, the one that stands first.
+        """
         if self.comparison.alternative != "two-sided":
             return list(self.comparison.pairs)
-        return [_turned(pair) if pair.other == self.reference else pair for pair in self.comparison.pairs]
+        place = {name: i for i, name in enumerate(self.systems)}
+        best_first = len(self.systems) > 2 and not self.comparison.baselines
+
+        def against(pair: Pair) -> bool:
+            return place[pair.one] > place[pair.other] if best_first else pair.other == self.reference
+
+        return [_turned(pair) if against(pair) else pair for pair in self.comparison.pairs]
 
     @cached_property
     def listed(self) -> list[Pair]:
@@ -122,16 +147,73 @@ class Report:
         return [pair for pair in self.pairs if self.reference in (pair.one, pair.other)]
 
     def shown_pair(self, one: str | None = None, other: str | None = None) -> tuple[str, str]:
-        """The two systems to look at first: those asked for, or the reference and the best of the others."""
+        """The two systems to look at first: those asked for, or those that differ most by the first measure."""
         for name in (one, other):
             if name is not None and name not in self.systems:
                 raise DataError(f"no system {name!r}; there are {listed(self.systems, most=20)}")
-        if one is None and other is None and not self.comparison.baselines and len(self.systems) > 2:
-            return self.systems[1], self.systems[0]
-        first = one if one is not None else self.reference if self.reference != other else None
-        rest = [name for name in self.systems if name not in (first, other)]
-        first = first if first is not None else rest[0]
-        return first, other if other is not None else rest[0]
+        if one is None and other is None:
+            first = [pair for pair in self.pairs if pair.measure == self.measures[0]]
+            known = [pair for pair in first if pair.difference == pair.difference]
+            widest = max(known or first, key=lambda pair: abs(pair.difference))
+            return widest.one, widest.other
+        start = one if one is not None else self.reference if self.reference != other else None
+        rest = [name for name in self.systems if name not in (start, other)]
+        start = start if start is not None else rest[0]
+        return start, other if other is not None else rest[0]
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """What was asked, by topic, as far as it is known."""
+        return {} if self.topics is None else self.topics.queries
+
+    @property
+    def depth(self) -> int:
+        """How many ranks of a topic a page shows."""
+        scores = self.comparison.scores
+        cuts = [k for name in self.measures if isinstance(k := scores.measures[name].values.get("k"), int)]
+        wanted = min(max([SHALLOW, *cuts]), DEEP)
+        return wanted if wanted * len(self.systems) * len(scores.topics) <= PLACES else SHALLOW
+
+    @cached_property
+    def closeups(self) -> list[Closeup]:
+        """The top of each system, topic by topic; of a group, its first run's. None where the runs are not at hand."""
+        runs = [self.comparison.runs_of(system)[0] for system in self.systems]
+        return closeups(self.comparison.scores, runs, self.depth)
+
+    @cached_property
+    def shown_documents(self) -> dict[str, tuple[str, str]]:
+        """Title and first words of each document that is shown, where texts are known."""
+        if self.documents is None:
+            return {}
+        shown = {document for seen in self.closeups for listed in seen.documents for document in listed}
+        return words_of_documents(document_rows(documents_file(self.documents)), shown)
+
+    @property
+    def size_of_texts(self) -> int:
+        """How many bytes of a page are what documents say."""
+        return sum(len("".join(parts).encode("utf-8", "replace")) for parts in self.shown_documents.values())
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None, *, chart: str | None = None) -> Report:
+        """Write it to a file, as the file's ending or `format` says; the answer knows where."""
+        from cranfield.formats.streams import write_bytes
+        from cranfield.report.write import ending_of, written
+
+        where = os.fspath(path)
+        write_bytes(where, [written(self, format or ending_of(where), chart)])
+        return replace(self, path=where)
+
+    def __repr__(self) -> str:
+        where = "not written yet: use write(path)" if self.path is None else f"written to {self.path}"
+        return f"<Report {self.title}: {where}>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of a notebook."""
+        from html import escape
+
+        from cranfield.report.html import page
+
+        look = 'sandbox="allow-scripts" style="width:100%;height:44rem;border:1px solid #ccc"'
+        return f'<iframe title="{escape(self.title)}" {look} srcdoc="{escape(page(self))}"></iframe>'
 
     def better(self, measure: str, one: str, other: str) -> int:
         """1 where `other` is significantly better than `one`, -1 where it is worse, else 0."""
@@ -180,6 +262,64 @@ def _last(value: float) -> float:
     return value if value == value else float("inf")
 
 
+# from judgments and runs
+
+
+def report(
+    qrels: Any,
+    runs: Any = None,
+    measures: Any = None,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    format: str | None = None,
+    chart: str | None = None,
+    title: str | None = None,
+    digits: int = 4,
+    topics_file: str | None = None,
+    documents: str | None = None,
+    texts: bool = True,
+    **question: Any,
+) -> Report:
+    """Compare runs and put all about it into one file: a page to look at, tables for a paper, data, or a chart.
+
+    `question` is all that `cranfield.compare` takes; `qrels` may be scores, or a collection, whose queries and documents
+    the page then shows. `topics_file` and `documents` (a collection, or a file like its documents.jsonl) name others, and
+    `texts=False` leaves out what documents say. The ending of `path` says what is written (html, md, tex, json, csv, or
+    with `chart` svg, png, pdf), unless `format` does; without a path `Report.write` does it later.
+
+    >>> report("allotment", {"none": {}, "one": {"101": ["d299"]}}, "RR@10", tests="t")
+    <Report none and one on allotment: not written yet: use write(path)>
+    """
+    if isinstance(qrels, Collection):
+        judged, named = qrels.qrels, qrels.path
+    else:
+        judged, named = qrels, os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else None
+    usual = DEFAULT_MEASURES if measures is None and runs is not None else measures
+    found = compare(judged, runs, usual, **question)
+    files = _files(runs, found)
+    inputs = {name: value for name, value in (("qrels", named), ("runs", files)) if value}
+    options = {name: value for name, value in question.items() if name not in signature(compare).parameters}
+    made = report_of(
+        replace(found, inputs=inputs, efficiency=beside(found.scores, files)),
+        None if runs is None else options,
+        [topics_file],
+        title=title,
+        digits=digits,
+        topics=topics_of(collection_of(qrels), topics_file, question.get("fields")),
+        documents=documents_of(qrels, documents) if texts else None,
+    )
+    return made if path is None else made.write(path, format, chart=chart)
+
+
+def _files(runs: Any, found: Comparison) -> dict[str, str]:
+    """The runs' files, where all of them are files."""
+    given = list(runs.values()) if isinstance(runs, Mapping) else runs if isinstance(runs, (list, tuple)) else [runs]
+    if not all(isinstance(each, (str, os.PathLike)) for each in given):
+        return {}
+    files = expand([os.fspath(each) for each in given])
+    return dict(zip(found.scores.runs, files, strict=True)) if len(files) == len(found.scores.runs) else {}
+
+
 # from a comparison
 
 
@@ -191,39 +331,48 @@ def report_of(
     title: str | None = None,
     command: str = "",
     digits: int = 4,
+    topics: TopicTable | None = None,
+    documents: str | None = None,
 ) -> Report:
-    """A report of a comparison. Of files, `options` are those of `evaluate`, and `others` are further files that were read."""
+    """A report of a comparison. `options` are those of `evaluate`, and `others` are further files that were read.
+
+    `topics` and `documents` (a collection, or a file of its shape) are what a page can say beside ids.
+    """
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     compared = {pair.measure for pair in comparison.pairs}
     measures = [name for name in comparison.scores.measures if name in compared]
-    beside: Curves | None = None
-    if "qrels" in comparison.inputs:
+    scores, drawn = comparison.scores, None
+    if options is not None and all(map(scores.holds, scores.runs)):
+        opened = [scores.opened(run) for run in scores.runs]
         try:
-            beside = curves(comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
+            drawn = curves(opened[0][0].qrels, [run for _, run in opened], "pr11", **options)
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
         comparison,
         title=title or _title(comparison),
         leaderboards={name: leaderboard(comparison.scores, sort=name, **settings) for name in measures},
-        curves=beside,
-        inputs=_hashes(comparison, others),
+        curves=drawn,
+        inputs=_hashes(comparison, others, documents),
         command=command,
         versions=versions(),
         digits=digits,
+        topics=topics,
+        documents=documents,
     )
 
 
-def _hashes(comparison: Comparison, others: Iterable[str | None]) -> tuple[Input, ...]:
+def _hashes(comparison: Comparison, others: Iterable[str | None], documents: str | None) -> tuple[Input, ...]:
     """The files that were read, as they lie on the disk, with their SHA-256."""
     files = [("table", comparison.inputs.get("table")), ("qrels", comparison.inputs.get("qrels"))]
     files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
     files += [("option", path) for path in others]
+    files += [("documents", documents)]
     return tuple(_hashed(role, path) for role, path in files if path is not None)
 
 
 def _hashed(role: str, path: str) -> Input:
-    real = qrels_in(path)  # a collection is named by its folder
+    real = documents_file(path) if role == "documents" else qrels_in(path)  # a collection is named by its folder
     try:
         with open(real, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
