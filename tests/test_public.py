@@ -58,6 +58,7 @@ PUBLIC = [
     "session",
     "simulate",
     "reuse",
+    "report",
     "CranfieldError",
 ]
 

@@ -83,7 +83,11 @@ def command(
     if spreadsheet and ending != "csv":
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
     with progress("runs scored") as tell:
-        shown = {"topics_file": topics_file, "documents": documents, "texts": ending == "html" and not no_texts}
+        shown: dict[str, Any] = {
+            "topics_file": topics_file,
+            "documents": documents,
+            "texts": ending == "html" and not no_texts,
+        }
         page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **shown, **how)
     data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet)
     write_bytes("-" if output is None else output, [data])

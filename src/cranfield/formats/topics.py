@@ -60,7 +60,7 @@ class TopicTable:
         """
         if name not in self.columns:
             raise DataError(f"{self.where}: no column {name!r} to {use}; it has {self.names}")
-        numbers = {}
+        numbers: dict[str, float] = {}
         for topic, value in self.columns[name].items():
             try:
                 numbers |= {topic: real(value)} if value else {}

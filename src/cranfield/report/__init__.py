@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cranfield.report.reporting import Report, report
+from cranfield.report.making import Reported, report
 
-__all__ = ["Report", "report"]
+__all__ = ["Reported", "report"]

@@ -18,7 +18,7 @@ from cranfield.report import figures, near
 from cranfield.report.svg import legend, svg
 from cranfield.report.tables import board_table, comparison_table, cost_table, inputs_table, number
 from cranfield.report.texts import categories, first_words
-from cranfield.report.words import limits, summary
+from cranfield.report.words import asked, limits, summary
 from cranfield.report.write import in_bytes
 from cranfield.scores import conventions_in_words
 
@@ -48,11 +48,12 @@ SIZE = "\ue000\ue001\ue002"  # stands where the page says how large it is
 BESIDE = (
     '<dialog id="beside" aria-labelledby="beside-h"><div class="beside-bar"><button type="button" id="previous">'
     '‹ Previous</button><button type="button" id="next">Next ›</button><span id="beside-where" role="status"></span>'
-    '<button type="button" id="close" class="push">Close</button></div><h2 id="beside-h" tabindex="-1"></h2>'
+    '<button type="button" id="close" class="push">Close</button></div><h2 id="beside-h"></h2>'
     '<div id="beside-body"></div></dialog>\n'
 )
 QUERY = 160  # letters of what was asked in a table
 SHOWN = 5  # kinds of cautions that are not folded away
+WIDE = 440  # of a chart between its axes, so that it can still be read where a phone makes it smaller
 TALL = 30  # rows of a leaderboard that are shown without scrolling
 FEW = 21  # so many pairs by a measure are shown without being asked for
 
@@ -180,7 +181,7 @@ def _limits(report: Report) -> str:
         more = f"<details><summary>{len(kinds) - SHOWN} more</summary><ul>{folded}</ul></details>" if folded else ""
         boxed = f'<div class="cautions"><ul>{shown}</ul>{more}</div>'
     notes = [*report.comparison.remarks, *report.comparison.scores.notes()]
-    return boxed + _notes(notes)
+    return boxed + _notes([asked(report, note) for note in notes])
 
 
 def _caution(texts: Sequence[str]) -> str:
@@ -271,6 +272,7 @@ def _drawing(spec: dict[str, Any], identity: str, said: str) -> str:
 
 
 def _figure(spec: dict[str, Any], identity: str, said: str) -> str:
+    spec = {**spec, "width": min(spec["width"], WIDE)}
     title, below = spec["title"]["text"], " ".join(spec["title"].get("subtitle", []))
     more = f"<span>{html_text(below)}</span>" if below else ""
     drawn = f'<div class="scroll" tabindex="0" role="group" aria-labelledby="{identity}-c">{svg(spec, identity, said)}</div>'
@@ -374,9 +376,7 @@ def _filters(report: Report, kinds: Mapping[str, Mapping[str, str]]) -> str:
         options = "".join(f'<option value="{c} {html_text(value)}">{html_text(value)}</option>' for value in values)
         groups += f'<optgroup label="{html_text(name)}">{options}</optgroup>'
     if groups:
-        boxes.append(
-            f'<label>Category <select id="category"><option value="">any</option>{groups}</select></label>'
-        )
+        boxes.append(f'<label>Category <select id="category"><option value="">any</option>{groups}</select></label>')
     boxes.append(f'<span id="filtered" role="status">{len(topics)} of {len(topics)} topics</span>')
     opens = "Click a topic, or press Enter on it, to see both ranked lists side by side." if report.closeups else ""
     hint = f'<p class="note" data-script hidden>{opens}</p>' if opens else ""

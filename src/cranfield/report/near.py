@@ -28,7 +28,10 @@ def lists(report: Report) -> dict[str, Any] | None:
         return None
     place: dict[str, int] = {}
     listed = [
-        [" ".join(str(place.setdefault(document, len(place))) for document in documents) for documents in each.documents]
+        [
+            " ".join(str(place.setdefault(document, len(place))) for document in documents)
+            for documents in each.documents
+        ]
         for each in seen
     ]
     words = texts(report)
@@ -47,9 +50,7 @@ def lists(report: Report) -> dict[str, Any] | None:
 
 def texts(report: Report) -> dict[str, list[str]]:
     """Title and first words of the documents that are shown, as they go into the page."""
-    return {
-        document: [legible(part) for part in parts if part] for document, parts in report.shown_documents.items()
-    }
+    return {document: [legible(part) for part in parts if part] for document, parts in report.shown_documents.items()}
 
 
 def _grade(grade: float | None) -> str:

@@ -350,7 +350,8 @@
   };
   const step_to = (by) => {
     const seen = open_rows(), next = seen[seen.indexOf(opened) + by];
-    if (next) { look(next); $("beside-h").focus(); }
+    if (next) look(next);
+    if (document.activeElement === document.body || document.activeElement.disabled) $("close").focus();
   };
   if (near) {
     for (const row of rows()) {
@@ -364,7 +365,7 @@
         for (const each of rows()) each.querySelector(".open").tabIndex = each === row ? 0 : -1;
         look(row);
         dialog.showModal();
-        $("beside-h").focus();
+        $("close").focus();
         joins();
       });
       button.addEventListener("keydown", (event) => {

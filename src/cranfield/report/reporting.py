@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.closeup import closeups
-from cranfield.collection import Collection
 from cranfield.columns import joined, listed
-from cranfield.compare import compare
 from cranfield.compare.comparison import versions
-from cranfield.compare.efficiency import beside
 from cranfield.compare.leaderboard import leaderboard
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
-from cranfield.formats import expand, qrels_in, run_name
+from cranfield.formats import qrels_in, run_name
 from cranfield.formats.folder import document_rows
-from cranfield.report.texts import collection_of, documents_file, documents_of, topics_of, words_of_documents
+from cranfield.report.texts import documents_file, words_of_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cranfield.closeup import Closeup
     from cranfield.compare import Comparison, Pair
@@ -41,10 +36,10 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
 
-DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
 MOST = 1000  # pairs that a page can list
 SHALLOW, DEEP = 10, 20  # ranks of a topic that a page shows: as far as a measure looks, within these
 PLACES = 30_000  # ranks of all topics and systems that a page holds; of more, the shallow lists alone
+TOO_MANY = 100_000  # of more than so many places, none
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,6 @@ class Report:
     digits: int = 4
     topics: TopicTable | None = None  # what was asked
     documents: str | None = None  # where the documents lie whose texts a page shows
-    path: str | None = None  # where it was written
 
     @property
     def measures(self) -> list[str]:
@@ -123,6 +117,12 @@ class Report:
     def _pairs(self) -> dict[tuple[str, str, str], Pair]:
         return {(pair.measure, pair.one, pair.other): pair for pair in self.pairs}
 
+    @property
+    def _best_first(self) -> bool:
+        """Whether the better system is the `one` of each pair; it is the `other` of the two that are looked at first."""
+        sided = self.comparison.alternative != "two-sided"
+        return len(self.systems) > 2 and not self.comparison.baselines and not sided
+
     @cached_property
     def pairs(self) -> list[Pair]:
         """All pairs, by measure, and all the same way round where sides do not matter.
@@ -132,10 +132,9 @@ class Report:
         if self.comparison.alternative != "two-sided":
             return list(self.comparison.pairs)
         place = {name: i for i, name in enumerate(self.systems)}
-        best_first = len(self.systems) > 2 and not self.comparison.baselines
 
         def against(pair: Pair) -> bool:
-            return place[pair.one] > place[pair.other] if best_first else pair.other == self.reference
+            return place[pair.one] > place[pair.other] if self._best_first else pair.other == self.reference
 
         return [_turned(pair) if against(pair) else pair for pair in self.comparison.pairs]
 
@@ -155,7 +154,7 @@ class Report:
             first = [pair for pair in self.pairs if pair.measure == self.measures[0]]
             known = [pair for pair in first if pair.difference == pair.difference]
             widest = max(known or first, key=lambda pair: abs(pair.difference))
-            return widest.one, widest.other
+            return (widest.other, widest.one) if self._best_first else (widest.one, widest.other)
         start = one if one is not None else self.reference if self.reference != other else None
         rest = [name for name in self.systems if name not in (start, other)]
         start = start if start is not None else rest[0]
@@ -176,7 +175,9 @@ class Report:
 
     @cached_property
     def closeups(self) -> list[Closeup]:
-        """The top of each system, topic by topic; of a group, its first run's. None where the runs are not at hand."""
+        """The top of each system, topic by topic; of a group, its first run's. Empty where runs are not at hand, or too many."""
+        if self.depth * len(self.systems) * len(self.comparison.scores.topics) > TOO_MANY:
+            return []
         runs = [self.comparison.runs_of(system)[0] for system in self.systems]
         return closeups(self.comparison.scores, runs, self.depth)
 
@@ -192,28 +193,6 @@ class Report:
     def size_of_texts(self) -> int:
         """How many bytes of a page are what documents say."""
         return sum(len("".join(parts).encode("utf-8", "replace")) for parts in self.shown_documents.values())
-
-    def write(self, path: str | os.PathLike[str], format: str | None = None, *, chart: str | None = None) -> Report:
-        """Write it to a file, as the file's ending or `format` says; the answer knows where."""
-        from cranfield.formats.streams import write_bytes
-        from cranfield.report.write import ending_of, written
-
-        where = os.fspath(path)
-        write_bytes(where, [written(self, format or ending_of(where), chart)])
-        return replace(self, path=where)
-
-    def __repr__(self) -> str:
-        where = "not written yet: use write(path)" if self.path is None else f"written to {self.path}"
-        return f"<Report {self.title}: {where}>"
-
-    def _repr_html_(self) -> str:
-        """The page in a frame of a notebook."""
-        from html import escape
-
-        from cranfield.report.html import page
-
-        look = 'sandbox="allow-scripts" style="width:100%;height:44rem;border:1px solid #ccc"'
-        return f'<iframe title="{escape(self.title)}" {look} srcdoc="{escape(page(self))}"></iframe>'
 
     def better(self, measure: str, one: str, other: str) -> int:
         """1 where `other` is significantly better than `one`, -1 where it is worse, else 0."""
@@ -260,64 +239,6 @@ def _turned(pair: Pair) -> Pair:
 def _last(value: float) -> float:
     """A value to sort by: what is undefined comes last."""
     return value if value == value else float("inf")
-
-
-# from judgments and runs
-
-
-def report(
-    qrels: Any,
-    runs: Any = None,
-    measures: Any = None,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    format: str | None = None,
-    chart: str | None = None,
-    title: str | None = None,
-    digits: int = 4,
-    topics_file: str | None = None,
-    documents: str | None = None,
-    texts: bool = True,
-    **question: Any,
-) -> Report:
-    """Compare runs and put all about it into one file: a page to look at, tables for a paper, data, or a chart.
-
-    `question` is all that `cranfield.compare` takes; `qrels` may be scores, or a collection, whose queries and documents
-    the page then shows. `topics_file` and `documents` (a collection, or a file like its documents.jsonl) name others, and
-    `texts=False` leaves out what documents say. The ending of `path` says what is written (html, md, tex, json, csv, or
-    with `chart` svg, png, pdf), unless `format` does; without a path `Report.write` does it later.
-
-    >>> report("allotment", {"none": {}, "one": {"101": ["d299"]}}, "RR@10", tests="t")
-    <Report none and one on allotment: not written yet: use write(path)>
-    """
-    if isinstance(qrels, Collection):
-        judged, named = qrels.qrels, qrels.path
-    else:
-        judged, named = qrels, os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else None
-    usual = DEFAULT_MEASURES if measures is None and runs is not None else measures
-    found = compare(judged, runs, usual, **question)
-    files = _files(runs, found)
-    inputs = {name: value for name, value in (("qrels", named), ("runs", files)) if value}
-    options = {name: value for name, value in question.items() if name not in signature(compare).parameters}
-    made = report_of(
-        replace(found, inputs=inputs, efficiency=beside(found.scores, files)),
-        None if runs is None else options,
-        [topics_file],
-        title=title,
-        digits=digits,
-        topics=topics_of(collection_of(qrels), topics_file, question.get("fields")),
-        documents=documents_of(qrels, documents) if texts else None,
-    )
-    return made if path is None else made.write(path, format, chart=chart)
-
-
-def _files(runs: Any, found: Comparison) -> dict[str, str]:
-    """The runs' files, where all of them are files."""
-    given = list(runs.values()) if isinstance(runs, Mapping) else runs if isinstance(runs, (list, tuple)) else [runs]
-    if not all(isinstance(each, (str, os.PathLike)) for each in given):
-        return {}
-    files = expand([os.fspath(each) for each in given])
-    return dict(zip(found.scores.runs, files, strict=True)) if len(files) == len(found.scores.runs) else {}
 
 
 # from a comparison

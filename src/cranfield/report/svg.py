@@ -336,7 +336,7 @@ def _dashed(dash: list[int] | None) -> str:
 
 def _hint(row: Spec, layer: Spec) -> str:
     """What a mark says of itself: its name, and what else it stands for."""
-    said = []
+    said: list[str] = []
     for channel in layer["encoding"].get("tooltip", []):
         value = row.get(channel["field"])
         if channel["field"] == "query":  # stands beside the topic's id

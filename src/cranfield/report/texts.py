@@ -36,7 +36,9 @@ def collection_of(source: Any) -> Collection | None:
     return read_collection(path) if known else None
 
 
-def topics_of(collection: Collection | None, topics_file: str | None, fields: Fields | None = None) -> TopicTable | None:
+def topics_of(
+    collection: Collection | None, topics_file: str | None, fields: Fields | None = None
+) -> TopicTable | None:
     """What is known of the topics: from a file of them, or else from their collection."""
     if topics_file is not None:
         return read_topic_table(topics_file, fields)

@@ -5,6 +5,7 @@ A mean that is highest is never called "best" without the share of the others th
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from cranfield.columns import joined
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 QUERY = 60  # letters of what was asked within a sentence
+NAMED = re.compile(r"'([^']+)'(?! \()")  # a topic's id, as sentences quote it, that nobody has explained yet
 
 
 def summary(report: Report) -> list[str]:
@@ -31,20 +33,20 @@ def limits(report: Report) -> list[list[str]]:
     """The cautions by their kind, each said once; topics in them with what was asked."""
     kinds: dict[str, list[str]] = {}
     for caution in report.comparison.cautions:
-        text = _asked(report, caution.text)
+        text = asked(report, caution.text)
         known = kinds.setdefault(caution.code, [])
         known.extend([text] if text not in known else [])
     return list(kinds.values())
 
 
-def _asked(report: Report, text: str) -> str:
-    """A sentence whose topics are followed by what was asked."""
-    for topic in report.comparison.scores.topics if report.queries else []:
-        named = f"topic {topic!r}"
-        if named in text and f"{named} (" not in text:
-            query = first_words(report.queries.get(topic, ""), QUERY)
-            text = text.replace(named, f"{named} ({query})") if query else text
-    return text
+def asked(report: Report, text: str) -> str:
+    """A sentence whose topics are followed by what was asked, where that is known."""
+
+    def followed(name: re.Match[str]) -> str:
+        query = first_words(report.queries.get(name[1], ""), QUERY)
+        return f"{name[0]} ({query})" if query else name[0]
+
+    return NAMED.sub(followed, text) if report.queries else text
 
 
 def _leader(report: Report, measure: str) -> str:
