@@ -73,7 +73,8 @@ def command(
 ) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
-    from cranfield.report.write import in_bytes, written
+    from cranfield.report.tables import in_bytes
+    from cranfield.report.write import written
     from cranfield.workspace.comparing import report
 
     inputs, _, how = options.split(typed)
@@ -100,7 +101,7 @@ def command(
 
 def _texts(page: Report) -> str:
     """What of a page's size the words of documents make."""
-    from cranfield.report.write import in_bytes
+    from cranfield.report.tables import in_bytes
 
     size = page.size_of_texts
     return f", {in_bytes(size)} of it what documents say (--no-texts leaves that out)" if size else ""

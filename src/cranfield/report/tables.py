@@ -33,6 +33,15 @@ def number(value: float, digits: int, signed: bool = False) -> str:
     return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "−")
 
 
+def in_bytes(size: int) -> str:
+    """A size for people.
+
+    >>> in_bytes(734), in_bytes(45_600), in_bytes(1_234_567)
+    ('734 bytes', '46 kB', '1.2 MB')
+    """
+    return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
+
+
 def letter(i: int) -> str:
     """The letter of the i-th system: a … z, then aa, ab …"""
     return ABC[i] if i < len(ABC) else letter(i // len(ABC) - 1) + ABC[i % len(ABC)]

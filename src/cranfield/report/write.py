@@ -21,15 +21,6 @@ def ending_of(path: str) -> str:
     return {"htm": "html", "markdown": "md", "latex": "tex"}.get(ending, ending)
 
 
-def in_bytes(size: int) -> str:
-    """A size for people.
-
-    >>> in_bytes(734), in_bytes(45_600), in_bytes(1_234_567)
-    ('734 bytes', '46 kB', '1.2 MB')
-    """
-    return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
-
-
 def written(
     report: Report,
     ending: str,
