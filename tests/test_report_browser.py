@@ -142,7 +142,9 @@ def test_the_script_draws_what_python_draws(browser: Any, odd: Report, odd_page:
         const drawn = document.getElementById(id).innerHTML;
         return wanted === drawn ? "" : `${wanted}\n≠\n${drawn}`;
     }"""
+    roomy = "for (const id of ['differences', 'scatter']) document.getElementById(id).style.minWidth = '60rem'"
     with Opened(browser, odd_page) as opened:
+        opened.page.evaluate(roomy)  # where there is less room, the script draws less wide
         opened.page.select_option("#measure", label=measure)
         for one, other in ((EVIL, "b & c"), ("d", "b & c"), ("b & c", "d")):
             opened.page.select_option("#one", label=one)
@@ -160,13 +162,14 @@ def test_the_script_draws_what_python_draws(browser: Any, odd: Report, odd_page:
 def test_a_column_sorts_by_keyboard(browser: Any, small: Path) -> None:
     with Opened(browser, small) as opened:
         head = opened.page.locator("#topics thead th").nth(1)
-        head.locator("button").focus()
-        opened.page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "descending"
         falling = opened.texts("#topics tbody td:nth-child(2)")
-        opened.page.keyboard.press("Space")
+        head.locator("button").focus()
+        opened.page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "ascending"
         rising = opened.texts("#topics tbody td:nth-child(2)")
+        opened.page.keyboard.press("Space")
+        assert head.get_attribute("aria-sort") == "descending"
         values = [float(text.replace("−", "-")) for text in rising]
         assert values == sorted(values)
         assert falling == rising[::-1]
@@ -185,7 +188,7 @@ def test_topics_are_filtered_by_keyboard(browser: Any, odd_page: Path) -> None:
         opened.page.locator("#filter").focus()
         opened.page.keyboard.type("Q1")
         shown = opened.page.locator("#topics tbody tr:visible th").all_inner_texts()
-        assert shown == ["q1", *(f"q{t}" for t in range(10, 20))]
+        assert sorted(shown) == ["q1", *(f"q{t}" for t in range(10, 20))]
         assert opened.page.locator("#filtered").inner_text() == "11 of 70 topics"
         opened.page.locator("#filter").fill("")
         assert opened.page.locator("#topics tbody tr:visible").count() == 70
