@@ -246,15 +246,15 @@
   const split = (text) => text === "" ? [] : text.split(" ");
   const place = (s, t) => split(near.lists[s][t]);
 
-  const moved = (rank, before, returned) => {
-    if (before === undefined) return ["new", "new", `not among the first ${returned} of the other`];
+  const moved = (rank, before, returned, alone) => {
+    if (before === undefined) return [alone, "new", `not among the first ${returned} of the other`];
     const up = before - rank;
     return up > 0 ? [`↑${up}`, "up", `rank ${before} in the other`] : up < 0 ? [`↓${-up}`, "down", `rank ${before} in the other`]
       : ["=", "same", "the same rank in the other"];
   };
-  const line = (mine, theirs, i, m, s, t, sums) => {
+  const line = (mine, theirs, i, s, t, sums, alone) => {
     const id = Number(mine[i]), rank = i + 1, at = theirs.indexOf(mine[i]);
-    const [mark, look, hint] = moved(rank, at < 0 ? undefined : at + 1, theirs.length);
+    const [mark, look, hint] = moved(rank, at < 0 ? undefined : at + 1, theirs.length, alone);
     const grade = split(near.grades[s][t])[i], words = near.texts && near.texts[id];
     const name = make("td", "doc");
     if (words && words.length) name.append(make("span", "title", words[0]));
@@ -281,7 +281,7 @@
       return head;
     });
     const table = make("table", "", make("thead", "", make("tr", "", ...heads)),
-      make("tbody", "", ...mine.map((_, i) => line(mine, theirs, i, m, s, t, sums))));
+      make("tbody", "", ...mine.map((_, i) => line(mine, theirs, i, s, t, sums, tone === "one" ? "gone" : "new"))));
     const value = make("span", "value", shown(data.values[m][s][t], data.digits));
     const group = near.runs[s] === data.systems[s] ? "" : ` (list: ${near.runs[s]})`;
     const box = make("section", `side ${tone}`, make("h3", "", make("span", "", data.systems[s] + group), value));
@@ -321,6 +321,7 @@
     opened = row;
     const t = Number(row.dataset.topic), m = Number(measure.value), a = Number(one.value), b = Number(other.value);
     const seen = open_rows(), query = data.queries ? data.queries[t] : "";
+    $("beside-h").classList.toggle("long", query.length > 100);
     $("beside-h").replaceChildren(make("span", "id", data.topics[t]), ...(query ? [" ", query] : []));
     $("beside-where").textContent = `${seen.indexOf(row) + 1} of ${counted(seen.length, "topic")}`;
     $("previous").disabled = seen[0] === row;
