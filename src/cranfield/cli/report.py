@@ -45,11 +45,6 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 )
 @option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
 @option(
-    "--topics-file",
-    "What was asked (TSV, CSV, JSON lines), to stand beside ids; a collection's topics need no file.",
-    metavar="FILE",
-)
-@option(
     "--documents",
     "What documents say, for a page: a collection's folder, or JSON lines with id, title, text.",
     metavar="PATH",
@@ -67,7 +62,6 @@ def command(
     digits: int,
     spreadsheet: bool,
     no_texts: bool,
-    topics_file: str | None,
     documents: str | None,
     **typed: Any,
 ) -> None:
@@ -85,7 +79,6 @@ def command(
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
     with progress("runs scored") as tell:
         shown: dict[str, Any] = {
-            "topics_file": topics_file,
             "documents": documents,
             "texts": ending == "html" and not no_texts,
         }

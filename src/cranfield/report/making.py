@@ -92,6 +92,9 @@ def report(
     else:
         judged, named = qrels, os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else None
     usual = DEFAULT_MEASURES if measures is None and runs is not None else measures
+    topics = topics_of(collection_of(qrels), topics_file, question.get("fields"))
+    if runs is not None and topics is not None:
+        question.setdefault("queries", topics.queries)
     found = compare(judged, runs, usual, **question)
     files = _files(runs, found)
     inputs = {name: value for name, value in (("qrels", named), ("runs", files)) if value}
@@ -102,7 +105,7 @@ def report(
         [topics_file],
         title=title,
         digits=digits,
-        topics=topics_of(collection_of(qrels), topics_file, question.get("fields")),
+        topics=topics,
         documents=documents_of(qrels, documents) if texts else None,
     )
     return Reported(made) if path is None else Reported(made).write(path, format, chart=chart)

@@ -163,7 +163,7 @@ class Report:
     @property
     def queries(self) -> Mapping[str, str]:
         """What was asked, by topic, as far as it is known."""
-        return {} if self.topics is None else self.topics.queries
+        return self.comparison.scores.queries if self.topics is None else self.topics.queries
 
     @property
     def depth(self) -> int:

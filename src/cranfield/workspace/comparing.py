@@ -144,7 +144,6 @@ def report(
     title: str | None = None,
     command: str = "",
     digits: int = 4,
-    topics_file: str | None = None,
     documents: str | None = None,
     texts: bool = True,
     **question: Any,
@@ -154,26 +153,26 @@ def report(
     What was asked and what documents say come from the collection that stands for the judgments, or from files.
     """
     from cranfield.report.reporting import report_of
-    from cranfield.report.texts import collection_of, documents_of, topics_of
+    from cranfield.report.texts import documents_of
+    from cranfield.workspace.topics import topic_table
 
-    others = (*inputs.others, topics_file)
-    if "-" in (inputs.qrels, *inputs.runs, inputs.table, documents, *others):
+    if "-" in (inputs.qrels, *inputs.runs, inputs.table, documents, *inputs.others):
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     return report_of(
         compare(inputs, **question),
         inputs.options(),
-        others,
+        inputs.others,
         title=title,
         command=command,
         digits=digits,
-        topics=topics_of(collection_of(inputs.qrels), topics_file, inputs.fields),
+        topics=topic_table(inputs.topics_file, inputs.collection, inputs.fields),
         documents=documents_of(inputs.qrels, documents) if texts else None,
     )
 
 
 def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:
     """Whether the second run file may replace the first. `documents` is a file of the corpus's ids."""
-    once(inputs.qrels, *inputs.runs, inputs.topics, documents)
+    once(inputs.qrels, *inputs.runs, inputs.topics, inputs.topics_file, documents)
     named = labelled(list(inputs.runs))
     baseline, candidate = named if isinstance(named, list) else ({name: file} for name, file in named.items())
     corpus = None if documents is None else read_topics(documents)
