@@ -12,19 +12,18 @@ $ cranfield report qrels.txt bm25.run dense.run -m "nDCG@10 AP" --format md
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from cranfield.cli import options
 from cranfield.cli.compare import question
 from cranfield.cli.options import option
-from cranfield.cli.output import note, notes
-
-if TYPE_CHECKING:
-    from cranfield.report.reporting import Report
+from cranfield.cli.output import about, note, notes
+from cranfield.columns import in_bytes
 
 PLACE = 190
+PARTS = ("means", "pairs", "both")
 ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 
 
@@ -37,6 +36,11 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     "--format", "What to write; md to standard output if nothing says it.", name="shape", type=click.Choice(ENDINGS)
 )
 @option("--spreadsheet", "With csv: put an apostrophe before text that a spreadsheet would take for a formula.")
+@option(
+    "--latex",
+    "With tex: the means, with raised letters for what is significant, the pairs, or both.",
+    type=click.Choice(PARTS),
+)
 @option("--title", "The title.  [default: the runs and the judgments]", metavar="TEXT")
 @option(
     "--chart",
@@ -63,41 +67,32 @@ def command(
     spreadsheet: bool,
     no_texts: bool,
     documents: str | None,
+    latex: str | None,
     **typed: Any,
 ) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
-    from cranfield.report.tables import in_bytes
     from cranfield.report.write import written
     from cranfield.workspace.comparing import report
 
     inputs, _, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
-    ending = shape or _ending(output)
+    ending = shape or ("tex" if latex and output in (None, "-") else _ending(output))
     _fitting(ending, chart)
     if spreadsheet and ending != "csv":
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
+    if latex and ending != "tex":
+        raise click.UsageError(f"--latex is for tex, not for {ending}")
     with progress("runs scored") as tell:
-        shown: dict[str, Any] = {
-            "documents": documents,
-            "texts": ending == "html" and not no_texts,
-        }
-        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **shown, **how)
-    data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet)
+        words: dict[str, Any] = {"documents": documents, "texts": ending == "html" and not no_texts}
+        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **words, **how)
+    data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
+    if page.documents is not None:
+        about(output or "-", f"{in_bytes(page.size_of_texts)} of it what documents say (--no-texts leaves that out)")
     write_bytes("-" if output is None else output, [data])
-    if output not in (None, "-"):
-        note(f"{output}: {in_bytes(len(data))}{_texts(page) if ending == 'html' else ''}")
     for sentence in page.comparison.notes():
         note(sentence)
     notes(page.comparison.scores.notes(shell=True))
-
-
-def _texts(page: Report) -> str:
-    """What of a page's size the words of documents make."""
-    from cranfield.report.tables import in_bytes
-
-    size = page.size_of_texts
-    return f", {in_bytes(size)} of it what documents say (--no-texts leaves that out)" if size else ""
 
 
 def _ending(path: str | None) -> str:

@@ -33,15 +33,6 @@ def number(value: float, digits: int, signed: bool = False) -> str:
     return f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "−")
 
 
-def in_bytes(size: int) -> str:
-    """A size for people.
-
-    >>> in_bytes(734), in_bytes(45_600), in_bytes(1_234_567)
-    ('734 bytes', '46 kB', '1.2 MB')
-    """
-    return f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
-
-
 def letter(i: int) -> str:
     """The letter of the i-th system: a … z, then aa, ab …"""
     return ABC[i] if i < len(ABC) else letter(i // len(ABC) - 1) + ABC[i % len(ABC)]
@@ -64,7 +55,7 @@ def leaderboard_table(report: Report) -> Table:
                 Cell(number(value, report.digits), value, top, " ".join(beaten) if _long(letters) else "".join(beaten))
             )
         rows.append(cells)
-    raised = f"significantly better than the system of that letter ({_decided(report)})"
+    raised = f"significantly better than the system of that letter ({decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
     return Table(["", "run", *report.measures], rows, names=2, caption="Mean over topics", notes=notes)
 
@@ -73,7 +64,7 @@ def _long(letters: dict[str, str]) -> bool:
     return any(len(each) > 1 for each in letters.values())
 
 
-def _decided(report: Report) -> str:
+def decided(report: Report) -> str:
     """By which test, after which correction, at which level."""
     comparison = report.comparison
     correction = CORRECTIONS[comparison.correction].short
@@ -149,7 +140,7 @@ def comparison_table(report: Report) -> Table:
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
     notes = [
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. d_z: the mean "
-        f"difference in standard deviations. Verdict, and a star at the difference: by {_decided(report)}."
+        f"difference in standard deviations. Verdict, and a star at the difference: by {decided(report)}."
     ]
     if any(map(report.comparison.torn, report.listed)):
         notes.append("†: the mean and the test point apart.")
