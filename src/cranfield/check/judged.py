@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.check.file import keys, spread
-from cranfield.check.findings import SHOWN, Finding, some
 from cranfield.check.rows import DEEP
 from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.evaluate import Evaluator
+from cranfield.findings import SHOWN, Finding, some
 from cranfield.formats import as_qrels
 from cranfield.kernels import Strings, Table, decode, encode
 from cranfield.measures import measure
