@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from cranfield.check import CODES, Finding, Findings, check, render, to_dict
 from cranfield.check.file import byte_counts, keys
-from cranfield.check.judged import tied
 from cranfield.errors import DataError
 from cranfield.evaluate import Evaluator
 from cranfield.formats import write_run
 from cranfield.kernels import Strings
+from cranfield.orders import tied
 from hypotheses import examples
 
 if TYPE_CHECKING:

@@ -159,6 +159,50 @@ class Orders:
         return [[moved for group in case for moved in group] for case in product(*groups)]
 
 
+def tied(hits: Hits, best: bool) -> Hits:
+    """The same hits with each tie group in its best order, or in its worst: what nDCG could be at most, or at least.
+
+    Within the ranks that a group covers, its grades stand from high to low at the top, or from low to high at the bottom;
+    the unjudged documents of the group take the other ranks.
+    """
+    order = np.lexsort((-hits.grade, hits.tied_from, hits.topic))
+    topic, first, last = hits.topic[order], hits.tied_from[order], hits.tied_to[order]
+    new = np.r_[True, (topic[1:] != topic[:-1]) | (first[1:] != first[:-1])][: len(topic)]
+    start = np.flatnonzero(new)
+    nth = np.arange(len(topic)) - np.repeat(start, np.diff(np.r_[start, len(topic)]))
+    rank = (first + nth if best else last - nth).astype(np.int32)
+    down = np.lexsort((rank, topic))
+    columns = topic[down], rank[down], hits.grade[order][down], first[down], last[down]
+    return Hits(hits.judgments, *columns, hits.retrieved, hits.row[order][down])
+
+
+class Loose(NamedTuple):
+    """Tie groups whose order can matter, as something relevant in them may change places: their topics and first ranks."""
+
+    topic: npt.NDArray[Any]
+    first: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, hits: Hits) -> Loose:
+        """Those of a run."""
+        rows = np.flatnonzero(hits.tied_to > hits.tied_from)
+        topic, first, grade = hits.topic[rows], hits.tied_from[rows], hits.grade[rows]
+        start = np.flatnonzero(np.r_[True, (np.diff(topic) != 0) | (np.diff(first) != 0)][: len(rows)])
+        if not len(start):
+            return cls(topic, first)
+        size = hits.tied_to[rows[start]] - first[start] + 1
+        best, worst = np.maximum.reduceat(grade, start), np.minimum.reduceat(grade, start)
+        full = np.diff(np.r_[start, len(rows)]) == size
+        kept = start[(best > 0) & ~(full & (best == worst))]
+        return cls(topic[kept], first[kept])
+
+    def topics(self, size: int, depth: float) -> Mask:
+        """The topics, of `size`, that have such a group at ranks 1 to `depth`."""
+        answer = np.zeros(size, bool)
+        answer[self.topic[self.first <= depth]] = True
+        return answer
+
+
 def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int, int]]]:
     """Every way to give ranks to hits, those of one kind being alike."""
     if not kinds:

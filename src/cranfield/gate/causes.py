@@ -210,7 +210,7 @@ def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **chan
     kept = ("topics", "threads", "lenient", "run_format", "fields", "extras", "baseline")
     reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
     conventions = replace(evaluator.conventions, **changes)
-    alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)
+    alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, warn=False, **reading)
     alike.measures, alike.exceptions = evaluator.measures, evaluator.exceptions
     return alike
 

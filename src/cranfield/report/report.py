@@ -199,7 +199,9 @@ def report_of(
     beside: Curves | None = None
     if "qrels" in comparison.inputs:
         try:
-            beside = curves(comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
+            beside = curves(
+                comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **{**(options or {}), "warn": False}
+            )
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
