@@ -4,7 +4,7 @@
 data costs it a few sums a run, and findings.py, ids and the collection are looked at only where something is wrong.
 
 Ids are in doubt where a run returns fewer than 1 in 100 of the judged documents that it could have returned. Real runs
-lie well above: the least of those tried returned 3 in 100. Topics are in doubt where fewer than half match, of the runs'
+lie above: the least of those tried, from TREC and older collections, returned 4 in 100. Topics are in doubt where fewer than half match, of the runs'
 or of the judged ones, whichever are fewer.
 """
 
@@ -200,7 +200,7 @@ def swing(measures: Iterable[Measure | None], hits: Hits, values: Floats) -> Flo
         if not open_here.any():
             continue
         if depth not in orders:
-            part = hits.where(open_here[hits.topic])
+            part = hits.where(open_here[hits.topic] & (hits.tied_from <= depth))
             orders[depth] = tied(part, best=False), tied(part, best=True)
         try:
             both = np.stack([measure(order)[open_here] for order in orders[depth]])

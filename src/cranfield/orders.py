@@ -165,15 +165,17 @@ def tied(hits: Hits, best: bool) -> Hits:
     Within the ranks that a group covers, its grades stand from high to low at the top, or from low to high at the bottom;
     the unjudged documents of the group take the other ranks.
     """
-    order = np.lexsort((-hits.grade, hits.tied_from, hits.topic))
-    topic, first, last = hits.topic[order], hits.tied_from[order], hits.tied_to[order]
-    new = np.r_[True, (topic[1:] != topic[:-1]) | (first[1:] != first[:-1])][: len(topic)]
-    start = np.flatnonzero(new)
-    nth = np.arange(len(topic)) - np.repeat(start, np.diff(np.r_[start, len(topic)]))
-    rank = (first + nth if best else last - nth).astype(np.int32)
-    down = np.lexsort((rank, topic))
-    columns = topic[down], rank[down], hits.grade[order][down], first[down], last[down]
-    return Hits(hits.judgments, *columns, hits.retrieved, hits.row[order][down])
+    rows = np.flatnonzero(hits.tied_to > hits.tied_from)  # those of a group stand together, in whatever order
+    topic, first, last = hits.topic[rows], hits.tied_from[rows], hits.tied_to[rows]
+    new = np.r_[True, (topic[1:] != topic[:-1]) | (first[1:] != first[:-1])][: len(rows)]
+    number = np.diff(np.r_[np.flatnonzero(new), len(rows)])
+    nth = np.arange(len(rows)) - np.repeat(starts(number), number)
+    sign = -1 if best else 1
+    order = rows[np.lexsort((sign * hits.grade[rows], np.cumsum(new)))]
+    rank, grade, row = hits.rank.copy(), hits.grade.copy(), hits.row.copy()
+    rank[rows] = first + nth if best else last - np.repeat(number, number) + 1 + nth
+    grade[rows], row[rows] = hits.grade[order], hits.row[order]
+    return Hits(hits.judgments, hits.topic, rank, grade, hits.tied_from, hits.tied_to, hits.retrieved, row)
 
 
 class Loose(NamedTuple):
