@@ -216,8 +216,12 @@ class Evaluator:
     def warn_of(self, run: Run) -> None:
         """Say where the run and the judgments do not fit together, without a score."""
         if self.warns:
-            found = run.hits(self.qrels.index, self.conventions.order, self.threads)
-            warn(misfits(run, self.qrels, Meeting.of(found, self.judgments)))
+            warn(self.misfits(run))
+
+    def misfits(self, run: Run) -> list[Finding]:
+        """Ids and topics of a run that do not match the judgments."""
+        found = run.hits(self.qrels.index, self.conventions.order, self.threads)
+        return list(misfits(run, self.qrels, Meeting.of(found, self.judgments)))
 
     def _items(self, runs: Any) -> list[Any] | Iterator[Any]:
         """The runs one by one, files among them still closed."""
