@@ -264,14 +264,16 @@ def _moved(scores: Scores, moved: Floats, low: Floats, high: Floats, wanted: lis
     from cranfield.findings import Finding
 
     names = list(scores.measures)
-    for place, r in enumerate(far[:NAMED_RUNS], 1):
-        m = wanted[int(np.argmax(width[r, wanted]))]
-        span = moved[1, r, m] - moved[0, r, m]
-        what = in_words(names[m], float(low[r, m]), float(scores.summary[r, m]), float(high[r, m]), rule, span)
-        rest = len(far) - NAMED_RUNS
-        if place == NAMED_RUNS and rest > 0:
-            what += f"; means of {rest:,} more {'run move' if rest == 1 else 'runs move'} by more than {MOVED:g}"
-        yield Finding.of("tie-order", scores.runs[r], what, int(np.count_nonzero(span)))
+    most = [wanted[int(np.argmax(width[r, wanted]))] for r in far]  # the measure that moves most
+    r, m = far[0], most[0]
+    span = moved[1, r, m] - moved[0, r, m]
+    what = in_words(names[m], float(low[r, m]), float(scores.summary[r, m]), float(high[r, m]), rule, span)
+    named = [scores.runs[r] for r in far[:NAMED_RUNS]]
+    for r, m in zip(far[1:NAMED_RUNS], most[1:], strict=False):
+        what += f"; mean {names[m]} of {scores.runs[r]} between {low[r, m]:.4f} and {high[r, m]:.4f}"
+    if len(far) > NAMED_RUNS:
+        what += f"; and so {len(far) - NAMED_RUNS:,} more"
+    yield Finding.of("tie-order", ", ".join(named), what, int(np.count_nonzero(span)))
 
 
 def in_words(name: str, low: float, now: float, high: float, rule: str, span: Floats) -> str:
