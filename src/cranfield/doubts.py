@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Qrels
     from cranfield.findings import Finding
-    from cranfield.hits import Hits
+    from cranfield.hits import Hits, Mask
     from cranfield.kernels import Found
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -38,6 +39,7 @@ FEW = 0.01  # of the judged documents that could have been returned
 FEW_TOPICS = 0.5  # of the topics that could have matched
 MANY = 100  # returned documents from which on it is no accident that none of them is known
 MOVED = 0.01  # how far ties may move a mean without a word
+FEW_RUNS, HEAVY = 20, 0.05  # where runs are more, only those are tried in which ties leave so much open
 NAMED_RUNS = 3  # whose means ties move
 LOOKED_UP = 1000  # returned ids that are looked for in the collection
 STOPPING = (
@@ -205,35 +207,66 @@ def beyond_scale(measures: Mapping[str, Measure], highest: float, where: str) ->
 # ties
 
 
-def swing(measures: Iterable[Measure | None], hits: Hits, values: Floats) -> Floats | None:
+def swing(measures: Iterable[Measure | None], hits: Hits, values: Floats, runs: int) -> Floats | None:
     """How far the order of ties can lower and raise each value: 2 × measures × topics; None where nothing is open.
+
+    The measures are computed anew, which for one of many `runs` costs too much unless its ties leave much open.
 
     Both ends are attained: by relevant documents as late in their ties as can be, or as early. None stands for a measure
     that is not looked at.
     """
     loose = Loose.of(hits)
-    if not len(loose.topic):
+    if not len(loose.topic) or (runs > FEW_RUNS and loose.weight(hits.size) <= HEAVY):
         return None
     answer = np.zeros((2, *values.shape))
-    orders: dict[float, tuple[Hits, Hits]] = {}
+    views: dict[float, _Open] = {}
     for i, measure in enumerate(measures):
         if measure is None or not _is_mean(measure):
             continue
         depth = float(measure.values.get("k") or np.inf) if measure.at == "k" else np.inf
-        open_here = loose.topics(hits.size, depth)
-        if not open_here.any():
+        if depth not in views:
+            views[depth] = _Open(hits, loose.topics(hits.size, depth), depth)
+        at = views[depth].topics
+        if not at.any():
             continue
-        if depth not in orders:
-            part = hits.where(open_here[hits.topic] & (hits.tied_from <= depth))
-            orders[depth] = tied(part, best=False), tied(part, best=True)
         try:
-            both = np.stack([measure(order)[open_here] for order in orders[depth]])
+            both = views[depth].ends(measure, values[i])
         except TypeError:  # hits that were moved do not come from a run, which few measures ask for
             continue
-        moved = np.nan_to_num(both - values[i, open_here])
-        answer[0, i, open_here] = np.minimum(moved.min(axis=0), 0)
-        answer[1, i, open_here] = np.maximum(moved.max(axis=0), 0)
+        moved = np.nan_to_num(both - values[i, at])
+        answer[0, i, at] = np.minimum(moved.min(axis=0), 0)
+        answer[1, i, at] = np.maximum(moved.max(axis=0), 0)
     return answer if answer.any() else None
+
+
+class _Open:
+    """The topics whose ties are open down to a depth, with each tie in its worst and in its best order.
+
+    Most measures see relevant documents only, which are few: one that gives the same value without the others is asked
+    about these alone.
+    """
+
+    def __init__(self, hits: Hits, topics: Mask, depth: float) -> None:
+        self.topics = topics
+        self.part = hits.where(topics[hits.topic] & (hits.tied_from <= depth))
+
+    @cached_property
+    def relevant(self) -> Hits:
+        return self.part.where(self.part.grade > 0)
+
+    @cached_property
+    def orders_of_relevant(self) -> tuple[Hits, Hits]:
+        return tied(self.relevant, best=False), tied(self.relevant, best=True)
+
+    @cached_property
+    def orders(self) -> tuple[Hits, Hits]:
+        return tied(self.part, best=False), tied(self.part, best=True)
+
+    def ends(self, measure: Measure, now: Floats) -> Floats:
+        """The values of a measure in both orders, 2 × open topics; `now` are its values."""
+        alike = np.array_equal(measure(self.relevant)[self.topics], now[self.topics])
+        orders = self.orders_of_relevant if alike else self.orders
+        return np.stack([measure(order)[self.topics] for order in orders])
 
 
 def _is_mean(measure: Measure) -> bool:

@@ -192,9 +192,11 @@ class Evaluator:
             named_once = any(isinstance(value, str) and value == "-" for value in named)  # standard input
             once = named_once or (passing and not isinstance(item, (str, os.PathLike)))
             runs = enumerate(self.open(item))
-            scored[i] = [(self._row(run, threads), None if once else item, place) for place, run in runs]
+            scored[i] = [(self._row(run, threads, number), None if once else item, place) for place, run in runs]
 
-        _spread(work, self._items(runs), self.threads, progress)
+        items = self._items(runs)
+        number = len(items) if isinstance(items, list) else 1
+        _spread(work, items, self.threads, progress)
         every = [each for i in sorted(scored) for each in scored[i]]
         rows = [row for row, _, _ in every]
         scores = self._scores(rows)
@@ -241,7 +243,7 @@ class Evaluator:
         """The runs that were given, files among them opened, ordered by their rank column where conventions say so."""
         return [self.conventions.ordered(run) for run in as_runs(runs, self.run_format, self.lenient, self.fields)]
 
-    def _row(self, run: Run, threads: int) -> _Row:
+    def _row(self, run: Run, threads: int, runs: int) -> _Row:
         found, hits = self._joined(run, threads, self.conventions)
         lacking = (found.retrieved == 0) & self.wanted
         if self.conventions.missing == "error" and lacking.any():
@@ -270,14 +272,14 @@ class Evaluator:
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         sampled = {name: error for name, error in errors.items() if error.any()}
         odd = list(misfits(run, self.qrels, Meeting.of(found, self.judgments))) if self.warns else []
-        swung = self._swing(hits, values) if self.warns_of_ties else None
+        swung = self._swing(hits, values, runs) if self.warns_of_ties else None
         return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled, sampled, odd, swung)
 
-    def _swing(self, hits: Hits, values: Floats) -> Floats | None:
+    def _swing(self, hits: Hits, values: Floats, runs: int = 1) -> Floats | None:
         """How far ties can move each value; those of measures that see what is not moved, or in their own way, stay."""
         every = self.measures.items()
         moved = [name in self.asked and m not in self.exceptions and not self.sees(m) - MOVED for name, m in every]
-        return swing([m if free else None for (_, m), free in zip(every, moved, strict=True)], hits, values)
+        return swing([m if free else None for (_, m), free in zip(every, moved, strict=True)], hits, values, runs)
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
         """A measure's value for each topic; the mean over the orders of ties where the conventions ask for that."""

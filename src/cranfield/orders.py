@@ -179,24 +179,30 @@ def tied(hits: Hits, best: bool) -> Hits:
 
 
 class Loose(NamedTuple):
-    """Tie groups whose order can matter, as something relevant in them may change places: their topics and first ranks."""
+    """Tie groups whose order can matter, as something relevant in them may change places: their topics and ranks."""
 
     topic: npt.NDArray[Any]
     first: npt.NDArray[Any]
+    last: npt.NDArray[Any]
 
     @classmethod
     def of(cls, hits: Hits) -> Loose:
         """Those of a run."""
         rows = np.flatnonzero(hits.tied_to > hits.tied_from)
-        topic, first, grade = hits.topic[rows], hits.tied_from[rows], hits.grade[rows]
+        topic, first, last, grade = hits.topic[rows], hits.tied_from[rows], hits.tied_to[rows], hits.grade[rows]
         start = np.flatnonzero(np.r_[True, (np.diff(topic) != 0) | (np.diff(first) != 0)][: len(rows)])
         if not len(start):
-            return cls(topic, first)
-        size = hits.tied_to[rows[start]] - first[start] + 1
+            return cls(topic, first, last)
+        size = last[start] - first[start] + 1
         best, worst = np.maximum.reduceat(grade, start), np.minimum.reduceat(grade, start)
         full = np.diff(np.r_[start, len(rows)]) == size
         kept = start[(best > 0) & ~(full & (best == worst))]
-        return cls(topic[kept], first[kept])
+        return cls(topic[kept], first[kept], last[kept])
+
+    def weight(self, size: int) -> float:
+        """How much is open, from 0 to 1: of each topic, of `size`, the sum of (last − first) / last, at most 1; their mean."""
+        share = (self.last - self.first) / self.last
+        return float(np.minimum(np.bincount(self.topic, share, size), 1).mean())
 
     def topics(self, size: int, depth: float) -> Mask:
         """The topics, of `size`, that have such a group at ranks 1 to `depth`."""
