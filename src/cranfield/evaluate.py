@@ -63,6 +63,7 @@ def evaluate(
     aggregate: str | None = None,
     baseline: Any = None,
     warn: bool = True,
+    queries: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
@@ -78,6 +79,7 @@ def evaluate(
     mean; `gmean(AP)` as a measure does it for one.
     A `DataWarning` says what could make the scores meaningless: ids or topics that do not match, ties that decide, grades
     beyond a measure's scale; `warn=False` does not look.
+    mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, to be shown beside its id.
 
     >>> scores = evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5, "d2": 0.9}}, "RR nDCG@10")
     >>> scores.mean("RR")
@@ -96,6 +98,7 @@ def evaluate(
         aggregate=aggregate,
         baseline=baseline,
         warn=warn,
+        queries=queries,
         **changes,
     )
     return evaluator.evaluate(runs)
@@ -126,6 +129,7 @@ class Evaluator:
         aggregate: str | None = None,
         baseline: Any = None,
         warn: bool = True,
+        queries: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
@@ -134,6 +138,7 @@ class Evaluator:
         self.lenient = lenient
         self.run_format = run_format
         self.fields = fields
+        self.queries: Mapping[str, str] = {} if queries is None else queries
         self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient, fields)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
@@ -341,6 +346,7 @@ class Evaluator:
             assumed=self.assumed,
             sampled=_stacked(rows, kept),
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
+            queries=self.queries,
         )
 
     def _barren(self) -> npt.NDArray[np.bool_]:

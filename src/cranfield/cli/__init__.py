@@ -87,7 +87,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into one line on stderr and an exit code."""
         try:
-            with _legible(), _warning():
+            from cranfield.cli.output import telling_where
+
+            with _legible(), _warning(), telling_where():
                 answer = super().invoke(ctx)
             sys.stdout.flush()
         except UnjudgedWarning as error:
