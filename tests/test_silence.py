@@ -67,6 +67,7 @@ VERBS = {
     "gate": ("gate", "qrels.txt", "good.run", "RUN"),
     "report": ("report", "qrels.txt", "good.run", "RUN", "--format", "md"),
     "explain": ("explain", "qrels.txt", "RUN", "--topic", "3"),
+    "explain two": ("explain", "qrels.txt", "good.run", "RUN", "--topic", "3"),
     "explain as": ("explain", "qrels.txt", "RUN", "--as", "all"),
     "curve": ("curve", "qrels.txt", "RUN"),
     "stability": ("stability", "qrels.txt", "good.run", "RUN"),
