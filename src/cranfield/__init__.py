@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cranfield.curves import curves as curves
     from cranfield.design import design as design
     from cranfield.errors import CranfieldError as CranfieldError
+    from cranfield.errors import DataWarning as DataWarning
     from cranfield.evaluate import Evaluator as Evaluator
     from cranfield.evaluate import evaluate as evaluate
     from cranfield.explain import explain as explain
@@ -105,6 +106,7 @@ _HOMES = {
     "reuse": "pool.reuse",
     "report": "report",
     "CranfieldError": "errors",
+    "DataWarning": "errors",
 }
 
 if not TYPE_CHECKING:

@@ -133,7 +133,7 @@ def as_typed(ctx: click.Context) -> str:
 
 def _option_as_typed(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
-        return [(option.opts if value else option.secondary_opts)[-1]]
+        return [(option.opts if value or not option.secondary_opts else option.secondary_opts)[-1]]
     if option.multiple:
         return [word for each in value for word in (option.opts[0], str(each))]
     return [option.opts[0], *(map(str, value) if option.nargs > 1 else [str(value)])]

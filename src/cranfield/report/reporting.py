@@ -266,7 +266,7 @@ def report_of(
     if options is not None and all(map(scores.holds, scores.runs)):
         opened = [scores.opened(run) for run in scores.runs]
         try:
-            drawn = curves(opened[0][0].qrels, [run for _, run in opened], "pr11", **options)
+            drawn = curves(opened[0][0].qrels, [run for _, run in opened], "pr11", **{**options, "warn": False})
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
