@@ -71,6 +71,7 @@ class Scores(Answer):
     sampled: dict[str, Floats] = field(
         default_factory=dict
     )  # measure → runs × topics: errors of means over drawn orders
+    queries: Mapping[str, str] = field(default_factory=dict)  # topic → what was asked, where that is known
     elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
     _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
 

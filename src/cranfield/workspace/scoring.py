@@ -30,15 +30,15 @@ def evaluate(
     seed: int = 0,
     sort: str | None = None,
     by: str | None = None,
-    topics_file: str | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Score run files against a qrels file.
 
     With `bounds` (ties or unjudged) the answer is how low and high the scores could be; with `by`, a column of
-    `topics_file`, the scores split by it.
+    the topics file or of the collection's topics, the scores split by it.
     """
     files = inputs.files()
+    topics = None if by is None else inputs.topic_table(f"--by {by}")
     measures = inputs.measures or DEFAULT_MEASURES
     evaluator = cranfield.Evaluator(inputs.judgments, measures, aggregate=aggregate, **inputs.options())
     if bounds is not None:
@@ -49,11 +49,11 @@ def evaluate(
     scores = evaluator.evaluate(files, progress)
     if sort is not None:
         scores = scores.sort(sort)
-    if by is None or topics_file is None:
+    if by is None or topics is None:
         return scores
     from cranfield.slices import categories
 
-    return cranfield.slices(scores, categories(topics_file, by), by)
+    return cranfield.slices(scores, categories(topics, by), by)
 
 
 def scored(inputs: Inputs) -> Scores:
