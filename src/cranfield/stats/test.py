@@ -142,7 +142,6 @@ class Test(SignificanceTest, ABC):
     interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
     too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
     false_alarms: ClassVar[str] = ""  # how many at 5 %, where they are too many; measured, see docs/tests.md
-    weighable: ClassVar[bool] = False  # its pairs may count for more than others
     shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
     centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what it holds to be 0, if its power is known
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
@@ -157,7 +156,6 @@ class Test(SignificanceTest, ABC):
             "bayesian",
             "too_sure",
             "false_alarms",
-            "weighable",
             "shares_draws",
             "power",
         ),
