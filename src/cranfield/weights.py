@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cranfield.kernels.table import Floats
 
-UNNAMED = "weights"
+UNNAMED = "weight"
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,10 @@ class Weights:
         """Which topics were left out."""
         if not self.left_out:
             return []
-        which = "topic has" if len(self.left_out) == 1 else "topics have"
-        named = listed(list(self.left_out), most=3)
-        return [f"{len(self.left_out)} {which} a {self.by} of 0 and are left out ({named})"]
+        named = f"{listed(list(self.left_out), most=3)}: {self.by} 0"
+        if len(self.left_out) == 1:
+            return [f"1 topic has no weight and is left out ({named})"]
+        return [f"{len(self.left_out)} topics have no weight and are left out ({named})"]
 
     def plain(self, topics: Sequence[str]) -> dict[str, Any]:
         """What was weighed by, for programs."""
@@ -86,7 +87,7 @@ def as_weights(given: Any, judgments: Any = None) -> Weights:
     """Weights as one gives them: a mapping of topics, or the name of a column where `judgments` name a collection.
 
     >>> as_weights({"q1": 3, "q2": 1}).fitted(["q1", "q2"]).in_words(["q1", "q2"])
-    'weighed by weights: 2 topics count as 1.6 of equal weight (effective topics)'
+    'weighed by weight: 2 topics count as 1.6 of equal weight (effective topics)'
     """
     if isinstance(given, Weights):
         return given

@@ -257,8 +257,8 @@ def t_without_each(d: Floats) -> tuple[Floats, Floats]:
     return mean, np.where(np.isnan(t), 0.0, t)
 
 
-def p_of_t(t: Floats, n: int) -> Floats:
-    """The two-sided p-value of the t-test of n pairs."""
+def p_of_t(t: Floats, n: float) -> Floats:
+    """The two-sided p-value of the t-test of n pairs, or of weighed ones that count as so many."""
     from scipy.special import stdtr
 
-    return np.asarray(2 * stdtr(n - 1, -t), np.float64)
+    return np.asarray(2 * stdtr(max(n - 1, 1), -t), np.float64)

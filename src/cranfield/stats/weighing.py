@@ -83,3 +83,25 @@ def linearised_error(d: Floats, weights: Floats) -> Floats:
     mean, n = weighted_mean(d, weights), d.shape[1]
     squares = np.square(d - mean[:, None]) @ np.square(weights)
     return np.asarray(np.sqrt(squares * n / (n - 1)) / weights.sum(), np.float64)
+
+
+def weighted_t_without_each(d: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The weighted mean of the others and the size of its linearised t, without each value of a row in turn.
+
+    >>> mean, t = weighted_t_without_each(np.array([1.0, 2.0, 6.0]), np.ones(3))
+    >>> mean.tolist(), t.round(3).tolist()
+    ([4.0, 3.5, 1.5], [2.0, 1.4, 3.0])
+    """
+    n, squared = d.shape[-1], np.square(weights)
+    rest = [_rest(part) for part in (weights * d, squared * np.square(d), squared * d)]
+    total, squares = _rest(weights), _rest(squared)
+    mean = rest[0] / total
+    spread = np.maximum(rest[1] - mean * (2 * rest[2] - mean * squares), 0.0) * (n - 1) / (n - 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.abs(mean) * total / np.sqrt(spread)
+    return mean, np.where(np.isnan(t), 0.0, t)
+
+
+def _rest(values: Floats) -> Floats:
+    """The sum of the others, of each."""
+    return np.asarray(values.sum(axis=-1, keepdims=True) - values, np.float64)
