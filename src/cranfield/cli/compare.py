@@ -59,6 +59,8 @@ question = options.together(
     ),
     option("--rel"),
     option("--topics"),
+    option("--weigh-by"),
+    option("--topics-file"),
     option("--collection-size"),
     option("--preferences"),
     option("--groups"),
