@@ -85,6 +85,10 @@ class Unweighted:
     high: float
     p: float = math.nan
 
+    def turned(self) -> Unweighted:
+        """The same seen from the other side."""
+        return Unweighted(self.mean_other, self.mean_one, -self.difference, -self.high, -self.low, self.p)
+
 
 @dataclass(frozen=True)
 class Pair:

@@ -61,7 +61,7 @@ def latex(report: Report) -> str:
 
 
 LONG = 40  # rows that fit on a page
-DROPPED = ("verdict", "d_z interval")
+DROPPED = ("verdict", "d_z interval", "unweighted interval")
 
 
 def _floating(table: Table, label: str) -> str:
