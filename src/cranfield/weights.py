@@ -62,7 +62,9 @@ class Weights:
     def in_words(self, topics: Sequence[str]) -> str:
         """What was weighed by, and what that leaves."""
         number = f"{len(topics)} topic{'' if len(topics) == 1 else 's'}"
-        return f"weighed by {self.by}: {number} count as {self.effective(topics):.3g} of equal weight (effective topics)"
+        return (
+            f"weighed by {self.by}: {number} count as {self.effective(topics):.3g} of equal weight (effective topics)"
+        )
 
     def notes(self) -> list[str]:
         """Which topics were left out."""
@@ -94,7 +96,9 @@ def as_weights(given: Any, judgments: Any = None) -> Weights:
     if isinstance(given, str):
         return _column(given, judgments)
     if not isinstance(given, Mapping):
-        raise ConventionError(f"weights: expected a mapping of topics to numbers, or a column's name, found {given!r:.60}")
+        raise ConventionError(
+            f"weights: expected a mapping of topics to numbers, or a column's name, found {given!r:.60}"
+        )
     values = {}
     for topic, weight in given.items():
         try:

@@ -82,7 +82,13 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
     head = ["measure", "one", "other", "mean one", "mean other", "difference", f"{percent} low", f"{percent} high"]
     asked = f"{evidence.alternative}?" if evidence.one_sided else ""
     weighed = bool(evidence.weighed_by)  # then there is no d_z
-    head += ["unweighted" if weighed else "d_z", "W/T/L", "p", *([corrected] if corrected else []), f"other is {asked}".strip() if aloud else asked]
+    head += [
+        "unweighted" if weighed else "d_z",
+        "W/T/L",
+        "p",
+        *([corrected] if corrected else []),
+        f"other is {asked}".strip() if aloud else asked,
+    ]
     rows = []
     for pair in pairs:
         cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]

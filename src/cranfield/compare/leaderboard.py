@@ -384,7 +384,9 @@ def _rows(
                 gmean={each: float(values[r]) for each, values in gmeans.items()},
                 judged=scored.judged.get(judged, {}).get(run, math.nan),
                 topics=answered[r],
-                weighted={} if scores.weights is None else dict(zip(scores.measures, scores.weighted[r].tolist(), strict=True)),
+                weighted={}
+                if scores.weights is None
+                else dict(zip(scores.measures, scores.weighted[r].tolist(), strict=True)),
             )
         )
     return rows

@@ -143,7 +143,11 @@ def comparison_table(report: Report) -> Table:
     rows = [_pair_row(report, pair, extra) for pair in report.listed]
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
     by = report.comparison.weighed_by
-    beside = f"All is by {by}, but for the difference unweighted" if by else "d_z: the mean difference in standard deviations"
+    beside = (
+        f"All is by {by}, but for the difference unweighted"
+        if by
+        else "d_z: the mean difference in standard deviations"
+    )
     notes = [
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. "
         f"{beside}. Verdict, and a star at the difference: by {_decided(report)}."

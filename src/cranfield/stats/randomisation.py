@@ -305,7 +305,9 @@ class Randomisation(Test):
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         d, weights = differences(a, b), question.weights
         seed = _seed(question)  # p and interval from the same signs
-        p = sign_flip_p(d if weights is None else d * weights, question.resamples, np.random.default_rng(seed), question.alternative)
+        p = sign_flip_p(
+            d if weights is None else d * weights, question.resamples, np.random.default_rng(seed), question.alternative
+        )
         low, high = sign_flip_interval(d, replace(question, rng=np.random.default_rng(seed)))
         mean = d.mean(axis=1) if weights is None else weighted_mean(d, weights)
         return Figures(p, mean, low, high, *_tried(d.shape[1], question.resamples))
