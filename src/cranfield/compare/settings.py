@@ -10,7 +10,6 @@ import numpy as np
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import refuse_below
 from cranfield.stats.correction import CORRECTIONS, Correction, correction
-from cranfield.stats.method import SignificanceTest
 from cranfield.stats.test import Alternative, Question
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
+
+    from cranfield.stats.method import SignificanceTest
 
 
 T = TypeVar("T")

@@ -9,11 +9,15 @@ reject under heavy weights, n − 1 reject twice too often. Of equal weights bot
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
-from cranfield.stats.ties import Floats
+
+if TYPE_CHECKING:
+    from cranfield.stats.ties import Floats
 
 
 def checked(weights: npt.ArrayLike, items: int) -> Floats:
