@@ -143,7 +143,8 @@ def too_sure(evidence: Evidence) -> Iterator[Caution]:
     if rates:
         measured = "; ".join(f"{name} {rate.replace('pairs', 'topics')}" for name, rate in rates.items())
         more = "more false alarms than alpha says on so few topics that differ"
-        yield Caution("too-sure", f"{', '.join(rates)}: {more} (at 5 %: {measured})")
+        weighed = "; under heavy weights more" if evidence.weighed_by else ""
+        yield Caution("too-sure", f"{', '.join(rates)}: {more} (at 5 %: {measured}{weighed})")
 
 
 # p-values
