@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cranfield.reproduce import reproduce as reproduce
     from cranfield.run import Run as Run
     from cranfield.scores import Scores as Scores
+    from cranfield.sides import side_by_side as side_by_side
     from cranfield.slices import slices as slices
     from cranfield.stability import stability as stability
     from cranfield.stats.overlap import rbo as rbo
@@ -84,6 +85,7 @@ _HOMES = {
     "slices": "slices",
     "explain": "explain",
     "explain_as": "explain",
+    "side_by_side": "sides",
     "correlate": "correlate",
     "rbo": "stats.overlap",
     "reproduce": "reproduce",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.answer import Answer, Cell, Layout, Lines, Table, plain, text
-from cranfield.columns import legible, listed
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, fitted, plain, text
+from cranfield.columns import cut_end, in_line, legible, listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
@@ -362,6 +362,10 @@ class Scores(Answer):
 
     # in words
 
+    def topic_in_words(self, topic: str, room: int = 40) -> str:
+        """A topic as a sentence names it: its id, and what it asks where that is known."""
+        return topic_in_words(topic, self.queries, room)
+
     def notes(self, shell: bool = False) -> list[str]:
         """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
         notes = self.absent.in_words(self.conventions, len(self.topics), shell)
@@ -475,6 +479,8 @@ class Scores(Answer):
         answer = {"measures": list(self.measures), "runs": runs, "conventions": self.conventions.to_dict()}
         if self.weights is not None:
             answer["weights"] = self.weights.plain(self.topics)
+        if how.per_topic and self.queries:
+            answer["queries"] = self.queries_of(self.topics)
         if self.exceptions:
             answer["exceptions"] = self.exceptions
         turned = {name: list(pair) for name, pair in self.turned().items()}
@@ -482,6 +488,10 @@ class Scores(Answer):
             answer["mean_and_gmean_differ"] = turned
         absent = self.absent.to_dict()
         return {**answer, "absent": absent} if absent else answer
+
+    def queries_of(self, topics: Iterable[str]) -> dict[str, str]:
+        """What these topics ask, as far as that is known."""
+        return {topic: self.queries[topic] for topic in topics if topic in self.queries}
 
     def _named(self, values: Floats, how: Layout) -> dict[str, float | None]:
         return dict(zip(self.measures, plain(values, how.digits), strict=True))
@@ -518,11 +528,13 @@ class Scores(Answer):
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
-        return Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
+        asked = bool(how.per_topic and self.queries)
+        table = Table(self._head(how), list(self._rows(how)), 1 + how.per_topic + asked, title=title)
+        return fitted(table, 2, how.limit) if asked and how.medium == "text" else table
 
     def _head(self, how: Layout) -> list[str]:
         if how.per_topic:
-            return ["run", "topic", *self.measures]
+            return ["run", "topic", *(["query"] if self.queries else []), *self.measures]
         by = [] if self.weights is None else [self.measures_by(name) for name in self.measures]
         return ["run", *self.measures, *by, *COUNTS]
 
@@ -542,11 +554,14 @@ class Scores(Answer):
             return
         for r, run in enumerate(self.runs):
             for t in np.flatnonzero(self.counted[r]).tolist():
-                yield [run, self.topics[t], *self._texts(self.values[r, :, t], how)]
+                asked = [self.queries.get(self.topics[t], "")] if self.queries else []
+                yield [run, self.topics[t], *asked, *self._texts(self.values[r, :, t], how)]
             if total:
-                yield [run, "all", *self._texts(self.summary[r], how)]
+                asked = [""] if self.queries else []
+                yield [run, "all", *asked, *self._texts(self.summary[r], how)]
                 if self.weights is not None:
-                    yield [run, f"all by {self.weights.by}", *map(how.number, self.weighted[r].tolist())]
+                    numbers = map(how.number, self.weighted[r].tolist())
+                    yield [run, f"all by {self.weights.by}", *asked, *numbers]
 
     def _texts(self, values: Floats, how: Layout) -> list[str]:
         """One value a measure as text: counts as whole numbers."""
@@ -570,6 +585,16 @@ class Scores(Answer):
 
     def __repr__(self) -> str:
         return f"{text([self._table(Layout(digits=4))])}\nconventions: {nearest_preset(self.conventions)}"
+
+
+def topic_in_words(topic: str, queries: Mapping[str, str], room: int = 40) -> str:
+    """A topic as a sentence names it: its id, and what it asks where that is known.
+
+    >>> topic_in_words("101", {"101": "blossom end rot"}), topic_in_words("102", {})
+    ("'101' (blossom end rot)", "'102'")
+    """
+    query = in_line(queries.get(topic, ""))
+    return f"{topic!r} ({cut_end(query, room)})" if query else repr(topic)
 
 
 def conventions_in_words(conventions: Conventions) -> str:

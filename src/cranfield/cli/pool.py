@@ -113,6 +113,9 @@ choosing = options.together(
     rel,
     option("--collection", "The documents' texts, for strategies that read them.", metavar="FOLDER"),
     option("--topics", "Only these topics: the first word of each line."),
+    option(
+        "--topics-file", "What the topics ask, for assessors to see: a table of topics, TREC's topics, or a collection."
+    ),
     seed,
 )
 
@@ -152,13 +155,15 @@ def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
     from cranfield.pool.make import uncollected
-    from cranfield.workspace.pooling import pool
+    from cranfield.workspace.pooling import pool, queries_in
 
+    how = chosen(typed)
+    queries = queries_in(how["inputs"], how["collection"])
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
     with uncollected():
         with progress("runs read") as tell:
-            pooled = pool(assessors=names, progress=tell, **chosen(typed))
-        write_bytes(output or "-", pooled.lines())
+            pooled = pool(assessors=names, progress=tell, **how)
+        write_bytes(output or "-", pooled.lines(queries))
     for sentence in pooled.notes():
         note(sentence)
 

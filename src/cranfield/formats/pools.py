@@ -10,7 +10,7 @@ from cranfield.errors import BadLineError, DataError
 from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 BATCH = 4096  # lines written together
@@ -41,8 +41,9 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def pool_lines(items: Iterable[Item]) -> Iterator[bytes]:
-    """One line an item, some thousand at a time; what is empty is left out."""
+def pool_lines(items: Iterable[Item], queries: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    """One line an item, some thousand at a time; what is empty is left out, as is a query that nobody knows."""
+    asked = queries or {}
     spelt = _Spelt()
     name_of, spell = spelt.__getitem__, json.encoder.encode_basestring_ascii  # half a million lines are made of these
     lines: list[str] = []
@@ -51,6 +52,8 @@ def pool_lines(items: Iterable[Item]) -> Iterator[bytes]:
         more = f', "stratum": {spelt[stratum]}' if stratum else ""
         if assessor:
             more += f', "assessor": {spelt[assessor]}'
+        if topic in asked:
+            more += f', "query": {spelt[asked[topic]]}'
         lines.append(
             f'{{"topic": {spelt[topic]}, "document": {spell(document)}, "rank": {rank}, "runs": [{who}], '
             f'"priority": {priority}, "probability": {probability}{more}}}\n'

@@ -75,9 +75,9 @@ class Pool:
         labels = f"labels so far: {session.judged}, {session.relevant} of them relevant"
         return [f"{size} by {session.strategy}; seed {self.seed}", *([labels] if session.judged else [])]
 
-    def lines(self) -> Iterator[bytes]:
-        """The pool as JSON lines."""
-        return pool_lines(self.items)
+    def lines(self, queries: Mapping[str, str] | None = None) -> Iterator[bytes]:
+        """The pool as JSON lines, with what each topic asks where that is known."""
+        return pool_lines(self.items, queries)
 
     def __repr__(self) -> str:
         return f"<Pool: {len(self)} documents for {len(self.topics)} topics by {self.session.strategy}>"

@@ -15,7 +15,7 @@ from cranfield.workspace.topics import queries_of, topic_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.collection import Extras, Qrels
+    from cranfield.collection import Extras, Qrels, Queries
     from cranfield.conventions import Conventions
     from cranfield.formats.format import Fields
     from cranfield.formats.topics import TopicTable
@@ -124,6 +124,10 @@ class Inputs:
         table = self.topic_table(f"--weigh-by {self.weigh_by}")
         return Weights(self.weigh_by, table.numbers(self.weigh_by), table.where)
 
+    def queries(self) -> Queries | None:
+        """What each topic asks, read when it is first looked up; None where nobody can know."""
+        return queries_of(self.topics_file, self.collection, self.fields)
+
     def options(self) -> dict[str, Any]:
         """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
         known = {
@@ -138,7 +142,7 @@ class Inputs:
             "extras": self._extras(),
             "baseline": self.baseline,
             "weights": self.weights(),
-            "queries": queries_of(self.topics_file, self.collection, self.fields),
+            "queries": self.queries(),
         }
         return {name: value for name, value in known.items() if value is not None} | dict(self.changes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cranfield
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cranfield.explanation import Explanation
     from cranfield.reproduce import Reproduction
     from cranfield.scores import Scores
+    from cranfield.sides import Sides
 
 
 def evaluate(
@@ -73,6 +75,7 @@ def scored(inputs: Inputs) -> Scores:
             )
         tables, wanted = {names[0] if names else table_name(inputs.table): tables[""]}, None
     scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
+    scores = replace(scores, queries=inputs.queries() or read.queries)
     scores = scores.select(measures=wanted, topics=inputs.chosen_topics())
     weights = inputs.weights()
     return scores if weights is None else scores.weighed(weights)
@@ -105,13 +108,16 @@ def curve(inputs: Inputs, kind: str = "pr", *, topic: str | None = None, **optio
     return cranfield.curves(inputs.judgments, files, kind, **options)
 
 
-def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> Explanation | Views:
+def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> Explanation | Views | Sides:
     """How a run file came by its score on one topic; or its score as another program has it, or all of them (`all`).
 
-    A preset without a topic is the latter.
+    A preset without a topic is the latter. Two run files are laid side by side.
     """
-    inputs.files()
-    [run], [measure] = inputs.runs, inputs.measures
+    files = inputs.files()
+    [measure] = inputs.measures
+    if len(inputs.runs) == 2:
+        return _side_by_side(inputs, files, measure, topic, full)
+    [run] = inputs.runs
     preset = inputs.preset
     if preset == "all" or (preset is not None and topic is None and preset != "cranfield"):
         if inputs.changes:
@@ -120,6 +126,22 @@ def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> 
         options = replace(inputs, preset=None).options()
         return cranfield.explain_as(inputs.judgments, run, measure, topic, preset, **options)
     return cranfield.explain(inputs.judgments, run, measure, topic, full=full, **inputs.options())
+
+
+def _side_by_side(
+    inputs: Inputs, files: list[str] | dict[str, str], measure: str, topic: str | None, full: bool
+) -> Sides:
+    """Two run files on one topic, with the documents' titles where the collection is known."""
+    from cranfield.workspace.texts import titles
+
+    if inputs.preset == "all":
+        raise ConventionError("--as all is for one run; leave out the other, or choose one preset")
+    collection = inputs.collection
+    texts = None if collection is None else partial(titles, collection)
+    runs: list[Any] = [{name: file} for name, file in files.items()] if isinstance(files, dict) else files
+    one, other = runs if len(runs) == 2 else inputs.runs
+    options = inputs.options()
+    return cranfield.side_by_side(inputs.judgments, one, other, measure, topic, full=full, texts=texts, **options)
 
 
 def correlate(
