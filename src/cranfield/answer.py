@@ -28,6 +28,7 @@ Row = TypeVar("Row")
 WRAPPED = 24  # cells of a last column of sentences that others need not yield to
 WIDEST = 100  # the width that long texts are cut to where nobody says how wide a line may be
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+MOST_ROWS, FIRST_ROWS = 60, 20  # of a table in a notebook: so many at the most, or these of a longer one
 A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
 
@@ -213,7 +214,9 @@ class Answer(ABC):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What a notebook shows: its chart, then what `to_html` gives, long tables cut."""
+        parts = [*self._said(Layout(digits=4, undefined="–", medium="html")), Lines(self.notes())]
+        return picture(self) + html(map(_cut, parts))
 
     # for programs
 
@@ -262,6 +265,19 @@ class Answer(ABC):
         refuse_below(0, digits=how.digits)
         if how.per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
+
+
+def picture(answer: Answer) -> str:
+    """A chart for notebooks. There is none down here: the package puts what draws them in this place (see `cranfield`)."""
+    return ""
+
+
+def _cut(part: Part) -> Part:
+    """A table that a notebook can show; any other part as it is."""
+    if not isinstance(part, Table) or len(part.rows) <= MOST_ROWS:
+        return part
+    more = f"… {len(part.rows) - FIRST_ROWS:,} more rows: to_html() and to_csv() have all"
+    return part._replace(rows=part.rows[:FIRST_ROWS], keys=part.keys[:FIRST_ROWS], notes=[more, *part.notes])
 
 
 class Rows(Answer, Generic[Row]):

@@ -149,6 +149,15 @@ def counted(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else word + 's'}"
 
 
+def in_bytes(size: int) -> str:
+    """How large a file is, in kB or MB.
+
+    >>> in_bytes(80), in_bytes(312_400), in_bytes(2_340_000)
+    ('1 kB', '312 kB', '2.3 MB')
+    """
+    return f"{max(size, 501) / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:,.1f} MB"
+
+
 def folded(text: str, limit: int | None, margin: int = 0) -> str:
     """A paragraph in lines no wider than the screen, the later ones set in by a margin."""
     if limit is None or len(text) <= limit:

@@ -8,9 +8,10 @@ short decimals often ends in a 5, and then the order of adding decides the print
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from cranfield.errors import CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -35,6 +36,15 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("judged", "retrieved", "missing")
+
+
+class Score(NamedTuple):
+    """One value: of a run, on a topic, by a measure; NaN where it is undefined."""
+
+    run: str
+    topic: str
+    measure: str
+    value: float
 
 
 @dataclass(eq=False, repr=False)
@@ -161,7 +171,9 @@ class Scores(Answer):
         """Runs × measures × topics."""
         return self.values.shape
 
-    def __getitem__(self, key: str | Measure | tuple[str | Measure, ...]) -> Any:
+    def __getitem__(self, key: int | str | Measure | tuple[str | Measure, ...]) -> Any:
+        if isinstance(key, (int, np.integer)):
+            return self._row(int(key))
         chosen: dict[str, str | Measure] = {}
         for part in key if isinstance(key, tuple) else (key,):
             chosen[self._axis_of(part, chosen)] = part
@@ -421,13 +433,31 @@ class Scores(Answer):
 
     # going out
 
-    def rows(self) -> Iterator[tuple[str, str, str, float]]:
+    def rows(self) -> Iterator[Score]:
         """Run, topic, measure and value, one at a time; topics that do not count for a run are left out."""
         for r, run in enumerate(self.runs):
             for t, topic in enumerate(self.topics):
                 if self.counted[r, t]:
                     for m, measure in enumerate(self.measures):
-                        yield run, topic, measure, float(self.values[r, m, t])
+                        yield Score(run, topic, measure, float(self.values[r, m, t]))
+
+    def __iter__(self) -> Iterator[Score]:
+        return self.rows()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.counted)) * len(self.measures)
+
+    def _row(self, i: int) -> Score:
+        """The i-th of `rows`: frame libraries go through them by number."""
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"no row {i}; there are {len(self)}")
+        nth, m = divmod(i % len(self), len(self.measures))
+        r, t = self._counted_places[nth].tolist()
+        return Score(self.runs[r], self.topics[t], list(self.measures)[m], float(self.values[r, m, t]))
+
+    @cached_property
+    def _counted_places(self) -> npt.NDArray[np.intp]:
+        return np.argwhere(self.counted)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The rows as columns run, topic, measure and value: what any frame library takes."""
@@ -595,6 +625,9 @@ def topic_in_words(topic: str, queries: Mapping[str, str], room: int = 40) -> st
     """
     query = in_line(queries.get(topic, ""))
     return f"{topic!r} ({cut_end(query, room)})" if query else repr(topic)
+
+
+Sequence.register(Scores)  # of rows: pandas takes anything else that has an __array__ for a table of numbers
 
 
 def conventions_in_words(conventions: Conventions) -> str:

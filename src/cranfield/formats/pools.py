@@ -1,4 +1,7 @@
-"""Pool files: one JSON line for each document to judge, with who returned it and how it was chosen."""
+"""Pool files: one JSON line for each document to judge, with who returned it and how it was chosen.
+
+A sheet for assessors (`formats.sheets`) is read as a pool as well; it knows documents and assessors alone.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.sheets import delimiter_of, read_sheet
 from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
@@ -76,8 +80,12 @@ class _Spelt(dict[str, str]):
 def read_pool(path: str | os.PathLike[str]) -> list[Item]:
     """The items of a pool file."""
     where = os.fspath(path)
+    raw = bytes(open_buffer(where))
+    if delimiter_of(raw) is not None:
+        marks = {(mark.topic, mark.document): mark for mark in read_sheet(raw, where)}
+        return [Item(mark.topic, mark.document, 0, priority=1, assessor=mark.assessor) for mark in marks.values()]
     answer = []
-    for number, line in enumerate(bytes(open_buffer(where)).split(b"\n"), 1):
+    for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
             continue
         try:

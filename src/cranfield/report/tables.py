@@ -55,7 +55,7 @@ def leaderboard_table(report: Report) -> Table:
                 Cell(number(value, report.digits), value, top, " ".join(beaten) if _long(letters) else "".join(beaten))
             )
         rows.append([*cells, *(Cell(number(mean, report.digits), mean) for mean in _unweighted(report, name))])
-    raised = f"significantly better than the system of that letter ({_decided(report)})"
+    raised = f"significantly better than the system of that letter ({decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
     scores, weighed = report.comparison.scores, bool(report.comparison.weighed_by)
     head = ["", "run", *map(scores.measures_by, report.measures), *(report.measures if weighed else ())]
@@ -73,7 +73,7 @@ def _long(letters: dict[str, str]) -> bool:
     return any(len(each) > 1 for each in letters.values())
 
 
-def _decided(report: Report) -> str:
+def decided(report: Report) -> str:
     """By which test, after which correction, at which level."""
     comparison = report.comparison
     correction = CORRECTIONS[comparison.correction].short
@@ -150,7 +150,7 @@ def comparison_table(report: Report) -> Table:
     )
     notes = [
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. "
-        f"{beside}. Verdict, and a star at the difference: by {_decided(report)}."
+        f"{beside}. Verdict, and a star at the difference: by {decided(report)}."
     ]
     if any(map(report.comparison.torn, report.listed)):
         notes.append("†: the mean and the test point apart.")

@@ -12,7 +12,7 @@ from cranfield.workspace.inputs import Inputs, once
 from cranfield.workspace.topics import queries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cranfield.answer import Answer
     from cranfield.collection import Qrels
@@ -67,6 +67,11 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
 def pool(inputs: Inputs, depths: Depths, **options: Any) -> Pool:
     """What to judge from the tops of run files: options of `_session` and of `cranfield.pool`."""
     return cranfield.pool(**_session(inputs, depths, **options))
+
+
+def sheet(made: Pool, collection: str | None) -> Iterator[bytes]:
+    """A pool as CSV for assessors, with the texts of a collection."""
+    return made.sheet(None if collection is None else cranfield.read_collection(collection))
 
 
 def _session(
