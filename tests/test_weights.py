@@ -237,6 +237,7 @@ def test_compare_leaderboard_gate_and_report_turn_with_the_traffic(files):
     assert ask(files, "gate").code == 1
     assert "b has the highest mean by traffic" in weighed(files, "report", "--format", "md").out
     assert "RR by traffic" in weighed(files, "report", "--format", "html").out
+    assert "& run & RR by traffic & RR" in weighed(files, "report", "--format", "tex", "--baseline", "a").out
 
 
 def test_a_table_of_scores_is_weighed_as_well(files):
