@@ -31,6 +31,7 @@ from cranfield.orders import Mean, mean_over_orders
 from cranfield.parameters import refuse_below
 from cranfield.run import Run
 from cranfield.scores import Scores
+from cranfield.weights import as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,6 +65,7 @@ def evaluate(
     baseline: Any = None,
     warn: bool = True,
     queries: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | str | None = None,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
@@ -76,10 +78,11 @@ def evaluate(
     says what columns are called: {"topic": "search", "document": "sku"}. `baseline` is the run that measures of risk
     compare with.
     `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
-    mean; `gmean(AP)` as a measure does it for one.
+    mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, to be shown beside its id.
     A `DataWarning` says what could make the scores meaningless: ids or topics that do not match, ties that decide, grades
     beyond a measure's scale; `warn=False` does not look.
-    mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, to be shown beside its id.
+    `weights` say how much each topic counts, a mapping, or a column's name where `qrels` name a collection: means by
+    weights then stand beside the others (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out.
 
     >>> scores = evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5, "d2": 0.9}}, "RR nDCG@10")
     >>> scores.mean("RR")
@@ -99,6 +102,7 @@ def evaluate(
         baseline=baseline,
         warn=warn,
         queries=queries,
+        weights=weights,
         **changes,
     )
     return evaluator.evaluate(runs)
@@ -130,6 +134,7 @@ class Evaluator:
         baseline: Any = None,
         warn: bool = True,
         queries: Mapping[str, str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
         **changes: Any,
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
@@ -160,6 +165,10 @@ class Evaluator:
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
         self.warns, self.warns_of_ties = warn, warn and self.conventions.ties != "averaged"
         self.asked = list(self.measures)  # what is put beside these later on is not warned of
+        self.weights = None if weights is None else as_weights(weights, qrels).fitted(self._named(self.wanted))
+        if self.weights is not None and self.weights.left_out:
+            kept = self.weights.values
+            self.wanted = self.wanted & np.array([topic in kept for topic in self.qrels.topics], np.bool_)
 
     def _baseline(self, run: Any) -> Hits:
         """The run to compare with, seen through the judgments under the same conventions as the others."""
@@ -347,6 +356,7 @@ class Evaluator:
             sampled=_stacked(rows, kept),
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
             queries=self.queries,
+            weights=self.weights,
         )
 
     def _barren(self) -> npt.NDArray[np.bool_]:

@@ -117,8 +117,12 @@ SHARED: dict[str, dict[str, Any]] = {
     "--topics": {"metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
     "--topics-file": {
         "metavar": "FILE",
-        "help": "What the topics ask, shown beside their ids, and columns for --by: a table (TSV, CSV, JSON lines, Parquet), "
-        "TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
+        "help": "What the topics ask, shown beside their ids, and columns for --by and --weigh-by: a table (TSV, CSV, JSON "
+        "lines, Parquet), TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
+    },
+    "--weigh-by": {
+        "metavar": "COLUMN",
+        "help": "Weigh topics by a column of theirs, such as traffic: means by weights beside the others, and their tests.",
     },
     "--rel": {
         "type": float,

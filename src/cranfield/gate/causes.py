@@ -251,7 +251,7 @@ class Suspects:
         if any(cause.certain for cause in causes):
             return tuple(causes)
         for view in self._views:
-            decision = decided(gains(view.scores), self.max_drops, self.settings)[m]
+            decision = decided(gains(view.scores), self.max_drops, self.settings, gain_weights(view.scores))[m]
             left, passes = _mean_difference(view.scores, m), decision.state == "passed"
             text = f"{view.lead} {_left_in_words(left, passes, self.max_drops[m])}"
             causes.append(Cause(view.code, text, left, passes, view.certain))
@@ -325,10 +325,21 @@ def gains(scores: Scores) -> list[Floats]:
     return gains
 
 
+def gain_weights(scores: Scores) -> list[Floats] | None:
+    """By each measure, the weights of those topics, where they have any."""
+    if scores.weights is None:
+        return None
+    weights = scores.weights.of(scores.topics)
+    return [weights[~np.isnan(scores.values[1, m] - scores.values[0, m])] for m in range(len(scores.measures))]
+
+
 def _mean_difference(scores: Scores, m: int) -> float:
     change = scores.values[1, m] - scores.values[0, m]
-    change = change[~np.isnan(change)]
-    return float(change.mean()) if len(change) else math.nan
+    there = ~np.isnan(change)
+    if not there.any():
+        return math.nan
+    weights = None if scores.weights is None else scores.weights.of(scores.topics)[there]
+    return float(change[there].mean() if weights is None else np.average(change[there], weights=weights))
 
 
 def _left_in_words(left: float, passes: bool, max_drop: float) -> str:

@@ -92,9 +92,10 @@ class Report:
         return self.comparison.pairs[0].one if len(self.systems) == 2 else self.systems[0]
 
     def mean(self, system: str, measure: str) -> float:
-        """A system's mean over its topics, as `Scores` has it; a group's is the mean over its runs."""
+        """A system's mean over its topics, by weights where they have any; a group's is the mean over its runs."""
         scores = self.comparison.scores
-        return float(np.mean([scores.mean(measure, run) for run in self.comparison.runs_of(system)]))
+        means = scores.ranking(list(scores.measures).index(measure))
+        return float(np.mean([means[scores.runs.index(run)] for run in self.comparison.runs_of(system)]))
 
     def values(self, system: str, measure: str) -> Floats:
         """A system's value of each topic, to six decimals; NaN where there is none."""
@@ -225,6 +226,7 @@ def _turned(pair: Pair) -> Pair:
         "difference": -pair.difference,
         "low": -pair.high,
         "high": -pair.low,
+        "unweighted": None if pair.unweighted is None else pair.unweighted.turned(),
         "effect": -pair.effect,
         "effect_low": -pair.effect_high,
         "effect_high": -pair.effect_low,

@@ -57,7 +57,7 @@ def _leader(report: Report, measure: str) -> str:
     order = sorted(known, key=lambda name: turn * report.mean(name, measure))
     leader = order[0]
     lead = "lowest (lower is better)" if report.lower_is_better(measure) else "highest"
-    start = f"By {measure}, {leader} has the {lead} mean, {number(report.mean(leader, measure), report.digits)}"
+    start = f"By {measure}, {leader} has the {lead} mean{_by(report)}, {number(report.mean(leader, measure), report.digits)}"
     rivals = [name for name in order[1:] if report.pair(measure, name, leader) is not None]
     beaten = [name for name in rivals if report.better(measure, name, leader) > 0]
     torn = [name for name in rivals if report.torn(measure, name, leader)]
@@ -82,6 +82,10 @@ def _leader(report: Report, measure: str) -> str:
         f"{start}; it is significantly better than {len(beaten)} of the {len(rivals)} systems compared with it, "
         f"and {' and '.join(rest)}."
     )
+
+
+def _by(report: Report) -> str:
+    return f" by {report.comparison.weighed_by}" if report.comparison.weighed_by else ""
 
 
 def _counted(n: int, what: str) -> str:
