@@ -13,6 +13,14 @@ DEEP = 100_000
 RUN = b"".join(b"q1 Q0 doc-%03d %d %d a\n" % (n, n, 100 - n) for n in range(99))
 
 
+def strange_ids() -> bytes:
+    return b"".join(b"q1 Q0 x%d %d %d a\n" % (n, n, -n) for n in range(120))
+
+
+def strange_topics() -> bytes:
+    return b"".join(b"301 Q0 doc-%03d %d %d a\n" % (n, n, -n) for n in range(120))
+
+
 def noise() -> bytes:
     return random.Random(5).randbytes(4096)
 

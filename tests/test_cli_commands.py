@@ -179,7 +179,7 @@ def test_a_full_disk_is_one_line_and_not_success(arguments):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_device_can_be_written_to_and_says_when_it_is_full():
-    answer = cranfield("eval", "qrels.txt", "bm25.run", "-o", "/dev/full")
+    answer = cranfield("eval", "qrels.txt", "bm25.run", "-m", "RR@10", "-o", "/dev/full")
     assert answer.code == 3
     assert answer.err == "cranfield: /dev/full: cannot be written: no space left on device\n"
     assert os.path.exists("/dev/full")

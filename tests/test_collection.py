@@ -21,11 +21,11 @@ from cranfield.answer import Layout
 from cranfield.catalogue import CATALOGUE, recognised
 from cranfield.check.closeness import Closeness, Sample, words
 from cranfield.check.collection import check_collection
-from cranfield.check.findings import COLLECTION_CODES
 from cranfield.collection import Grade
 from cranfield.describe import Distribution, diff, stats
 from cranfield.describe.show import show
 from cranfield.errors import BadLineError, DataError, TopicError
+from cranfield.findings import COLLECTION_CODES
 from cranfield.formats.folder import bundled_names, hash_of, read_documents, stamp, toml_text, write_collection
 from cranfield.importers import import_collection
 from cranfield.importers.source import Files

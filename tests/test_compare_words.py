@@ -16,7 +16,7 @@ from cranfield.answer import Layout
 from cranfield.compare.pair import disagreement
 from cranfield.errors import ConventionError
 from cranfield.report.latex import latex
-from cranfield.report.report import report_of
+from cranfield.report.reporting import report_of
 from cranfield.report.tables import comparison_table, leaderboard_table
 from cranfield.report.words import summary
 from cranfield.stats.correction import CORRECTIONS

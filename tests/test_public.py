@@ -59,7 +59,9 @@ PUBLIC = [
     "session",
     "simulate",
     "reuse",
+    "report",
     "CranfieldError",
+    "DataWarning",
 ]
 
 
@@ -135,7 +137,7 @@ def drawn(text: str) -> dict[str, tuple[str, str]]:
     tree: dict[str, tuple[str, str]] = {}
     path: list[str] = []
     for line in text.splitlines():
-        match = re.match(r"([│├└─ ]*)(\w+Error)\b(?: \((\w+)\))?", line)
+        match = re.match(r"([│├└─ ]*)(\w+(?:Error|Warning))\b(?: \((\w+)\))?", line)
         if match:
             depth = len(match[1]) // 4
             path[depth:] = [match[2]]
@@ -145,9 +147,9 @@ def drawn(text: str) -> dict[str, tuple[str, str]]:
 
 def built(cls: type) -> tuple[str, str]:
     """The same of a class: its parent in the tree, and the built-in it inherits besides."""
-    ours = [base.__name__ for base in cls.__bases__ if issubclass(base, errors.CranfieldError)]
-    others = [base.__name__ for base in cls.__bases__ if not issubclass(base, errors.CranfieldError)]
-    return "".join(ours), "".join(others) if ours else ""
+    ours = [base.__name__ for base in cls.__bases__ if base.__module__ == errors.__name__]
+    others = [base.__name__ for base in cls.__bases__ if base.__module__ != errors.__name__ and base is not Exception]
+    return "".join(ours), "".join(others)
 
 
 def test_the_errors_are_as_drawn_in_the_docstring():

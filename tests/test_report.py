@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from dataclasses import replace
 from fnmatch import fnmatch
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,12 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from cranfield import compare, evaluate
-from cranfield import report as report_package
+from cranfield import compare, evaluate, report
+from cranfield.columns import in_bytes
+from cranfield.compare import Caution
 from cranfield.errors import ConventionError, DataError, MissingExtraError
+from cranfield.report import html
 from cranfield.report.figures import CHARTS, figure
 from cranfield.report.latex import escaped
-from cranfield.report.report import report_of
+from cranfield.report.reporting import report_of
 from cranfield.report.tables import board_table, comparison_table, leaderboard_table, letter
 from cranfield.report.words import summary
 from cranfield.report.write import CHART_ENDINGS, TEXT_ENDINGS, written
@@ -35,7 +38,7 @@ from cranfield.scores import Scores
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 ASKED = ("report", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP RR@10")
 EVIL = "<b>&_|#$%{x}\\^~`*\"'[]"
@@ -150,8 +153,16 @@ def test_tables_charts_and_controls_have_names(page: str) -> None:
 
 
 def test_the_page_holds_all_that_was_promised(page: str) -> None:
-    heads = ["Summary", "Leaderboard", "Comparison", "Two systems", "Precision and recall", "Distributions", "Topics"]
-    assert re.findall(r"<h2[^>]*>([^<]*)<", page) == [*heads, "How this was made"]
+    heads = [
+        "Verdict",
+        "Leaderboard",
+        "What limits this",
+        "Comparison",
+        "Two systems",
+        "Topics",
+        "Precision and recall",
+    ]
+    assert re.findall(r"<h2[^>]*-h\">([^<]+)<", page) == [*heads, "Distributions", "How this was made"]
     for file in ("qrels.txt", "bm25.run", "dense.run"):
         assert hashlib.sha256((EXAMPLES / file).read_bytes()).hexdigest() in page
     for word in ("document-descending", "randomisation", "seed", "numpy", "scipy"):
@@ -169,6 +180,123 @@ def test_ten_runs_on_250_topics_stay_under_two_megabytes(wide: Report) -> None:
     assert text.count(b"<tr data-measure=") == 3 * 45
 
 
+def shelf(folder: Path, systems: int, topics: int, returned: int = 15) -> tuple[Path, list[Path]]:
+    """A collection and its runs, in which hardly two lists name the same document."""
+    rng = np.random.default_rng(1)
+    words = ["".join(rng.choice(list("abcdefghijklmno"), 7)) for _ in range(500)]
+    ids = [f"clueweb12-{i // 1000:04d}tw-{i % 100:02d}-{i:05d}" for i in range(systems * topics * returned)]
+    spread = iter(rng.permutation(len(ids)).tolist())
+    folder.mkdir()
+    judged, lines = [], {f"a-system-of-the-year-{s}": [] for s in range(systems)}
+    for topic in range(topics):
+        for run in lines.values():
+            found = [ids[next(spread)] for _ in range(returned)]
+            run += [f"{topic} Q0 {document} {i + 1} {99 - i} tag" for i, document in enumerate(found)]
+            judged += [f"{topic} 0 {document} {rng.integers(0, 4)}" for document in found[:3]]
+    title, text = " ".join(words[:9]), " ".join(words[:60])
+    with open(folder / "documents.jsonl", "w") as file:
+        file.writelines(json.dumps({"id": each, "title": title, "text": text}) + "\n" for each in ids)
+    asked = [
+        {"id": str(t), "title": " ".join(rng.choice(words, 5)), "kind": ["brand", "need"][t % 2]} for t in range(topics)
+    ]
+    (folder / "topics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked))
+    (folder / "qrels.txt").write_text("\n".join(judged) + "\n")
+    for name, run in lines.items():
+        (folder / f"{name}.run").write_text("\n".join(run) + "\n")
+    return folder, [folder / f"{name}.run" for name in lines]
+
+
+@pytest.mark.slow
+def test_lists_of_ten_runs_on_250_topics_keep_the_page_small(tmp_path: Path) -> None:
+    folder, runs = shelf(tmp_path / "shelf", 10, 250)
+    whole = report(folder, runs, tests="t", resamples=100).to_html()
+    bare = report(folder, runs, tests="t", resamples=100, texts=False).to_html()
+    assert len(bare.encode()) < 2_000_000
+    assert len(bare.encode()) < len(whole.encode()) < 5_000_000
+    assert '"depth":10,' in bare
+
+
+def near(page: str) -> dict[str, Any]:
+    return json.loads(re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0])["near"]
+
+
+def test_the_page_states_its_size_and_so_does_the_command(tmp_path: Path) -> None:
+    folder, runs = shelf(tmp_path / "shelf", 2, 4)
+    answer = cranfield("report", folder, *runs, "-o", tmp_path / "r.html")
+    size = in_bytes((tmp_path / "r.html").stat().st_size)
+    assert re.search(
+        rf"r\.html \({size}\): \d+ kB of it what documents say \(--no-texts leaves that out\)\n", answer.err
+    )
+    assert f"it holds {size}, " in (tmp_path / "r.html").read_text()
+    assert near((tmp_path / "r.html").read_text())["texts"]
+    answer = cranfield("report", folder, *runs, "--no-texts", "-o", tmp_path / "r.html")
+    assert "what documents say" not in answer.err
+    assert near((tmp_path / "r.html").read_text())["texts"] is None
+
+
+def test_the_lists_of_a_page_against_explain(page: str) -> None:
+    lists = near(page)
+    scores = evaluate(EXAMPLES / "qrels.txt", [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"], "nDCG@10 AP RR@10")
+    for m, measure in enumerate(scores.measures):
+        known = lists["arithmetic"][m]
+        for s, run in enumerate(lists["runs"]):
+            for t, topic in enumerate(scores.topics):
+                told = scores.explain(topic, measure, run)
+                steps = [step for step in told.steps if step.document is not None][: lists["depth"]]
+                shown = [lists["ids"][int(i)] for i in lists["lists"][s][t].split()]
+                assert shown[: len(steps)] == [step.document for step in steps]
+                grades = ["-" if step.grade is None else f"{step.grade:g}" for step in steps]
+                assert lists["grades"][s][t].split()[: len(steps)] == grades
+                assert told.worked.endswith(known["lines"][s][t])
+                for step, row in zip(steps, known["steps"][s][t].split(), strict=False):
+                    values = [] if row == "-" else [float(text) for text in known["rows"][int(row)] if text]
+                    assert values == pytest.approx(list(step.columns.values()), abs=5.1e-5)
+
+
+def test_queries_stand_beside_topics_and_categories_are_columns(tmp_path: Path) -> None:
+    folder, runs = shelf(tmp_path / "shelf", 2, 6)
+    text = report(folder, runs, "AP").to_html()
+    asked = json.loads((folder / "topics.jsonl").read_text().splitlines()[3])
+    assert f'<span class="id">3</span><span class="q">{asked["title"]}</span>' in text
+    assert '<optgroup label="kind"><option value="0 brand">brand</option>' in text
+    (tmp_path / "t.tsv").write_text("topic\tquery\n0\twhat is asked\n")
+    assert (
+        '<span class="q">what is asked</span>'
+        in report(folder, runs, "AP", topics_file=str(tmp_path / "t.tsv")).to_html()
+    )
+
+
+def test_cautions_stand_below_the_leaderboard_and_beyond_five_kinds_are_folded(wide: Report) -> None:
+    kinds = [Caution(f"kind-{i}", f"beware of {i} and 'q1'") for i in range(7)]
+    many = replace(wide, comparison=replace(wide.comparison, cautions=[*kinds, Caution("kind-0", "beware of 0 again")]))
+    text = written(many, "html").decode()
+    assert text.index("Runs by nDCG@10") < text.index("beware of 0")
+    shown, folded = text.split("<details><summary>2 more</summary>")
+    assert "beware of 4" in shown
+    assert "beware of 5" in folded
+    assert "<summary>1 more of this kind</summary><ul><li>beware of 0 again</li></ul>" in shown
+
+
+def test_the_most_different_pair_is_shown_first_and_pairs_go_one_way(wide: Report) -> None:
+    means = {name: wide.mean(name, "nDCG@10") for name in wide.systems}
+    assert wide.shown_pair() == (min(means, key=means.__getitem__), max(means, key=means.__getitem__))
+    order = wide.systems
+    assert all(order.index(pair.one) < order.index(pair.other) for pair in wide.pairs)
+
+
+def test_a_report_in_python_says_where_it_was_written(tmp_path: Path) -> None:
+    files = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
+    made = report(EXAMPLES / "qrels.txt", files, "nDCG@10 AP", tmp_path / "r.html", tests="t", title="two")
+    assert repr(made) == f"<Reported two: written to {tmp_path / 'r.html'}>"
+    assert (tmp_path / "r.html").read_text() == made.to_html()
+    assert made._repr_html_().startswith('<iframe title="two" sandbox="allow-scripts"')
+    assert [file.role for file in made.report.inputs] == ["qrels", "run bm25", "run dense"]
+    assert made.write(tmp_path / "r.md").path == str(tmp_path / "r.md")
+    held = report({"q1": {"a": 1}}, {"x": {"q1": ["a"]}, "y": {"q1": ["b", "a"]}}, "RR")
+    assert near(held.to_html())["ids"] == ["a", "b"]
+    assert held.comparison.scores.runs == ["x", "y"]
+
+
 def test_many_pairs_are_hidden_until_asked_for_and_few_are_not(wide: Report, three: Report) -> None:
     assert 'data-script hidden><label><input type="checkbox" id="every-pair">' in written(wide, "html").decode()
     assert 'id="every-pair" checked>' in written(three, "html").decode()
@@ -182,7 +310,7 @@ def test_the_page_needs_no_extra(monkeypatch: pytest.MonkeyPatch, three: Report)
 
 
 def test_style_and_script_travel_with_the_package() -> None:
-    folder = Path(report_package.__file__).parent
+    folder = Path(html.__file__).parent
     project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text(encoding="utf-8"))
     patterns = project["tool"]["setuptools"]["package-data"]["cranfield"]
     for file in [path for path in folder.iterdir() if path.suffix in (".css", ".js")]:
@@ -256,7 +384,7 @@ def test_a_one_sided_question_is_not_turned_round() -> None:
 def test_micro_averages_stand_in_the_leaderboard_as_on_the_board_of_its_own() -> None:
     files = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
     table = board_table(report_of(compare(EXAMPLES / "qrels.txt", files, "R@5 AP")), "R@5")
-    shown = {row[1].text: row[table.head.index("micro(R@5)")].text for row in table.rows}
+    shown = {row[0].text: row[table.head.index("micro(R@5)")].text for row in table.rows}
     assert shown == {"bm25": "0.9474", "dense": "0.7895"}
     assert "micro(AP)" not in table.head
 
@@ -300,16 +428,16 @@ def test_one_topic_and_undefined_values_are_reported_not_hidden() -> None:
     some = np.random.default_rng(5).random((6, 2))
     some[2, 0] = np.nan
     gap = report_of(compare(scored(some, ["a", "b"])))
-    for report in (one, gap):
+    for each in (one, gap):
         for ending in TEXT_ENDINGS:
-            assert b"nan" not in written(report, ending).lower().replace(b"nano", b"")
+            assert b"nan" not in written(each, ending).lower().replace(b"nano", b"")
     assert "–" in written(gap, "html").decode()
 
 
 def test_the_leaderboard_shows_rank_intervals_and_tiers(three: Report) -> None:
     table = board_table(three, "AP")
-    assert table.head[:6] == ["rank", "run", "ranks", "first in redraws", "tier", "AP"]
-    assert [cell.text for cell in table.rows[0][:5]] == ["1", "good", "1", "1.00", "a"]
+    assert table.head[:6] == ["run", "AP", "rank", "ranks", "first in redraws", "tier"]
+    assert [cell.text for cell in table.rows[0][2:6]] == ["1", "1", "1.00", "a"]
     assert "95 % intervals for all ranks at once (simultaneous" in table.notes[0]
     assert any("fewer than 50: first in redraws is a weak hint" in note for note in table.notes)
 

@@ -7,14 +7,16 @@ tests are skipped with the reason.
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import cranfield as bundled
 from cranfield import compare
 from cranfield.report.figures import figure
-from cranfield.report.report import Report
+from cranfield.report.reporting import Report
 from cranfield.report.svg import legend, svg
 from cranfield.report.write import written
 from cranfield.scores import Scores
@@ -22,7 +24,6 @@ from shell import cranfield
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -111,7 +112,7 @@ def test_the_page_opens_offline_without_a_request_or_a_message(browser: Any, sma
 def test_dangerous_names_are_names(browser: Any, odd_page: Path) -> None:
     with Opened(browser, odd_page) as opened:
         assert opened.page.locator("h1").inner_text() == EVIL
-        assert EVIL in opened.texts("#topics tbody th")
+        assert EVIL in opened.page.locator("#topics tbody th").all_inner_texts()
         opened.page.select_option("#one", label="d")
         opened.page.select_option("#other", label=EVIL)
         assert opened.page.locator("#topics-difference").inner_text().startswith(EVIL)
@@ -141,7 +142,9 @@ def test_the_script_draws_what_python_draws(browser: Any, odd: Report, odd_page:
         const drawn = document.getElementById(id).innerHTML;
         return wanted === drawn ? "" : `${wanted}\n≠\n${drawn}`;
     }"""
+    roomy = "for (const id of ['differences', 'scatter']) document.getElementById(id).style.minWidth = '60rem'"
     with Opened(browser, odd_page) as opened:
+        opened.page.evaluate(roomy)  # where there is less room, the script draws less wide
         opened.page.select_option("#measure", label=measure)
         for one, other in ((EVIL, "b & c"), ("d", "b & c"), ("b & c", "d")):
             opened.page.select_option("#one", label=one)
@@ -159,13 +162,14 @@ def test_the_script_draws_what_python_draws(browser: Any, odd: Report, odd_page:
 def test_a_column_sorts_by_keyboard(browser: Any, small: Path) -> None:
     with Opened(browser, small) as opened:
         head = opened.page.locator("#topics thead th").nth(1)
-        head.locator("button").focus()
-        opened.page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "descending"
         falling = opened.texts("#topics tbody td:nth-child(2)")
-        opened.page.keyboard.press("Space")
+        head.locator("button").focus()
+        opened.page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "ascending"
         rising = opened.texts("#topics tbody td:nth-child(2)")
+        opened.page.keyboard.press("Space")
+        assert head.get_attribute("aria-sort") == "descending"
         values = [float(text.replace("−", "-")) for text in rising]
         assert values == sorted(values)
         assert falling == rising[::-1]
@@ -184,7 +188,7 @@ def test_topics_are_filtered_by_keyboard(browser: Any, odd_page: Path) -> None:
         opened.page.locator("#filter").focus()
         opened.page.keyboard.type("Q1")
         shown = opened.page.locator("#topics tbody tr:visible th").all_inner_texts()
-        assert shown == ["q1", *(f"q{t}" for t in range(10, 20))]
+        assert sorted(shown) == ["q1", *(f"q{t}" for t in range(10, 20))]
         assert opened.page.locator("#filtered").inner_text() == "11 of 70 topics"
         opened.page.locator("#filter").fill("")
         assert opened.page.locator("#topics tbody tr:visible").count() == 70
@@ -210,11 +214,11 @@ def test_the_two_systems_are_never_the_same(browser: Any, odd_page: Path) -> Non
         assert opened.page.input_value("#other") == one
 
 
-def test_the_first_stop_of_the_keyboard_skips_to_the_summary(browser: Any, small: Path) -> None:
+def test_the_first_stop_of_the_keyboard_skips_to_the_verdict(browser: Any, small: Path) -> None:
     with Opened(browser, small) as opened:
         opened.page.keyboard.press("Tab")
         skip = opened.page.locator(":focus")
-        assert skip.inner_text() == "Skip to the summary"
+        assert skip.inner_text() == "Skip to the verdict"
         assert skip.bounding_box()["x"] >= 0
         opened.page.keyboard.press("Enter")
         assert opened.page.url.endswith("#summary")
@@ -258,6 +262,98 @@ def test_paper_is_white_and_has_no_controls(browser: Any, small: Path) -> None:
         assert not opened.page.locator("#theme, #filter, nav").first.is_visible()
         assert opened.page.locator("#differences svg.chart").bounding_box()["width"] > 200
         assert opened.page.pdf().startswith(b"%PDF")
+
+
+RUNS = Path(bundled.__file__).parent / "bundled" / "allotment" / "runs"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a collection with texts."""
+    target = tmp_path_factory.mktemp("shop") / "report.html"
+    runs = [RUNS / f"{name}.run" for name in ("bm25", "phrase", "fusion")]
+    answer = cranfield("report", "allotment", *runs, "--test", "t", "-m", "nDCG@10 AP", "-o", target)
+    assert answer.code == 0, answer.err
+    return target
+
+
+def test_a_topic_opens_side_by_side_by_keyboard_and_escape_returns(browser: Any, shop: Path) -> None:
+    with Opened(browser, shop) as opened:
+        page = opened.page
+        page.locator("#topics .open[tabindex='0']").focus()
+        page.keyboard.press("ArrowDown")
+        topic = page.locator(":focus").inner_text()
+        assert page.locator("#topics .open[tabindex='0']").count() == 1
+        page.keyboard.press("Enter")
+        assert page.locator("#beside").is_visible()
+        assert page.locator("#beside-h .id").inner_text() == topic
+        assert page.locator("#beside .side").count() == 2
+        assert page.locator(":focus").evaluate("one => one.matches(':focus-visible')")
+        page.keyboard.press("Escape")
+        assert not page.locator("#beside").is_visible()
+        assert page.locator(":focus").inner_text() == topic
+        assert (opened.requests, opened.said) == ([shop.as_uri()], [])
+
+
+def test_both_lists_show_titles_grades_moves_and_the_sum(browser: Any, shop: Path) -> None:
+    with Opened(browser, shop) as opened:
+        page = opened.page
+        page.select_option("#one", label="bm25")
+        page.locator("#filter").fill("blossom end")
+        page.locator("#topics tbody tr:visible").click()
+        assert page.locator("#beside-h").inner_text() == "101 blossom end rot"
+        left = page.locator(".side.one tbody tr")
+        assert left.count() == 10
+        assert left.first.locator(".title").inner_text()
+        assert left.first.locator(".grade").inner_text() == "3"
+        assert page.locator(".side.one .worked").inner_text() == "DCG / ideal DCG = 6.6848 / 8.7612 = 0.7630"
+        assert page.locator(".joins path").count() > 3
+        left.first.focus()
+        assert page.locator(".side.other tr.lit").count() == page.locator(".joins path.lit").count() == 1
+        page.locator("#close").click()
+        page.select_option("#measure", label="AP")
+        page.locator("#topics .open:visible").click()
+        assert "sum of precisions / relevant documents = 4.1933 / 7" in page.locator(".side.one").inner_text()
+
+
+def test_topics_are_chosen_by_who_is_better_and_go_on_from_one_to_the_next(browser: Any, shop: Path) -> None:
+    with Opened(browser, shop) as opened:
+        page = opened.page
+        page.select_option("#side", "down")
+        shown = page.locator("#topics tbody tr:visible td:nth-child(2)").all_inner_texts()
+        assert shown
+        assert all(text.startswith("−") for text in shown)
+        page.select_option("#side", "")
+        page.locator("#topics .open").first.click()
+        assert page.locator("#previous").is_disabled()
+        page.locator("#next").click()
+        assert page.locator("#beside-where").inner_text() == "2 of 74 topics"
+        second = page.locator("#beside-h .id").inner_text()
+        assert second == page.locator("#topics .open").nth(1).text_content()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_scrolls_sideways_and_no_label_is_cut(browser: Any, shop: Path, width: int, scheme: str) -> None:
+    cut = """() => [...document.querySelectorAll("svg.chart")].filter((one) => one.clientWidth).flatMap((one) => {
+        const frame = one.getBoundingClientRect();
+        return [...one.querySelectorAll("text")].filter((text) => {
+            const box = text.getBoundingClientRect();
+            return box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1
+                || box.bottom > frame.bottom + 1;
+        }).map((text) => text.textContent);
+    })"""
+    with Opened(browser, shop, viewport={"width": width, "height": 800}, color_scheme=scheme) as opened:
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert opened.page.evaluate(cut) == []
+        widths = opened.page.locator("svg.chart:visible").evaluate_all("all => all.map(one => one.clientWidth)")
+        assert max(widths) <= width
+        opened.page.locator("#topics .open").first.click()
+        inside = (
+            "(() => { const box = document.getElementById('beside'); return box.scrollWidth - box.clientWidth; })()"
+        )
+        assert opened.page.evaluate(inside) <= 0
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cranfield.curves import curves as curves
     from cranfield.design import design as design
     from cranfield.errors import CranfieldError as CranfieldError
+    from cranfield.errors import DataWarning as DataWarning
     from cranfield.evaluate import Evaluator as Evaluator
     from cranfield.evaluate import evaluate as evaluate
     from cranfield.explain import explain as explain
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from cranfield.pool.make import session as session
     from cranfield.pool.reuse import reuse as reuse
     from cranfield.pool.simulate import simulate as simulate
+    from cranfield.report import report as report
     from cranfield.reproduce import reproduce as reproduce
     from cranfield.run import Run as Run
     from cranfield.scores import Scores as Scores
@@ -102,7 +104,9 @@ _HOMES = {
     "session": "pool.make",
     "simulate": "pool.simulate",
     "reuse": "pool.reuse",
+    "report": "report",
     "CranfieldError": "errors",
+    "DataWarning": "errors",
 }
 
 if not TYPE_CHECKING:

@@ -73,6 +73,7 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     refuse_below(0, seed=seed)
     _refuse(evaluator, over)
     opened = evaluator.open(runs)
+    evaluator.warns_of_ties &= over != "ties"  # which is what is asked for
     scores = evaluator.evaluate(opened)
     ranges = [_ranges(evaluator, run, over, samples, seed) for run in opened]
     arrays: dict[str, Any] = {

@@ -124,6 +124,7 @@ class Qrels:
         self.name = name
         self.extras = Extras()
         self.relevant_from: float | None = None  # what its collection says, if it says anything but 1
+        self.corpus: Callable[[], Iterator[Document]] | None = None  # the documents of its collection, if it has one
         self._text = source if isinstance(source, Text) else None
         if not isinstance(source, (Mapping, Text, Table)):
             raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")
@@ -252,7 +253,9 @@ class Collection:
     @cached_property
     def qrels(self) -> Qrels:
         """The judgments; empty where nothing is judged yet."""
-        return self._qrels()
+        qrels = self._qrels()
+        qrels.corpus = self.documents
+        return qrels
 
     @cached_property
     def subtopics(self) -> Qrels | None:

@@ -12,7 +12,10 @@ CranfieldError
 ├── ConventionError (ValueError)      a convention or a preset that does not exist
 └── MissingExtraError (ImportError)   an optional dependency that is not installed
 
-The command line turns DataError into exit code 3 and the others into 2.
+DataWarning (UserWarning)             scores that may mean nothing, and why
+└── UnjudgedWarning                   none of very many returned documents is known
+
+The command line turns DataError and UnjudgedWarning into exit code 3 and the other errors into 2; it prints a DataWarning.
 """
 
 from __future__ import annotations
@@ -28,11 +31,13 @@ __all__ = [
     "ConventionError",
     "CranfieldError",
     "DataError",
+    "DataWarning",
     "DuplicateError",
     "FormatError",
     "MeasureError",
     "MissingExtraError",
     "TopicError",
+    "UnjudgedWarning",
     "UnknownMeasureError",
 ]
 
@@ -100,3 +105,11 @@ class ConventionError(CranfieldError, ValueError):
 
 class MissingExtraError(CranfieldError, ImportError):
     """An optional dependency that is not installed."""
+
+
+class DataWarning(UserWarning):
+    """What could make scores meaningless: ids or topics that do not match, ties that decide, grades beyond a scale."""
+
+
+class UnjudgedWarning(DataWarning):
+    """None of very many returned documents is judged or in the collection: do both use the same ids?"""

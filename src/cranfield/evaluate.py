@@ -18,6 +18,7 @@ import numpy as np
 
 from cranfield.absent import Absent
 from cranfield.conventions import conventions as conventions_of
+from cranfield.doubts import Meeting, beyond_scale, misfits, swing, ties_that_decide, warn
 from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.by_text import qrels_by_id, run_by_id
@@ -31,6 +32,7 @@ from cranfield.orders import Mean, mean_over_orders
 from cranfield.parameters import refuse_below
 from cranfield.run import Run
 from cranfield.scores import Scores
+from cranfield.weights import as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from cranfield.collection import Extras, Qrels
     from cranfield.conventions import Conventions
+    from cranfield.findings import Finding
     from cranfield.formats.format import Fields
     from cranfield.hits import Hits
     from cranfield.kernels import Found
@@ -64,7 +67,9 @@ def evaluate(
     extras: Extras | None = None,
     aggregate: str | None = None,
     baseline: Any = None,
+    warn: bool = True,
     queries: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | str | None = None,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
@@ -78,6 +83,10 @@ def evaluate(
     compare with.
     `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
     mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, to be shown beside its id.
+    A `DataWarning` says what could make the scores meaningless: ids or topics that do not match, ties that decide, grades
+    beyond a measure's scale; `warn=False` does not look.
+    `weights` say how much each topic counts, a mapping, or a column's name where `qrels` name a collection: means by
+    weights then stand beside the others (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out.
 
     >>> scores = evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5, "d2": 0.9}}, "RR nDCG@10")
     >>> scores.mean("RR")
@@ -95,7 +104,9 @@ def evaluate(
         extras=extras,
         aggregate=aggregate,
         baseline=baseline,
+        warn=warn,
         queries=queries,
+        weights=weights,
         **changes,
     )
     return evaluator.evaluate(runs)
@@ -125,7 +136,9 @@ class Evaluator:
         extras: Extras | None = None,
         aggregate: str | None = None,
         baseline: Any = None,
+        warn: bool = True,
         queries: Mapping[str, str] | None = None,
+        weights: Mapping[str, float] | str | None = None,
         **changes: Any,
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
@@ -155,6 +168,12 @@ class Evaluator:
         for name, measure in self.measures.items():
             _refuse_unprovided(name, measure, self.judgments)
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
+        self.warns, self.warns_of_ties = warn, warn and self.conventions.ties != "averaged"
+        self.asked = list(self.measures)  # what is put beside these later on is not warned of
+        self.weights = None if weights is None else as_weights(weights, qrels).fitted(self._named(self.wanted))
+        if self.weights is not None and self.weights.left_out:
+            kept = self.weights.values
+            self.wanted = self.wanted & np.array([topic in kept for topic in self.qrels.topics], np.bool_)
 
     def _baseline(self, run: Any) -> Hits:
         """The run to compare with, seen through the judgments under the same conventions as the others."""
@@ -192,14 +211,38 @@ class Evaluator:
             named_once = any(isinstance(value, str) and value == "-" for value in named)  # standard input
             once = named_once or (passing and not isinstance(item, (str, os.PathLike)))
             runs = enumerate(self.open(item))
-            scored[i] = [(self._row(run, threads), None if once else item, place) for place, run in runs]
+            scored[i] = [(self._row(run, threads, number), None if once else item, place) for place, run in runs]
 
-        _spread(work, self._items(runs), self.threads, progress)
+        items = self._items(runs)
+        number = len(items) if isinstance(items, list) else 1
+        _spread(work, items, self.threads, progress)
         every = [each for i in sorted(scored) for each in scored[i]]
-        scores = self._scores([row for row, _, _ in every])
+        rows = [row for row, _, _ in every]
+        scores = self._scores(rows)
+        if self.warns:
+            self._warn(scores, rows)
         named = isinstance(runs, (str, os.PathLike))  # a file, or a pattern of files, is not kept open
         scores.remember(self, [(runs, n) if named else (item, place) for n, (_, item, place) in enumerate(every)])
         return scores
+
+    def _warn(self, scores: Scores, rows: list[_Row]) -> None:
+        """Say what could make the scores meaningless."""
+        findings = [finding for row in rows for finding in row.misfits]
+        asked = {name: self.measures[name] for name in self.asked}
+        findings += beyond_scale(asked, float(self.judgments.grade.max(initial=0)), self.qrels.name)
+        kept: Any = slice(None) if self.wanted.all() else self.wanted
+        swings = [None if row.swing is None else row.swing[:, :, kept] for row in rows]
+        warn([*findings, *ties_that_decide(scores, swings, self.asked)])
+
+    def warn_of(self, run: Run) -> None:
+        """Say where the run and the judgments do not fit together, without a score."""
+        if self.warns:
+            warn(self.misfits(run))
+
+    def misfits(self, run: Run) -> list[Finding]:
+        """Ids and topics of a run that do not match the judgments."""
+        found = run.hits(self.qrels.index, self.conventions.order, self.threads)
+        return list(misfits(run, self.qrels, Meeting.of(found, self.judgments)))
 
     def _items(self, runs: Any) -> list[Any] | Iterator[Any]:
         """The runs one by one, files among them still closed."""
@@ -232,7 +275,7 @@ class Evaluator:
         self.by_text[given.name] = len(given.topics)
         return joined
 
-    def _row(self, run: Run, threads: int) -> _Row:
+    def _row(self, run: Run, threads: int, runs: int) -> _Row:
         found, hits = self._joined(run, threads, self.conventions)
         lacking = (found.retrieved == 0) & self.wanted
         if self.conventions.missing == "error" and lacking.any():
@@ -260,7 +303,15 @@ class Evaluator:
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         sampled = {name: error for name, error in errors.items() if error.any()}
-        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled, sampled)
+        odd = list(misfits(run, self.qrels, Meeting.of(found, self.judgments))) if self.warns else []
+        swung = self._swing(hits, values, runs) if self.warns_of_ties else None
+        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled, sampled, odd, swung)
+
+    def _swing(self, hits: Hits, values: Floats, runs: int = 1) -> Floats | None:
+        """How far ties can move each value; those of measures that see what is not moved, or in their own way, stay."""
+        every = self.measures.items()
+        moved = [name in self.asked and m not in self.exceptions and not self.sees(m) - MOVED for name, m in every]
+        return swing([m if free else None for (_, m), free in zip(every, moved, strict=True)], hits, values, runs)
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
         """A measure's value for each topic; the mean over the orders of ties where the conventions ask for that."""
@@ -323,6 +374,7 @@ class Evaluator:
             sampled=_stacked(rows, kept),
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
             queries=self.queries,
+            weights=self.weights,
         )
 
     def _barren(self) -> npt.NDArray[np.bool_]:
@@ -399,6 +451,8 @@ class _Row(NamedTuple):
     skipped: int
     pooled: dict[str, Floats]  # measure → 2 × topics: above and below the line of a micro average
     sampled: dict[str, Floats]  # measure → topics: standard errors of means over drawn orders of ties
+    misfits: list[Finding]  # ids and topics that do not match
+    swing: Floats | None  # 2 × measures × topics: how far ties can lower and raise values
 
 
 def _stacked(rows: list[_Row], kept: Any) -> dict[str, Floats]:

@@ -87,7 +87,9 @@ def explain(
         evaluator = Evaluator(qrels, [measure], rel=rel, conventions=conventions, extras=extras, **options)
     name = str(measure) if str(measure) in evaluator.measures else next(iter(evaluator.measures))
     preset = conventions if isinstance(conventions, str) else None
-    return walk(evaluator, _only(evaluator.open(run)), name, _topic(evaluator, topic), full, preset)
+    only, chosen = _only(evaluator.open(run)), _topic(evaluator, topic)
+    evaluator.warn_of(only)
+    return walk(evaluator, only, name, chosen, full, preset)
 
 
 def _only(runs: list[Run]) -> Run:
@@ -193,11 +195,12 @@ def explain_as(
     reading = {"lenient": lenient, "run_format": run_format, "fields": fields}
     options: dict[str, Any] = {"extras": extras, "baseline": baseline, **reading}
 
-    def mean(of: Measure, conventions: Conventions) -> float:
+    def mean(of: Measure, conventions: Conventions, warn: bool = False) -> float:
         topics = None if topic is None else [topic]
-        return Evaluator(judged, [of], conventions=conventions, topics=topics, **options).evaluate(only).mean()
+        evaluator = Evaluator(judged, [of], conventions=conventions, topics=topics, warn=warn, **options)
+        return evaluator.evaluate(only).mean()
 
-    value = mean(ours, Conventions())
+    value = mean(ours, Conventions(), warn=True)
     views = [_view(name, PEERS[name], ours, judged, mean, topic) for name in names]
     query = "" if topic is None or queries is None else queries.get(topic, "")
     return Views(str(ours), only.name, topic, value, views, query)

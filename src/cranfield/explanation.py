@@ -571,19 +571,39 @@ class _Case:
     def worked(self, value: float) -> str:
         """The last line of the calculation: in words, with numbers put in, and the value."""
         template, numbers = self.measure.worked(self.hits)
-        end = _number(value)
         if template:
-            put_in = template
-            for name, values in numbers.items():
-                of_topic = np.asarray(values).reshape(-1)[self.t if np.ndim(values) else 0]
-                put_in = put_in.replace(f"{{{name}}}", _number(of_topic))
-            return f"{template.replace('{', '').replace('}', '')} = {put_in} = {end}"
+            return f"{words_of(template)} = {put_in(template, numbers, self.t, value)}"
         columns = [self.columns.get(document, {}) for document, _ in self.listing]
-        parts = [values["contribution"] for values in columns if values.get("contribution")]
-        if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):
-            return ""
-        some = [_number(part) for part in parts[:12]]
-        return f"{' + '.join(some)}{' + …' if len(parts) > 12 else ''} = {end}"
+        return added_up([values["contribution"] for values in columns if values.get("contribution")], value)
+
+
+def words_of(template: str) -> str:
+    """The last line of a calculation in words.
+
+    >>> words_of("{DCG} / {ideal DCG}")
+    'DCG / ideal DCG'
+    """
+    return template.replace("{", "").replace("}", "")
+
+
+def put_in(template: str, numbers: dict[str, Any], topic: int, value: float) -> str:
+    """The same with a topic's numbers in it, each of them one for all or one a topic, and what comes out."""
+    line = template
+    for name, values in numbers.items():
+        line = line.replace(f"{{{name}}}", _number(np.asarray(values).reshape(-1)[topic if np.ndim(values) else 0]))
+    return f"{line} = {_number(value)}"
+
+
+def added_up(parts: list[float], value: float) -> str:
+    """Contributions as a sum; empty where they do not add up to the value.
+
+    >>> added_up([0.5, 0.25], 0.75), added_up([0.5], 0.75)
+    ('0.5000 + 0.2500 = 0.7500', '')
+    """
+    if not parts or not math.isclose(sum(parts), value, rel_tol=1e-9, abs_tol=1e-12):
+        return ""
+    some = [_number(part) for part in parts[:12]]
+    return f"{' + '.join(some)}{' + …' if len(parts) > 12 else ''} = {_number(value)}"
 
 
 def _stretches(first: int, last: int, cut: int | None) -> list[tuple[int, int, bool]]:

@@ -159,6 +159,58 @@ class Orders:
         return [[moved for group in case for moved in group] for case in product(*groups)]
 
 
+def tied(hits: Hits, best: bool) -> Hits:
+    """The same hits with each tie group in its best order, or in its worst: what nDCG could be at most, or at least.
+
+    Within the ranks that a group covers, its grades stand from high to low at the top, or from low to high at the bottom;
+    the unjudged documents of the group take the other ranks.
+    """
+    rows = np.flatnonzero(hits.tied_to > hits.tied_from)  # those of a group stand together, in whatever order
+    topic, first, last = hits.topic[rows], hits.tied_from[rows], hits.tied_to[rows]
+    new = np.r_[True, (topic[1:] != topic[:-1]) | (first[1:] != first[:-1])][: len(rows)]
+    number = np.diff(np.r_[np.flatnonzero(new), len(rows)])
+    nth = np.arange(len(rows)) - np.repeat(starts(number), number)
+    sign = -1 if best else 1
+    order = rows[np.lexsort((sign * hits.grade[rows], np.cumsum(new)))]
+    rank, grade, row = hits.rank.copy(), hits.grade.copy(), hits.row.copy()
+    rank[rows] = first + nth if best else last - np.repeat(number, number) + 1 + nth
+    grade[rows], row[rows] = hits.grade[order], hits.row[order]
+    return Hits(hits.judgments, hits.topic, rank, grade, hits.tied_from, hits.tied_to, hits.retrieved, row)
+
+
+class Loose(NamedTuple):
+    """Tie groups whose order can matter, as something relevant in them may change places: their topics and ranks."""
+
+    topic: npt.NDArray[Any]
+    first: npt.NDArray[Any]
+    last: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, hits: Hits) -> Loose:
+        """Those of a run."""
+        rows = np.flatnonzero(hits.tied_to > hits.tied_from)
+        topic, first, last, grade = hits.topic[rows], hits.tied_from[rows], hits.tied_to[rows], hits.grade[rows]
+        start = np.flatnonzero(np.r_[True, (np.diff(topic) != 0) | (np.diff(first) != 0)][: len(rows)])
+        if not len(start):
+            return cls(topic, first, last)
+        size = last[start] - first[start] + 1
+        best, worst = np.maximum.reduceat(grade, start), np.minimum.reduceat(grade, start)
+        full = np.diff(np.r_[start, len(rows)]) == size
+        kept = start[(best > 0) & ~(full & (best == worst))]
+        return cls(topic[kept], first[kept], last[kept])
+
+    def weight(self, size: int) -> float:
+        """How much is open, from 0 to 1: of each topic, of `size`, the sum of (last − first) / last, at most 1; their mean."""
+        share = (self.last - self.first) / self.last
+        return float(np.minimum(np.bincount(self.topic, share, size), 1).mean())
+
+    def topics(self, size: int, depth: float) -> Mask:
+        """The topics, of `size`, that have such a group at ranks 1 to `depth`."""
+        answer = np.zeros(size, bool)
+        answer[self.topic[self.first <= depth]] = True
+        return answer
+
+
 def _placed(kinds: list[list[int]], ranks: list[int]) -> Iterator[list[tuple[int, int]]]:
     """Every way to give ranks to hits, those of one kind being alike."""
     if not kinds:

@@ -73,7 +73,8 @@ class _Trial:
         run = {f"t{i}": {d: -float(r) for r, d in enumerate(ranking)} for i, (_, ranking) in enumerate(topics)}
         old = {topic: {d: -float(i) for i, d in enumerate(grades)} for topic, grades in qrels.items()}
         baseline = Run(old) if "baseline" in m.needs else None
-        values: list[float] = evaluate(qrels, Run(run), [m], baseline=baseline, **changes).values.reshape(-1).tolist()
+        scores = evaluate(qrels, Run(run), [m], baseline=baseline, warn=False, **changes)
+        values: list[float] = scores.values.reshape(-1).tolist()
         return values
 
     def grade(self, document: str) -> float:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cranfield.explanation import Explanation
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
+    from cranfield.run import Run
+    from cranfield.weights import Weights
 
 
 COUNTS = ("judged", "retrieved", "missing")
@@ -82,6 +84,7 @@ class Scores(Answer):
         default_factory=dict
     )  # measure → runs × topics: errors of means over drawn orders
     queries: Mapping[str, str] = field(default_factory=dict)  # topic → what was asked, where that is known
+    weights: Weights | None = None  # how much each topic counts, where not all count alike
     elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
     _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
 
@@ -151,13 +154,22 @@ class Scores(Answer):
         name = self.runs[self._run(run)]
         spelt = list(self.measures)[self._measure(measure)]
         _position("topic", topic, self.topics)
-        if self._origin is None or name not in self._origin[1]:
+        if not self.holds(name):
             raise DataError(
                 f"these scores do not hold the run {name!r} itself; use explain(qrels, run, measure, topic)"
             )
+        return walk(*self.opened(name), spelt, topic, full)
+
+    def holds(self, run: str) -> bool:
+        """Whether a run can be opened again."""
+        return self._origin is not None and run in self._origin[1]
+
+    def opened(self, run: str) -> tuple[Any, Run]:
+        """The evaluator that scored a run, and the run opened again; where `holds` says so."""
+        assert self._origin is not None
         evaluator, sources = self._origin
-        source, place = sources[name]
-        return walk(evaluator, evaluator.open(source)[place].renamed(name), spelt, topic, full)
+        source, place = sources[run]
+        return evaluator, evaluator.open(source)[place].renamed(run)
 
     # as arrays
 
@@ -264,7 +276,7 @@ class Scores(Answer):
         if by == "name" and by not in self.measures:
             return self.select(runs=sorted(self.runs))
         measure = self.sorting(by)
-        column = self.summary[:, measure] * self._upwards[measure]
+        column = self.ranking(measure) * self._upwards[measure]
         order = sorted(range(len(self.runs)), key=lambda r: (bool(np.isnan(column[r])), -column[r]))
         return self.select(runs=[self.runs[r] for r in order])
 
@@ -276,6 +288,49 @@ class Scores(Answer):
             raise ConventionError(f"sort must be one of {', '.join(self.measures)}, got {str(by)!r}") from None
 
     # summaries
+
+    def weighed(self, weights: Any) -> Scores:
+        """The same with a weight for each topic, a mapping; topics of weight 0 are left out.
+
+        >>> scores = Scores.from_table([[0.5], [1.0]], ["bm25"], ["301", "302"], "AP").weighed({"301": 3, "302": 1})
+        >>> scores.mean("AP"), scores.weighted_mean("AP")
+        (0.75, 0.625)
+        """
+        from cranfield.weights import as_weights
+
+        fitted = as_weights(weights).fitted(self.topics)
+        kept = self if len(fitted.values) == len(self.topics) else self.select(topics=fitted.values)
+        return replace(kept, weights=fitted)
+
+    def weighted_mean(self, measure: str | Measure | None = None, run: str | None = None) -> float:
+        """The mean over topics by their weights, of one measure and one run."""
+        if self.weights is None:
+            raise DataError("these scores have no weights; see Scores.weighed")
+        return float(self.weighted[self._run(run), self._measure(measure)])
+
+    @cached_property
+    def weighted(self) -> Floats:
+        """Runs × measures: the mean by weights over the topics that count; NaN of what is no mean over topics."""
+        answer = np.full(self.values.shape[:2], np.nan)
+        weights = np.ones(len(self.topics)) if self.weights is None else self.weights.of(self.topics)
+        for m, measure in enumerate(self.measures.values()):
+            if self._is_mean(measure):
+                for r, row in enumerate(self.values[:, m]):
+                    kept = self.counted[r] & ~np.isnan(row)
+                    if kept.any():
+                        answer[r, m] = np.average(row[kept], weights=weights[kept])
+        return answer
+
+    def _is_mean(self, measure: Measure) -> bool:
+        from cranfield.measures.measure import takes_topics_alone
+
+        return measure.aggregate == "mean" and takes_topics_alone(measure) and measure.values.get("average") != "micro"
+
+    def ranking(self, m: int) -> Floats:
+        """One number a run to order them by: a measure's mean, by weights where there are any."""
+        by_weights = self.weights is not None and self._is_mean(list(self.measures.values())[m])
+        column: Floats = (self.weighted if by_weights else self.summary)[:, m]
+        return column
 
     def mean(self, measure: str | Measure | None = None, run: str | None = None) -> float:
         """The mean over topics (the sum, for counts) of one measure and one run."""
@@ -344,6 +399,7 @@ class Scores(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
         notes = self.absent.in_words(self.conventions, len(self.topics), shell)
+        notes += [] if self.weights is None else self.weights.notes()
         least = getattr(self._origin[0], "relevant_from", None) if self._origin is not None else None
         if least is not None:
             notes.append(
@@ -462,11 +518,15 @@ class Scores(Answer):
         runs = []
         for r, run in enumerate(self.runs):
             row: dict[str, Any] = {"run": run, "mean": self._named(self.summary[r], how)}
+            if self.weights is not None:
+                row["weighted_mean"] = self._named(self.weighted[r], how)
             if how.per_topic:
                 kept = np.flatnonzero(self.counted[r]).tolist()
                 row["topics"] = {self.topics[t]: self._named(self.values[r, :, t], how) for t in kept}
             runs.append(row)
         answer = {"measures": list(self.measures), "runs": runs, "conventions": self.conventions.to_dict()}
+        if self.weights is not None:
+            answer["weights"] = self.weights.plain(self.topics)
         if how.per_topic and self.queries:
             answer["queries"] = self.queries_of(self.topics)
         if self.exceptions:
@@ -511,7 +571,8 @@ class Scores(Answer):
         words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}
         alike = {said: [name for name in words if words[name] == said] for said in dict.fromkeys(words.values())}
         own = [f"{', '.join(names)}: {said}" for said, names in alike.items()]
-        return ["; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
+        weighed = [] if self.weights is None else [self.weights.in_words(self.topics)]
+        return [*weighed, "; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
@@ -520,9 +581,14 @@ class Scores(Answer):
         return fitted(table, 2, how.limit) if asked and how.medium == "text" else table
 
     def _head(self, how: Layout) -> list[str]:
-        if not how.per_topic:
-            return ["run", *self.measures, *COUNTS]
-        return ["run", "topic", *(["query"] if self.queries else []), *self.measures]
+        if how.per_topic:
+            return ["run", "topic", *(["query"] if self.queries else []), *self.measures]
+        by = [] if self.weights is None else [self.measures_by(name) for name in self.measures]
+        return ["run", *self.measures, *by, *COUNTS]
+
+    def measures_by(self, name: str) -> str:
+        """What the weighted mean of a measure is called: nDCG@10 by traffic."""
+        return name if self.weights is None else f"{name} by {self.weights.by}"
 
     def _rows(self, how: Layout, total: bool = True) -> Iterator[list[Cell | str]]:
         """A row a run; or a row a run and topic, and one for all of them where there is to be a `total`."""
@@ -530,6 +596,8 @@ class Scores(Answer):
             for run, means, best, counts in zip(self.runs, self.summary, self._best(), self.counts(), strict=True):
                 texts = self._texts(means, how)
                 cells = [Cell(*cell) for cell in zip(texts, means.tolist(), best.tolist(), strict=True)]
+                if self.weights is not None:
+                    cells += [how.cell(mean) for mean in self.weighted[self._run(run)].tolist()]
                 yield [run, *cells, *(Cell(str(count), count) for count in counts.tolist())]
             return
         for r, run in enumerate(self.runs):
@@ -537,7 +605,11 @@ class Scores(Answer):
                 asked = [self.queries.get(self.topics[t], "")] if self.queries else []
                 yield [run, self.topics[t], *asked, *self._texts(self.values[r, :, t], how)]
             if total:
-                yield [run, "all", *([""] if self.queries else []), *self._texts(self.summary[r], how)]
+                asked = [""] if self.queries else []
+                yield [run, "all", *asked, *self._texts(self.summary[r], how)]
+                if self.weights is not None:
+                    numbers = map(how.number, self.weighted[r].tolist())
+                    yield [run, f"all by {self.weights.by}", *asked, *numbers]
 
     def _texts(self, values: Floats, how: Layout) -> list[str]:
         """One value a measure as text: counts as whole numbers."""

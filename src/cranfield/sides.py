@@ -218,6 +218,8 @@ def side_by_side(
     chosen, of = (topic, None) if topic is not None else _most_different(evaluator, runs)
     if chosen not in evaluator.qrels.topics:
         raise DataError(f"topic {chosen!r} is not judged in {evaluator.qrels.name}")
+    for run in runs if topic is not None else []:  # else it was said when they were scored
+        evaluator.warn_of(run)
     told = [walk(evaluator, run, name, chosen, full) for run in runs]
     depth = None if full else evaluator.measures[name].values.get("k") or DEPTH
     order = evaluator.conventions_for(evaluator.measures[name]).order

@@ -202,7 +202,7 @@ class _Training:
         mask = chosen_topics(self.lists, judged)
         lists = self.lists.of_topics(mask)
         names = [decode(name) for name, kept in zip(lists.topics, mask.tolist(), strict=True) if kept]
-        evaluator = Evaluator(self.qrels, self.measure, rel=self.rel, topics=names, threads=1)
+        evaluator = Evaluator(self.qrels, self.measure, rel=self.rel, topics=names, threads=1, warn=False)
         if len(evaluator.measures) != 1:
             raise ConventionError(f"tuning wants one measure, found {', '.join(evaluator.measures)}")
         whole, tried = replace(self.fusion, depth=None), dict[tuple[int, ...], float]()

@@ -1,6 +1,6 @@
 """What is wrong or suspicious in run and qrels files: every problem found, none of them fatal to the search.
 
-A finding is one kind of problem in one file, with how often it occurs and the first few lines; findings.py lists the
+A finding is one kind of problem in one file, with how often it occurs and the first few lines; findings.toml lists the
 kinds. Nothing here changes a file, and no bad line hides the next one.
 """
 
@@ -10,12 +10,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cranfield.check.file import File, Kind, unpacked
-from cranfield.check.findings import CODES, Code, Finding, Findings, by_severity, render, to_dict
+from cranfield.check.findings import Findings, by_severity, render, to_dict
 from cranfield.check.judged import judgments, look_through
 from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look_at_run, look_for_scattered
 from cranfield.check.text import look_at_bytes, look_at_lines, recognise
 from cranfield.columns import counted
 from cranfield.errors import ConventionError, CranfieldError
+from cranfield.findings import CODES, Code, Finding
 from cranfield.formats.format import USUAL, Head
 from cranfield.formats.registry import strongest
 

@@ -17,10 +17,11 @@ import numpy as np
 
 from cranfield.catalogue import CATALOGUE
 from cranfield.check.closeness import Closeness, Sample, words
-from cranfield.check.findings import Finding, Findings, by_severity
+from cranfield.check.findings import Findings, by_severity
 from cranfield.collection import Collection, Qrels
 from cranfield.columns import counted
 from cranfield.errors import DataError
+from cranfield.findings import Finding
 from cranfield.formats import folder
 
 if TYPE_CHECKING:

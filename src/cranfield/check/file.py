@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.check.findings import SHOWN, Finding, show
 from cranfield.errors import DataError
+from cranfield.findings import SHOWN, Finding, show
 from cranfield.formats.streams import open_buffer, salvaged
 from cranfield.kernels import Layout, Strings, Table, decode
 

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.check.file import keys, spread
-from cranfield.check.findings import SHOWN, Finding, some
 from cranfield.check.rows import DEEP
 from cranfield.collection import Qrels
 from cranfield.columns import counted
+from cranfield.conventions import Conventions
+from cranfield.doubts import RULES, Meeting, in_words, misfits, would_match
 from cranfield.evaluate import Evaluator
+from cranfield.findings import SHOWN, Finding
 from cranfield.formats import as_qrels
-from cranfield.kernels import Strings, Table, decode, encode
+from cranfield.kernels import Strings, Table, encode
 from cranfield.measures import measure
+from cranfield.orders import tied
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from cranfield.check.file import Array, File
     from cranfield.hits import Hits
@@ -52,48 +55,31 @@ def _without(rows: Table, again: Array) -> Table:
 
 def look_through(file: File, qrels: Qrels) -> Iterator[Finding]:
     """What a run and judgments have to do with each other."""
+    evaluator, run = Evaluator(qrels, "nDCG@10", duplicates="first", warn=False), Run(file.rows, file.where)
+    found = run.hits(qrels.index, evaluator.conventions.order)
+    met = Meeting.of(found, evaluator.judgments)
+    yield from misfits(run, qrels, met)
+    if not met.answered:
+        return
     answered = file.rows.topics.text()
     common = set(answered) & set(qrels.topics)
-    if not common:
-        hint = _would_match(answered, qrels.topics)
-        what = f"it answers {some(answered, 3)}; judged are {some(qrels.topics, 3)}{hint}"
-        yield file.finding("no-common-topic", what)
-        return
     missing = [topic for topic in qrels.topics if topic not in common]
     others = [topic for topic in answered if topic not in common]
-    hint = _would_match(others, missing)
+    hint = would_match(others, missing)
     for code, names, all_names in (("topics-missing", missing, qrels.topics), ("topics-not-judged", others, answered)):
         if names:
             yield Finding.of(
                 code, file.where, f"{counted(len(names), 'topic')} of {len(all_names):,}{hint}", names=names
             )
-    hits = Evaluator(qrels, "nDCG@10", duplicates="first").hits(Run(file.rows, file.where))
+    hits = evaluator.hits(run)
     yield from _look_for_unjudged(file, qrels, hits)
     yield from _look_at_tie_order(file, hits)
-
-
-def _would_match(answered: Sequence[str], judged: Sequence[str]) -> str:
-    """Say what would make the topics of both sides match, if something simple would."""
-    ways: dict[str, Callable[[str], str]] = {
-        "ignoring case": str.casefold,
-        "without leading zeros": lambda topic: topic.lstrip("0"),
-        "by their digits alone": lambda topic: "".join(filter(str.isdigit, topic)).lstrip("0"),
-    }
-    for words, fold in ways.items():
-        both = {fold(topic) for topic in answered} & {fold(topic) for topic in judged} - {""}
-        if both:
-            return f" ({len(both):,} would match {words})"
-    return ""
 
 
 def _look_for_unjudged(file: File, qrels: Qrels, hits: Hits) -> Iterator[Finding]:
     returned = int(hits.retrieved.sum())
     judged = hits.judged()
-    if not len(judged):
-        ids = some([file.document(row) for row in range(min(4, len(file.rows.topic)))], 3)
-        known = some([decode(qrels.documents[i]) for i in range(min(4, len(qrels)))], 3)
-        yield file.finding("no-judged-document", f"it returns {ids}; judged are {known}")
-    elif len(judged) < returned:
+    if 0 < len(judged) < returned:
         shares = []
         for k in (10, DEEP):
             top = judged.top(k)
@@ -123,26 +109,6 @@ def _look_at_tie_order(file: File, hits: Hits) -> Iterator[Finding]:
     low, now, high = (ndcg.score(order) for order in (tied(hits, best=False), hits, tied(hits, best=True)))
     moved = int((high - low > 1e-12).sum())
     if moved:
-        what = (
-            f"mean nDCG@10 lies between {low.mean():.4f} and {high.mean():.4f} ({now.mean():.4f} with ties by document id, "
-            f"descending); the order of ties moves {counted(moved, 'topic')} of {hits.size:,}, one by {(high - low).max():.4f}"
-        )
+        means = float(low.mean()), float(now.mean()), float(high.mean())
+        what = in_words("nDCG@10", *means, RULES[Conventions().ties], high - low)
         yield file.finding("tie-order", what, moved)
-
-
-def tied(hits: Hits, best: bool) -> Hits:
-    """The same hits with each tie group in its best order, or in its worst: what nDCG could be at most, or at least.
-
-    Within the ranks that a group covers, its gains stand from high to low at the top, or from low to high at the bottom;
-    the unjudged documents of the group take the other ranks.
-    """
-    order = np.lexsort((-hits.grade, hits.tied_from, hits.topic))
-    topic, first, last = hits.topic[order], hits.tied_from[order], hits.tied_to[order]
-    new = np.r_[True, (topic[1:] != topic[:-1]) | (first[1:] != first[:-1])][: len(topic)]
-    start = np.flatnonzero(new)
-    nth = np.arange(len(topic)) - np.repeat(start, np.diff(np.r_[start, len(topic)]))
-    rank = (first + nth if best else last - nth).astype(np.int32)
-    down = np.lexsort((rank, topic))
-    return type(hits)(
-        hits.judgments, topic[down], rank[down], hits.grade[order][down], first[down], last[down], hits.retrieved
-    )

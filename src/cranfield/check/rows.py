@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.check.file import IS_WHITE, byte_counts, bytes_among, keys, spread, words
-from cranfield.check.findings import SHOWN, Finding, show, some
 from cranfield.columns import counted
+from cranfield.findings import SHOWN, Finding, show, some
 from cranfield.kernels import Strings, decode
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.check.file import IS_WHITE, bytes_among
-from cranfield.check.findings import SHOWN, Finding, show
 from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.errors import CranfieldError
+from cranfield.findings import SHOWN, Finding, show
 from cranfield.formats.format import NOUNS
 from cranfield.formats.known.trec import TREC
 from cranfield.kernels import Table, decode, parse

@@ -13,6 +13,7 @@ import gc
 import os
 import sys
 import threading
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,7 +21,7 @@ import click
 
 from cranfield import __version__
 from cranfield.columns import legible
-from cranfield.errors import CranfieldError, DataError
+from cranfield.errors import CranfieldError, DataError, DataWarning, UnjudgedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,9 +89,11 @@ class Commands(click.Group):
         try:
             from cranfield.cli.output import telling_where
 
-            with _legible(), telling_where():
+            with _legible(), _warning(), telling_where():
                 answer = super().invoke(ctx)
             sys.stdout.flush()
+        except UnjudgedWarning as error:
+            _stop(ctx, f"{error} (--allow-unjudged goes on)", BAD_DATA)
         except CranfieldError as error:
             _stop(ctx, str(error), BAD_DATA if isinstance(error, DataError) else BAD_USAGE)
         except KeyboardInterrupt:
@@ -134,6 +137,26 @@ def _legible() -> Iterator[None]:
     except click.ClickException as error:
         error.message = legible(error.message)  # type: ignore[misc]  # it is what show prints
         raise
+
+
+@contextmanager
+def _warning() -> Iterator[None]:
+    """Print each warning about the data once; stop at one that leaves nothing to score, unless --allow-unjudged is there."""
+    said: set[str] = set()
+
+    def say(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if not issubclass(category, DataWarning):
+            others(message, category, *where)
+        elif str(message) not in said:
+            said.add(str(message))
+            click.echo(f"warning: {legible(str(message))}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("error", UnjudgedWarning)
+        others: Any = warnings.showwarning
+        warnings.showwarning = say  # type: ignore[assignment]
+        yield
 
 
 def _close_stdout() -> None:

@@ -54,6 +54,7 @@ PLACE = 90
 )
 @option("--seed", "Where --bounds has to draw samples.", show_default=False)
 @option("--by", "A row for each value of a column of the topics (or length, in words).", metavar="COLUMN")
+@option("--weigh-by")
 @option("--topics-file")
 @option("--per-topic")
 @option("--sort", "Order the runs by a measure, best first, or by name.", metavar="MEASURE|name")
@@ -69,6 +70,9 @@ def command(by: str | None, bounds: str | None, **typed: Any) -> None:
     inputs, shown, how = options.split(typed)
     if shown["shape"] == "trec" and (by or bounds):
         raise click.UsageError("--format trec has no place for bounds or categories; try tsv")
+    if inputs.weigh_by and (by or bounds or shown["shape"] == "trec"):
+        beside = "--by" if by else "--bounds" if bounds else "--format trec"
+        raise click.UsageError(f"--weigh-by does not go with {beside}")
     if by and (bounds or (shown["per_topic"] and shown["shape"] != "json")):
         raise click.UsageError(f"--by does not go with {'--bounds' if bounds else '--per-topic'}")
     with progress("runs scored") as tell:

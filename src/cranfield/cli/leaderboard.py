@@ -40,6 +40,8 @@ PLACE = 130
 @option("--seed")
 @option("--rel")
 @option("--topics")
+@option("--weigh-by")
+@option("--topics-file")
 @option("--digits", "Decimals of the text table.", default=4)
 @options.output("text", "json", "csv", "tsv", "markdown")
 @options.rules

@@ -94,6 +94,16 @@ def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
     return fields
 
 
+def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Let a command go on where no returned document is known; the warning is printed as any other."""
+    if value:
+        from warnings import simplefilter
+
+        from cranfield.errors import UnjudgedWarning
+
+        simplefilter("always", UnjudgedWarning)
+
+
 FINITE = "a finite number in plain digits"
 DETECTED = "format, if it is not to be detected (cranfield formats lists them)."
 SHARED: dict[str, dict[str, Any]] = {
@@ -107,8 +117,12 @@ SHARED: dict[str, dict[str, Any]] = {
     "--topics": {"metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
     "--topics-file": {
         "metavar": "FILE",
-        "help": "What the topics ask, shown beside their ids, and columns for --by: a table (TSV, CSV, JSON lines, Parquet), "
-        "TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
+        "help": "What the topics ask, shown beside their ids, and columns for --by and --weigh-by: a table (TSV, CSV, JSON "
+        "lines, Parquet), TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
+    },
+    "--weigh-by": {
+        "metavar": "COLUMN",
+        "help": "Weigh topics by a column of theirs, such as traffic: means by weights beside the others, and their tests.",
     },
     "--rel": {
         "type": float,
@@ -137,6 +151,12 @@ SHARED: dict[str, dict[str, Any]] = {
     "--lenient": {
         "is_flag": True,
         "help": "Skip malformed lines and say how many, instead of stopping at the first.",
+    },
+    "--allow-unjudged": {
+        "is_flag": True,
+        "expose_value": False,
+        "callback": _allow_unjudged,
+        "help": "Go on, with a warning, where 100 or more documents were returned and none is judged or in the collection.",
     },
     "--threads": {"type": int, "metavar": "N", "help": "How many cores to score with.  [default: all]"},
     # what is asked of them
@@ -241,7 +261,12 @@ conventions = together(
 )
 
 rules = together(
-    conventions, option("--run-format"), option("--qrels-format"), option("--field fields"), option("--lenient")
+    conventions,
+    option("--run-format"),
+    option("--qrels-format"),
+    option("--field fields"),
+    option("--lenient"),
+    option("--allow-unjudged"),
 )
 
 qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))

@@ -309,6 +309,7 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
 @option("--holes-depth", "How deep tops are.")
 @lenient
 @run_format
+@option("--allow-unjudged")
 @options.output("table", "json")
 @options.conventions
 def _thin(**typed: Any) -> None:

@@ -19,7 +19,8 @@ import click
 from cranfield.cli import options
 from cranfield.cli.compare import question
 from cranfield.cli.options import option
-from cranfield.cli.output import note, notes
+from cranfield.cli.output import about, note, notes
+from cranfield.columns import in_bytes
 
 PLACE = 190
 PARTS = ("means", "pairs", "both")
@@ -47,6 +48,12 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
 )
 @option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
+@option(
+    "--documents",
+    "What documents say, for a page: a collection's folder, or JSON lines with id, title, text.",
+    metavar="PATH",
+)
+@option("--no-texts", "With html: leave out what documents say; their ids stay.", is_flag=True)
 @option("--digits", "Decimals to show.", type=click.IntRange(0, 12), default=4)
 @click.pass_context
 def command(
@@ -58,6 +65,8 @@ def command(
     pair: tuple[str, str] | None,
     digits: int,
     spreadsheet: bool,
+    no_texts: bool,
+    documents: str | None,
     latex: str | None,
     **typed: Any,
 ) -> None:
@@ -75,8 +84,11 @@ def command(
     if latex and ending != "tex":
         raise click.UsageError(f"--latex is for tex, not for {ending}")
     with progress("runs scored") as tell:
-        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
+        words: dict[str, Any] = {"documents": documents, "texts": ending == "html" and not no_texts}
+        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **words, **how)
     data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
+    if page.documents is not None:
+        about(output or "-", f"{in_bytes(page.size_of_texts)} of it what documents say (--no-texts leaves that out)")
     write_bytes("-" if output is None else output, [data])
     for sentence in page.comparison.notes():
         note(sentence)
@@ -85,10 +97,9 @@ def command(
 
 def _ending(path: str | None) -> str:
     """What a file's ending says; Markdown is what people can read where there is no file."""
-    if path is None or path == "-":
-        return "md"
-    ending = "vl.json" if path.endswith(".vl.json") else path.rpartition(".")[2].lower()
-    return {"htm": "html", "markdown": "md", "latex": "tex"}.get(ending, ending)
+    from cranfield.report.write import ending_of
+
+    return "md" if path is None or path == "-" else ending_of(path)
 
 
 def _fitting(ending: str, chart: str | None) -> None:
@@ -122,7 +133,7 @@ def as_typed(ctx: click.Context) -> str:
 
 def _option_as_typed(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
-        return [(option.opts if value else option.secondary_opts)[-1]]
+        return [(option.opts if value or not option.secondary_opts else option.secondary_opts)[-1]]
     if option.multiple:
         return [word for each in value for word in (option.opts[0], str(each))]
     return [option.opts[0], *(map(str, value) if option.nargs > 1 else [str(value)])]

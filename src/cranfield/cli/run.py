@@ -49,6 +49,7 @@ PARTIAL = 1  # the exit code if a topic failed
 @option("--give-up", "Stop when N topics fail one after the other.", default=10, metavar="N")
 @option("--resume", "Go on where an earlier run was cut short: RUN.journal holds its answers.", is_flag=True)
 @option("--price-per-hour", "What the machine costs, for the price of 1000 queries.", type=float, metavar="P")
+@option("--allow-unjudged")
 @option("--list", "List the systems and their options, and run none.", name="listing", is_flag=True)
 @options.shape("text", "json", show_default=False)
 @click.pass_context

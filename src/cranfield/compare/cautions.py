@@ -23,6 +23,7 @@ from cranfield.stats.paired import p_of_t, t_without_each
 from cranfield.stats.power import Design, detectable_difference
 from cranfield.stats.replicates import crossed_difference
 from cranfield.stats.testing import Test, TestOfMany, any_test
+from cranfield.stats.weighing import weighted_t_without_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ ENOUGH_TOPICS, BETTER_TOPICS = 50, 200  # the least that a comparison should hav
 HEAVY_TIES = 0.5  # the share of equal topics from which on ties are said to be heavy
 JUDGED_GAP, LEAST_JUDGED = 0.1, 0.6  # judged@k: this much below the best judged run, or below this
 WANTED_POWER = 0.8
+WEIGHTY = 0.8  # the share of effective topics below which weights are said to leave few
 ENOUGH_SEEDS = 5  # runs of a group
 NAMED_PAIRS = 3  # where more have the same warning, the others are counted
 PAIRS_TRIED = 20  # pairs for which the deciding test is made again without one topic; beyond, the t-test stands in
@@ -90,6 +92,17 @@ def _fewest(evidence: Evidence) -> int | None:
     return n if n < ENOUGH_TOPICS else None
 
 
+def _effective(evidence: Evidence, n: int) -> float:
+    """How many of n topics count, where they are weighed; else all of them."""
+    weights = evidence.scores.weights
+    return n if weights is None else min(n, weights.effective(evidence.scores.topics))
+
+
+def _without_each(d: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """The mean without each topic in turn and its t."""
+    return t_without_each(d) if weights is None else weighted_t_without_each(d, weights)
+
+
 @rule
 def few_topics(evidence: Evidence) -> Iterator[Caution]:
     """Fewer than fifty topics."""
@@ -103,16 +116,35 @@ def few_topics(evidence: Evidence) -> Iterator[Caution]:
 
 
 @rule
+def few_effective_topics(evidence: Evidence) -> Iterator[Caution]:
+    """Weights under which few topics decide."""
+    weights, topics = evidence.scores.weights, evidence.scores.topics
+    if weights is None:
+        return
+    effective = weights.effective(topics)
+    if effective < min(ENOUGH_TOPICS, WEIGHTY * len(topics)):
+        values = weights.of(topics)
+        heaviest, share = topics[int(np.argmax(values))], float(values.max() / values.sum())
+        text = (
+            f"the weights leave {effective:.1f} effective topics of {len(topics)} (topic {heaviest!r} alone has {share:.0%}): "
+            "intervals are about as wide as those of so few"
+        )
+        yield Caution("effective-topics", text)
+
+
+@rule
 def too_sure(evidence: Evidence) -> Iterator[Caution]:
     """Tests that raise too many false alarms on so few topics, or on so few that differ."""
     differing = min((pair.n - pair.ties for pair in evidence.pairs if pair.n), default=ENOUGH_TOPICS)
-    if _fewest(evidence) is None and differing >= ENOUGH_TOPICS:
+    effective = _effective(evidence, len(evidence.scores.topics))
+    if _fewest(evidence) is None and min(differing, effective) >= ENOUGH_TOPICS:
         return
     rates = {name: rate for name in evidence.tests if (rate := getattr(any_test(name), "false_alarms", ""))}
     if rates:
         measured = "; ".join(f"{name} {rate.replace('pairs', 'topics')}" for name, rate in rates.items())
         more = "more false alarms than alpha says on so few topics that differ"
-        yield Caution("too-sure", f"{', '.join(rates)}: {more} (at 5 %: {measured})")
+        weighed = "; under heavy weights more" if evidence.weighed_by else ""
+        yield Caution("too-sure", f"{', '.join(rates)}: {more} (at 5 %: {measured}{weighed})")
 
 
 # p-values
@@ -230,14 +262,14 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
     tests: list[tuple[Pair, int, float]] = []
     for pair in _doubtful(evidence):
         topics, d = evidence.differences(pair)
-        mean, size = t_without_each(d)
+        mean, size = _without_each(d, evidence.weights_of(topics))
         turned = np.flatnonzero(np.sign(mean) * np.sign(pair.difference) < 0)
         if len(turned):
             t = int(turned[np.argmax(np.abs(mean[turned]))])
             then = f"would have the other sign ({amount(pair.difference)} with it, {amount(float(mean[t]))} without)"
             doubts.append((pair, topics[t], then))
             continue
-        settled, t_p = evidence.significant(pair), p_of_t(size, len(d) - 1)
+        settled, t_p = evidence.significant(pair), p_of_t(size, _effective(evidence, len(d)) - 1)
         t = int(np.argmax(t_p) if settled else np.argmin(t_p))
         few = len(tests) < PAIRS_TRIED and not _at_the_floor(pair)
         if evidence.decided_at_once and pair.test != SEEDS:  # a pair by itself would say nothing of its test
@@ -273,10 +305,10 @@ def _doubtful(evidence: Evidence) -> Iterator[Pair]:
         for start in range(0, len(several), AT_ONCE):
             some = several[start : start + AT_ONCE]
             d = np.stack([values[pair.other] - values[pair.one] for pair in some])
-            mean, size = t_without_each(d)
+            mean, size = _without_each(d, evidence.topic_weights)
             turns = np.any(np.sign(mean) * np.sign([[pair.difference] for pair in some]) < 0, axis=1)
             settled = np.array([evidence.significant(pair) for pair in some])
-            p = p_of_t(np.where(settled, size.min(axis=1), size.max(axis=1)), d.shape[1] - 1)
+            p = p_of_t(np.where(settled, size.min(axis=1), size.max(axis=1)), _effective(evidence, d.shape[1]) - 1)
             p *= np.where(settled, 1 + ROUNDING, 1 - ROUNDING)
             for pair, turn, extreme in zip(some, turns.tolist(), p.tolist(), strict=True):
                 if pair.left_out or turn or _close(evidence, pair, extreme):
@@ -313,7 +345,7 @@ def _corrected(evidence: Evidence, pair: Pair, p: float) -> float:
 def _again(evidence: Evidence, tests: list[tuple[Pair, int, float]]) -> list[float]:
     """Of each pair the p-value of the deciding test without one topic, tests over as many topics being made together."""
     answer = [1.0] * len(tests)
-    together: dict[tuple[str, bool, int], list[tuple[int, Floats, Floats]]] = defaultdict(list)
+    together: dict[tuple[str, bool, int, bytes], list[tuple[int, Floats, Floats]]] = defaultdict(list)
     for place, (pair, without, _) in enumerate(tests):
         tables = evidence.common_tables(pair.one, pair.other, pair.measure)
         a, b = (np.delete(table, without, axis=0) for table in tables)
@@ -321,12 +353,16 @@ def _again(evidence: Evidence, tests: list[tuple[Pair, int, float]]) -> list[flo
         if pair.test == SEEDS:
             answer[place] = crossed_difference(a, b, evidence.level, evidence.direction(lower)).p
         else:
-            together[pair.test, lower, len(a)].append((place, a.mean(axis=1), b.mean(axis=1)))
-    for (name, lower, _), rows in together.items():
+            topics = evidence.differences(pair)[0]
+            weights = evidence.weights_of(topics[:without] + topics[without + 1 :])
+            weighed = b"" if weights is None else weights.tobytes()
+            together[pair.test, lower, len(a), weighed].append((place, a.mean(axis=1), b.mean(axis=1)))
+    for (name, lower, _, weighed), rows in together.items():
         test = any_test(name)
         assert isinstance(test, Test)
         one, other = (np.stack([row[side] for row in rows]) for side in (1, 2))
-        outcomes = test.without_interval(one, other, evidence.question(lower))
+        question = evidence.question(lower, weights=np.frombuffer(weighed) if weighed else None)
+        outcomes = test.without_interval(one, other, question)
         for (place, *_), outcome in zip(rows, outcomes, strict=True):
             answer[place] = outcome.p
     return [p if p == p else 1.0 for p in answer]

@@ -16,10 +16,10 @@ from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions
 from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.evidence import Evidence, Names, compared
-from cranfield.compare.pair import Pair
+from cranfield.compare.pair import Pair, Unweighted
 from cranfield.compare.scored import Scored, Shares, depths, evaluated, judged_shares
-from cranfield.compare.settings import read_settings
-from cranfield.compare.systems import Systems, grouped
+from cranfield.compare.settings import read_settings, refuse_unweighable
+from cranfield.compare.systems import SEEDS, Systems, grouped
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.formats.streams import run_name
@@ -27,6 +27,7 @@ from cranfield.measures import Measure
 from cranfield.measures.measure import split
 from cranfield.parameters import LARGEST_SCORE
 from cranfield.scores import Scores
+from cranfield.stats.testing import any_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,6 +94,7 @@ class Comparison(Evidence, Answer):
             "groups": {group.name: list(group.runs) for group in self.groups},
             "measures": list(self.scores.measures),
             "topics": len(self.scores.topics),
+            "weights": None if self.scores.weights is None else self.scores.weights.plain(self.scores.topics),
             "pairs": [self._plain_pair(pair, how) for pair in self.pairs],
             "spread": plain(self._spread(), how.digits),
             **{name: plain(getattr(self, name), how.digits) for name in ("many", "judged", "micro", "cautions")},
@@ -128,15 +130,19 @@ class Comparison(Evidence, Answer):
         return self._topic_records() if how.per_topic else self._pair_records()
 
     def _pair_records(self) -> Iterator[list[Any]]:
-        columns = [each.name for each in fields(Pair) if each.name not in ("outcomes", "equivalence")]
+        apart = ("outcomes", "equivalence", "weighed_by", "unweighted")
+        columns = [each.name for each in fields(Pair) if each.name not in apart]
+        beside = [each.name for each in fields(Unweighted)] if self.weighed_by else []
         others = [name for name in self.tests[1:] if any(name in pair.outcomes for pair in self.pairs)]
         asked = ["answer"] if self.one_sided else []
-        yield [*columns, "better", "significant", *asked, *(f"p {name}" for name in others)]
+        unweighted = [f"unweighted {name}" for name in beside]
+        yield [*columns, "better", "significant", *asked, *(f"p {name}" for name in others), *unweighted]
         for pair in self.pairs:
             row = [getattr(pair, name) for name in columns]
             tested = [pair.outcomes[name].p if name in pair.outcomes else None for name in others]
             answer = [self.answer(pair)] if asked else []
-            yield [*row, pair.better, "yes" if self.significant(pair) else "no", *answer, *tested]
+            alike = [getattr(pair.unweighted, name, None) for name in beside]
+            yield [*row, pair.better, "yes" if self.significant(pair) else "no", *answer, *tested, *alike]
 
     def _topic_records(self) -> Iterator[list[Any]]:
         queries = self.scores.queries
@@ -190,6 +196,7 @@ def compare(
     margin: float | None = None,
     simultaneous: bool = False,
     groups: Any = None,
+    weights: Any = None,
     **conventions: Any,
 ) -> Comparison:
     """Compare systems: differences with intervals and effect sizes, p-values and their correction, and what to beware of.
@@ -202,7 +209,8 @@ def compare(
     one-sided as well. With `simultaneous` intervals hold together at the level, as the correction does. `rope` is the
     largest difference that does not matter, for the Bayesian test; `margin` the same for equivalence and
     non-inferiority. `groups` are patterns (`"dense.seed*"`, `"dense=dense.seed*"`) or a mapping of names to patterns
-    or runs: several runs of one system, compared over topics and seeds.
+    or runs: several runs of one system, compared over topics and seeds. `weights` say how much each topic counts: a
+    mapping, or a column's name where the judgments name a collection; what is then not by weights is in `pair.unweighted`.
 
     >>> scores = Scores.from_table([[0.1, 0.3], [0.2, 0.5], [0.4, 0.5], [0.3, 0.4]], ["bm25", "dense"], measure="AP")
     >>> found = compare(scores)
@@ -212,7 +220,7 @@ def compare(
     dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it \
 (the 95% interval (t) leaves out 0, the test does not); randomisation p = 0.12
     """
-    scored = _scored(scores, runs, measures, conventions)
+    scored = _scored(scores, runs, measures, conventions if weights is None else {**conventions, "weights": weights})
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
     numbers |= {"alternative": alternative, "rope": rope, "margin": margin, "simultaneous": simultaneous}
     evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
@@ -238,7 +246,12 @@ def evidence_of(
     chosen = _baselines(baselines, systems)
     wanted = _wanted(names, chosen)
     p_values = len(wanted) * len(scored.scores.measures)
-    settings = read_settings(tests, correction, resamples, systems=len(names), p_values=p_values, **numbers)
+    by = systems.weighed_by
+    if by and systems.seeded(*names):
+        refuse_unweighable([any_test(SEEDS)], by)
+    settings = read_settings(
+        tests, correction, resamples, systems=len(names), p_values=p_values, weighed_by=by, **numbers
+    )
     _refuse_strangers(systems, wanted)
     return compared(systems, settings, wanted, chosen, scored.judged)
 
@@ -246,9 +259,11 @@ def evidence_of(
 def _scored(scores: Any, runs: Any, measures: Any, conventions: dict[str, Any]) -> Scored:
     """The scores, or the runs scored now; how much of the runs was judged; and the micro averages of ratios."""
     if isinstance(scores, Scores):
+        weights = conventions.pop("weights", None)
         if runs is not None or conventions:
             raise ConventionError("these are scores already: runs and conventions were chosen when they were computed")
         known = scores if measures is None else scores.select(measures=_list(measures))
+        known = known if weights is None else known.weighed(weights)
         return Scored(known, judged_shares(known), {})
     if runs is None:
         raise DataError("expected Scores, or judgments and runs; found no runs")

@@ -81,20 +81,32 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
     corrected, aloud = evidence.named_correction, how.medium == "html"
     head = ["measure", "one", "other", "mean one", "mean other", "difference", f"{percent} low", f"{percent} high"]
     asked = f"{evidence.alternative}?" if evidence.one_sided else ""
-    head += ["d_z", "W/T/L", "p", *([corrected] if corrected else []), f"other is {asked}".strip() if aloud else asked]
+    weighed = bool(evidence.weighed_by)  # then there is no d_z
+    head += [
+        "unweighted" if weighed else "d_z",
+        "W/T/L",
+        "p",
+        *([corrected] if corrected else []),
+        f"other is {asked}".strip() if aloud else asked,
+    ]
     rows = []
     for pair in pairs:
         cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
         cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
         ends = [math.nan if abs(end) == math.inf else end for end in (pair.low, pair.high)]  # of one side: no bound
         cells += [how.cell(each, signed=True) for each in (pair.difference, *ends)]
-        cells.append(_effect(pair, how._replace(digits=2)))
+        if weighed:
+            alike = math.nan if pair.unweighted is None else pair.unweighted.difference
+            cells.append(how.cell(alike, signed=True))
+        else:
+            cells.append(_effect(pair, how._replace(digits=2)))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
         cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)
         rows.append([*cells, Cell(ALOUD.get(sign, sign) if aloud else sign, best=sign == "+")])
     cut = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
-    return Table(head, rows, names=3, title=f"Differences, other less one.{cut}")
+    by = f", by {evidence.weighed_by}" if weighed else ""
+    return Table(head, rows, names=3, title=f"Differences, other less one{by}.{cut}")
 
 
 def _effect(pair: Pair, how: Layout) -> Cell:
@@ -270,6 +282,8 @@ def made_by(evidence: Evidence) -> list[str]:
     else:
         facts.append(f"correction: {evidence.named_correction or 'none'} over {evidence.family:,} p-values")
     facts.append(f"interval: {_intervals(evidence)}")
+    if evidence.scores.weights is not None:
+        facts.append(f"{evidence.scores.weights.in_words(evidence.scores.topics)}; d_z is left out")
     if evidence.margin is not None:
         within = f"t-tests within {evidence.margin:g}, each by itself, not corrected"
         facts.append(f"equivalence and non-inferiority: {within}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cranfield.compare.pair import Margins, Pair, Side
+from cranfield.compare.pair import Margins, Pair, Side, Unweighted
 from cranfield.compare.scored import Shares, no_mean
 from cranfield.compare.settings import Settings
 from cranfield.compare.systems import SEEDS, Systems
@@ -25,6 +25,7 @@ from cranfield.stats.replicates import crossed_difference, crossed_equivalence
 from cranfield.stats.test import Outcome
 from cranfield.stats.testing import TESTS_OF_MANY, any_test, intervals
 from cranfield.stats.ties import differences
+from cranfield.stats.weighing import weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -167,22 +168,25 @@ def _by_measure(systems: Systems, settings: Settings, measure: str, wanted: Name
     names = systems.contenders()
     values = np.stack([systems.values(name, measure) for name in names])
     place = {name: k for k, name in enumerate(names)}
-    lower = systems.lower_is_better(measure)
+    lower, weights = systems.lower_is_better(measure), systems.topic_weights
     pairs: dict[tuple[str, str], Pair] = {}
     for there, block in _alike(values, place, wanted).items():
         kept = np.frombuffer(there, np.bool_)
         a, b = (values[[place[pair[side]] for pair in block]][:, kept] for side in (0, 1))
-        described = _described(measure, block, a, b, settings, lower)
+        w = None if weights is None else weights[kept]
+        described = _described(measure, block, a, b, settings, lower, w)
+        if w is not None:
+            described = _beside(described, a, b, settings, lower, systems.weighed_by, test)
         if not kept.all():
             described = [replace(pair, left_out=len(kept) - pair.n) for pair in described]
         pairs |= zip(block, described, strict=True)
         if not test:
             continue
         alone = [k for k, pair in enumerate(block) if not systems.seeded(*pair)] if kept.any() else []
-        for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower), strict=True):
+        for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower, w), strict=True):
             pairs[block[k]] = _decided(pairs[block[k]], outcomes, settings.test, lower)
         if settings.one_sided:
-            opposites = _opposites(a[alone], b[alone], settings, lower)
+            opposites = _opposites(a[alone], b[alone], settings, lower, w)
             pairs |= {block[k]: replace(pairs[block[k]], opposite=p) for k, p in zip(alone, opposites, strict=True)}
     return [
         _over_seeds(systems, settings, pairs[two]) if test and systems.seeded(*two) else pairs[two] for two in wanted
@@ -204,19 +208,25 @@ def _alike(values: Floats, place: Mapping[str, int], wanted: Names) -> dict[byte
 
 
 def _described(
-    measure: str, block: Names, a: Floats, b: Floats, settings: Settings, lower_is_better: bool
+    measure: str,
+    block: Names,
+    a: Floats,
+    b: Floats,
+    settings: Settings,
+    lower_is_better: bool,
+    weights: Floats | None = None,
 ) -> list[Pair]:
-    """Means, differences, intervals, effects, wins of pairs over the same topics."""
+    """Means, differences, intervals, effects, wins of pairs over the same topics; by weights there is no d_z."""
     n = a.shape[1]
     if not n:
         undefined = NAN, NAN, NAN, NAN, NAN, NAN
         return [Pair(measure, one, other, 0, *undefined, 0, 0, 0, reason=NO_TOPIC) for one, other in block]
     d = differences(a, b)
-    means = a.mean(axis=1), b.mean(axis=1), d.mean(axis=1)
-    question = settings.question(lower_is_better)
+    means = [each.mean(axis=1) if weights is None else weighted_mean(each, weights) for each in (a, b, d)]
+    question = settings.question(lower_is_better, weights=weights)
     interval = intervals()[settings.interval].outcomes(a, b, question)
-    effect = d_z_of_rows(a, b)
-    around = d_z_intervals(effect, n, question.tails) if n > 1 else (effect, effect)
+    effect = d_z_of_rows(a, b) if weights is None else np.full(len(a), NAN)
+    around = d_z_intervals(effect, n, question.tails) if n > 1 and weights is None else (effect, effect)
     upwards = -d if lower_is_better else d
     wins, losses = (upwards > 0).sum(axis=1).tolist(), (upwards < 0).sum(axis=1).tolist()
     return [
@@ -242,6 +252,24 @@ def _described(
     ]
 
 
+def _beside(
+    pairs: list[Pair], a: Floats, b: Floats, settings: Settings, lower_is_better: bool, by: str, test: bool
+) -> list[Pair]:
+    """Weighed pairs with what they would be if all topics counted alike."""
+    if not a.shape[1]:
+        return [replace(pair, weighed_by=by) for pair in pairs]
+    names = [(pair.one, pair.other) for pair in pairs]
+    alike = _described(pairs[0].measure, names, a, b, settings, lower_is_better)
+    decides = settings.paired_tests(binary=True).get(settings.test) if test else None
+    question = settings.question(lower_is_better)
+    p = [NAN] * len(pairs) if decides is None else [one.p for one in decides.without_interval(a, b, question)]
+    numbers = [(one.mean_one, one.mean_other, one.difference, one.low, one.high) for one in alike]
+    return [
+        replace(pair, weighed_by=by, unweighted=Unweighted(*five, p=chance))
+        for pair, five, chance in zip(pairs, numbers, p, strict=True)
+    ]
+
+
 def _ahead(difference: float, d: Floats, lower_is_better: bool) -> Side:
     return _side(difference if abs(difference) > 1e-12 * float(np.abs(d).max()) else 0.0, lower_is_better)
 
@@ -259,13 +287,16 @@ def _without_mean(systems: Systems, pair: Pair, why: str) -> Pair:
     difference = other - one
     ahead = _ahead(difference, np.array([difference]), systems.lower_is_better(pair.measure))
     pair = replace(pair, mean_one=one, mean_other=other, difference=difference, ahead=ahead, reason=why)
+    pair = replace(pair, weighed_by=None, unweighted=None)
     return replace(pair, low=NAN, high=NAN, effect=NAN, effect_low=NAN, effect_high=NAN)
 
 
 # tests
 
 
-def _outcomes(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -> list[dict[str, Outcome]]:
+def _outcomes(
+    a: Floats, b: Floats, settings: Settings, lower_is_better: bool, weights: Floats | None = None
+) -> list[dict[str, Outcome]]:
     """For each row of `a` (the baseline) and `b`, what each test says.
 
     The interval of a test may cost far more than its p-value, and a single test's own is shown nowhere.
@@ -273,19 +304,22 @@ def _outcomes(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -
     if not len(a):
         return []
     tests = settings.paired_tests(binary=bool(np.isin(a, (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all()))
-    question, columns = settings.question(lower_is_better), {}
+    question, columns = settings.question(lower_is_better, weights=weights), {}
     for name, one in tests.items():
         test = one.without_interval if len(tests) == 1 else one.outcomes
         columns[name] = test(a, b, question.asked_again())
     return [{name: column[row] for name, column in columns.items()} for row in range(len(a))]
 
 
-def _opposites(a: Floats, b: Floats, settings: Settings, lower_is_better: bool) -> list[float]:
+def _opposites(
+    a: Floats, b: Floats, settings: Settings, lower_is_better: bool, weights: Floats | None = None
+) -> list[float]:
     """Of each row, what the test that decides says of the opposite of a one-sided question."""
     decides = settings.paired_tests(binary=True).get(settings.test)
     if decides is None or not len(a):
         return [NAN] * len(a)
-    return [one.p for one in decides.without_interval(a, b, settings.question(lower_is_better, opposite=True))]
+    question = settings.question(lower_is_better, opposite=True, weights=weights)
+    return [one.p for one in decides.without_interval(a, b, question)]
 
 
 def _decided(pair: Pair, outcomes: Mapping[str, Outcome], test: str, lower_is_better: bool) -> Pair:

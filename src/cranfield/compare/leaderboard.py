@@ -18,8 +18,8 @@ import numpy as np
 from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.columns import listed
 from cranfield.compare.comparison import evidence_of
-from cranfield.compare.scored import Progress, Scored, comparable, evaluated, upward_table
-from cranfield.compare.settings import refuse_shares
+from cranfield.compare.scored import Progress, Scored, comparable, complete, evaluated, upward_table
+from cranfield.compare.settings import refuse_shares, refuse_unweighable
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.parameters import refuse_below
@@ -28,6 +28,7 @@ from cranfield.stats.letters import letters
 from cranfield.stats.ranking import RANK_INTERVALS, RankInterval
 from cranfield.stats.ranks import first_in_redraws
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test
+from cranfield.stats.weighing import weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,6 +58,7 @@ class Row:
     gmean: dict[str, float]  # the geometric mean over topics, beside the mean
     judged: float  # judged@k; NaN where no judgments were given
     topics: int  # that the run answers
+    weighted: dict[str, float] = field(default_factory=dict)  # means by weights, where topics have some; they rank
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Leaderboard(Answer):
         """How ranks and tiers came about, in one line."""
         corrected = f", {self.correction} over all pairs by this measure" if self.correction else ""
         kind = RANK_INTERVALS[self.rank_intervals]
-        ranked = f"by {self.sort}"
+        ranked = f"by {self.scores.measures_by(self.sort)}"
         if self.rank_draws:
             drawn = f"{kind.way}, {self.rank_draws} redraws of the topics, seed {self.seed}"
             ranked += (
@@ -138,7 +140,9 @@ class Leaderboard(Answer):
     def _beside(self) -> dict[str, list[float]]:
         """What stands beside the means, a number a row. Of geometric means only AP's, the one that the field reads."""
         first = self.rows[0]
-        columns = {f"micro({name})": [row.micro[name] for row in self.rows] for name in first.micro}
+        by = [name for name in first.weighted if any(row.weighted[name] == row.weighted[name] for row in self.rows)]
+        columns = {self.scores.measures_by(name): [row.weighted[name] for row in self.rows] for name in by}
+        columns |= {f"micro({name})": [row.micro[name] for row in self.rows] for name in first.micro}
         read = [name for name in first.gmean if self.scores.measures[name].name == "AP"]
         columns |= {f"gmean({name})": [row.gmean[name] for row in self.rows] for name in read}
         judged = [row.judged for row in self.rows]
@@ -152,6 +156,8 @@ class Leaderboard(Answer):
         yield self.table(how)
         if how.medium != "html":  # there it is the caption
             yield self.how()
+            if self.scores.weights is not None:
+                yield self.scores.weights.in_words(self.scores.topics)
 
     def plain(self, how: Layout) -> dict[str, Any]:
         return {
@@ -162,11 +168,20 @@ class Leaderboard(Answer):
                 for name in ("alpha", "level", "rank_intervals", "rank_draws", "resamples", "seed")
             },
             "judged_at": self.k,
-            "rows": plain(self.rows, how.digits),
+            **self._weighed(),
+            "rows": [self._plain_row(row, how) for row in self.rows],
             "mean_and_gmean_differ": {name: list(pair) for name, pair in self.scores.turned().items()},
             "notes": self.notes(),
             "conventions": self.scores.conventions.to_dict(),
         }
+
+    def _weighed(self) -> dict[str, Any]:
+        weights = self.scores.weights
+        return {} if weights is None else {"weights": weights.plain(self.scores.topics)}
+
+    def _plain_row(self, row: Row, how: Layout) -> dict[str, Any]:
+        values: dict[str, Any] = plain(row, how.digits)
+        return {name: value for name, value in values.items() if name != "weighted" or value}
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         beside = self._beside()
@@ -192,6 +207,7 @@ def leaderboard(
     resamples: int = 10_000,
     seed: int = 0,
     progress: Progress | None = None,
+    weights: Any = None,
     **options: Any,
 ) -> Leaderboard:
     """Rank runs by a measure, and say how sure the ranks are.
@@ -201,14 +217,18 @@ def leaderboard(
     name (randomisation, t …), whose p-values `correction` corrects over all pairs, as `compare` does, or one of all runs
     at once: randomised-tukey, tukey. `rank_intervals` hold at `level` for all runs at once (simultaneous) or for each run
     alone (marginal); those by plain bootstrap do not hold where runs are close. `resamples` are for ranks and for
-    randomised-tukey; `compare` knows how many it needs.
+    randomised-tukey; `compare` knows how many it needs. `weights` say how much each topic counts, as in `compare`: runs
+    are ranked and told apart by weighted means, which stand beside the others.
     """
     refuse_shares(alpha=alpha, level=level)
     refuse_below(1, **{"judged@k: k": k})
     refuse_below(100, resamples=resamples)
     refuse_below(0, seed=seed)
     chosen, kind = telling_test(test), _rank_interval(rank_intervals)
-    scored = _scored(scores, runs, measures, k, options, progress)
+    scored = _scored(scores, runs, measures, k, options, progress, weights)
+    by = scored.scores.weights
+    if by is not None:
+        refuse_unweighable([chosen], by.by)
     name = list(scored.scores.measures)[scored.scores.sorting(sort) if sort is not None else 0]
     ordered = scored.scores.sort(name)
     remarks: list[str] = []
@@ -216,15 +236,16 @@ def leaderboard(
     draws = 0
     table = _rankable(ordered, name, remarks)
     if table is not None:
-        low, high, draws = kind.ranges(table, level, resamples, np.random.default_rng(seed))
-        ranks = low, high, first_in_redraws(table, resamples, np.random.default_rng(seed))
+        w = None if by is None else by.of(ordered.topics)[complete(ordered, name)]
+        low, high, draws = kind.ranges(table, level, resamples, np.random.default_rng(seed), w)
+        ranks = low, high, first_in_redraws(table, resamples, np.random.default_rng(seed), w)
         remarks += _few(len(table), kind)
         try:
             if isinstance(chosen, TestOfMany):
                 apart = _apart_at_once(chosen, table, alpha, resamples, seed, progress)
             else:
                 apart = _apart_by_pairs(ordered.select(measures=[name]), str(chosen), correction, alpha, seed, remarks)
-            tiers = letters(table.mean(axis=0), apart)
+            tiers = letters(table.mean(axis=0) if w is None else weighted_mean(table.T, w), apart)
         except DataError as error:
             remarks.append(f"no tiers: {error}")
     rows = _rows(ordered, name, ranks, tiers, scored, f"Judged@{k}")
@@ -234,16 +255,22 @@ def leaderboard(
 
 
 def _scored(
-    source: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None
+    source: Any,
+    runs: Any,
+    measures: Any,
+    k: int,
+    options: dict[str, Any],
+    progress: Progress | None,
+    weights: Any = None,
 ) -> Scored:
     """The scores, with judged@k and micro averages where they are computed now."""
     if isinstance(source, Scores):
         if runs is not None or measures is not None or options:
             raise ConventionError("Scores hold their runs, measures and conventions; give no others beside them")
-        return Scored(source, {}, {})
+        return Scored(source if weights is None else source.weighed(weights), {}, {})
     if runs is None or measures is None:
         raise ConventionError("expected Scores, or judgments with runs and measures")
-    return evaluated(Evaluator(source, measures, **options), runs, [k], progress)
+    return evaluated(Evaluator(source, measures, weights=weights, **options), runs, [k], progress)
 
 
 def telling_test(name: str) -> Test | TestOfMany:
@@ -334,7 +361,7 @@ def _rows(
     judged: str,
 ) -> list[Row]:
     means = scores.summary
-    ranked = means[:, list(scores.measures).index(name)]
+    ranked = scores.ranking(list(scores.measures).index(name))
     gmeans = {
         each: scores._aggregate(i, "gmean")
         for i, (each, measure) in enumerate(scores.measures.items())
@@ -358,6 +385,9 @@ def _rows(
                 gmean={each: float(values[r]) for each, values in gmeans.items()},
                 judged=scored.judged.get(judged, {}).get(run, math.nan),
                 topics=answered[r],
+                weighted={}
+                if scores.weights is None
+                else dict(zip(scores.measures, scores.weighted[r].tolist(), strict=True)),
             )
         )
     return rows

@@ -75,6 +75,22 @@ class Margins:
 
 
 @dataclass(frozen=True)
+class Unweighted:
+    """What a pair would be if all its topics counted alike; p is that of the test that decides, not corrected."""
+
+    mean_one: float
+    mean_other: float
+    difference: float
+    low: float
+    high: float
+    p: float = math.nan
+
+    def turned(self) -> Unweighted:
+        """The same seen from the other side."""
+        return Unweighted(self.mean_other, self.mean_one, -self.difference, -self.high, -self.low, self.p)
+
+
+@dataclass(frozen=True)
 class Pair:
     """One difference: `other` against `one` (the baseline) by a measure."""
 
@@ -102,7 +118,14 @@ class Pair:
     equivalence: Any = None  # what TOST and the test of non-inferiority say (Margins), where a margin was given
     effect_low: float = math.nan  # the interval of d_z
     effect_high: float = math.nan
+    weighed_by: str | None = None  # what the topics were weighed by; then all numbers but the counts are by weights
+    unweighted: Unweighted | None = None
     opposite: float | None = None  # the corrected p-value of the opposite question, where the question is one-sided
+
+    @property
+    def mean_of(self) -> str:
+        """What the means are of: a measure, and what it is weighed by."""
+        return f"{self.measure} by {self.weighed_by}" if self.weighed_by else self.measure
 
     @property
     def better(self) -> Side:
@@ -137,7 +160,7 @@ class Pair:
         where = f"on {topics}, {_counts(self)}"
         settled = self.corrected <= alpha
         if self.ahead == "neither":
-            start = f"{both} have the same mean {self.measure} {where}"
+            start = f"{both} have the same mean {self.mean_of} {where}"
         else:
             start = _ahead(self, where, settled, lower_is_better)
         if settled and self.torn:
@@ -185,7 +208,7 @@ def _named(pair: Pair, side: Side) -> str:
 def _ahead(pair: Pair, where: str, settled: bool, lower_is_better: bool) -> str:
     winner, loser = (pair.one, pair.other) if pair.ahead == "one" else (pair.other, pair.one)
     size = amount(abs(pair.difference))
-    what = f"{size} {pair.measure}{' (lower is better)' if lower_is_better else ''}{_interval(pair)}"
+    what = f"{size} {pair.mean_of}{' (lower is better)' if lower_is_better else ''}{_interval(pair)}"
     if settled and not pair.torn:
         return f"{winner} beats {loser} by {what} {where}"
     return f"{winner} is ahead of {loser} by {what}{' in the mean' if settled else ''} {where}"

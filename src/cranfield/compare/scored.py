@@ -112,11 +112,17 @@ def comparable(measure: Measure) -> bool:
     return usual and measure.values.get("average") != "micro"
 
 
+def complete(scores: Scores, name: str) -> npt.NDArray[np.bool_]:
+    """Which topics have a value in every run."""
+    there: npt.NDArray[np.bool_] = np.all(~np.isnan(scores.values[:, scores._measure(name)]), axis=0)
+    return there
+
+
 def upward_table(scores: Scores, name: str, remarks: list[str]) -> Floats:
     """Topics × runs, higher always being better; topics without a value in some run are left out, and said to be."""
     m = scores._measure(name)
     table = scores.values[:, m].T * (-1.0 if list(scores.measures.values())[m].lower_is_better else 1.0)
-    there: npt.NDArray[np.bool_] = np.all(~np.isnan(table), axis=1)
+    there = complete(scores, name)
     if not there.all():
         lacking = [topic for topic, kept in zip(scores.topics, there, strict=True) if not kept]
         what = f"{len(lacking)} of {len(there)} topics have no {name} in some run"

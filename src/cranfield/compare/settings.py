@@ -16,6 +16,10 @@ from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import numpy.typing as npt
+
+    from cranfield.stats.method import SignificanceTest
+
 
 T = TypeVar("T")
 ALTERNATIVES = ("two-sided", "greater", "less", "better", "worse")
@@ -92,11 +96,13 @@ class Settings:
             return "greater" if (self.alternative == "better") != lower_is_better else "less"
         return cast("Alternative", self.alternative)
 
-    def question(self, lower_is_better: bool, opposite: bool = False) -> Question:
+    def question(
+        self, lower_is_better: bool, opposite: bool = False, weights: npt.NDArray[np.float64] | None = None
+    ) -> Question:
         """What a test is asked, or the opposite of a one-sided question, with its chance as it starts for every pair."""
         direction = self.direction(lower_is_better)
         direction = OPPOSITES.get(direction, direction) if opposite else direction
-        return Question(direction, self.level, self.resamples, np.random.default_rng(self.seed))
+        return Question(direction, self.level, self.resamples, np.random.default_rng(self.seed), weights)
 
 
 def _with_rope(one: Test, rope: float | None) -> Test:
@@ -111,9 +117,10 @@ def read_settings(
     *,
     systems: int,
     p_values: int,
+    weighed_by: str = "",
     **numbers: Any,
 ) -> Settings:
-    """Check what was asked for; names may be aliases, `all` means every test.
+    """Check what was asked for; names may be aliases, `all` means every test, or of weighed topics every one that knows weights.
 
     Where no number of resamples is given, there are as many as so many p-values need to be significant after correction.
     """
@@ -121,7 +128,10 @@ def read_settings(
     if not names:
         raise ConventionError("no test given; try randomisation, or all")
     every = [*TESTS.values(), *(TESTS_OF_MANY.values() if systems > 2 else ())]
+    every = [one for one in every if one.weighable or not weighed_by]
     chosen = [one for name in names for one in (every if name == "all" else [_named(find_test, name, "all, ")])]
+    if weighed_by:
+        refuse_unweighable(chosen, weighed_by)
     pairwise = list(dict.fromkeys(str(one) for one in chosen if isinstance(one, Test)))
     at_once = dict.fromkeys(name for one in chosen if isinstance(one, TestOfMany) for name in one.with_it)
     deciding = find_test(next((name for name in names if name != "all"), DEFAULT_TEST))
@@ -140,7 +150,21 @@ def read_settings(
         **numbers,
     )
     _refuse(settings)
+    if weighed_by and settings.margin is not None:
+        raise ConventionError(
+            f"margin: equivalence and non-inferiority are not tested of topics weighed by {weighed_by}; leave one of the two out"
+        )
     return settings
+
+
+def refuse_unweighable(tests: Iterable[SignificanceTest], weighed_by: str) -> None:
+    """Stop at a test that knows no weights."""
+    for one in tests:
+        if not one.weighable:
+            able = ", ".join(name for name, known in TESTS.items() if known.weighable)
+            raise ConventionError(
+                f"{one.name} knows no weights, and topics are weighed by {weighed_by}; tests that know them are {able}"
+            )
 
 
 def enough_resamples(p_values: int, alpha: float, corrected_by: str) -> int:

@@ -59,6 +59,20 @@ class Systems:
         owner = {run: group.name for group in self.groups for run in group.runs}
         return list(dict.fromkeys(owner.get(run, run) for run in self.scores.runs))
 
+    @property
+    def weighed_by(self) -> str:
+        """What the topics are weighed by; empty where they are not."""
+        return "" if self.scores.weights is None else self.scores.weights.by
+
+    @property
+    def topic_weights(self) -> Floats | None:
+        """The weight of each topic, where not all count alike."""
+        return self.weights_of(self.scores.topics)
+
+    def weights_of(self, topics: list[str]) -> Floats | None:
+        """The weights of some topics, where not all count alike."""
+        return None if self.scores.weights is None else self.scores.weights.of(topics)
+
     def lower_is_better(self, measure: str) -> bool:
         """Whether a lower value of this measure is better."""
         return self.scores.measures[measure].lower_is_better

@@ -74,7 +74,7 @@ def read_collection(path: str | os.PathLike[str]) -> Collection:
     counted = meta.get("counts", {}).get("documents")
     return Collection(
         name,
-        documents=lambda: _documents(file_in(folder, DOCUMENTS)),
+        documents=lambda: document_rows(file_in(folder, DOCUMENTS)),
         topics=lambda: _topics(file_in(folder, TOPICS)),
         qrels=lambda: _graded_from(relevant_from, _judgments(folder, QRELS)),
         subtopics=lambda: _judgments(folder, SUBTOPICS),
@@ -170,7 +170,8 @@ def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], fl
     return grades, relevant_from
 
 
-def _documents(path: str) -> Iterator[Document]:
+def document_rows(path: str) -> Iterator[Document]:
+    """The documents of a file in the shape of a collection's: a JSON object a line with id, title and text."""
     for number, row in json_rows(path, "a document as a JSON object"):
         identifier = _id(row, path, number)
         title, text = row.pop("title", ""), row.pop("text", "")

@@ -72,7 +72,8 @@ def read_qrels(
     if path is not source:
         from cranfield.formats.folder import read_collection
 
-        least = read_collection(source).relevant_from
+        collection = read_collection(source)
+        least, qrels.corpus = collection.relevant_from, collection.documents
         qrels.relevant_from = None if least == 1 else least
     return qrels
 

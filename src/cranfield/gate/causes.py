@@ -1,4 +1,5 @@
-"""Why a mean fell: because of documents that left the corpus, unjudged ones, missing topics, or the ranking itself.
+"""Why a mean fell: because of ids that do not match, documents that left the corpus, unjudged ones, missing topics, or
+the ranking itself.
 
 The same comparison is made without each suspect; what is left of the drop tells how much it explains, and quality is what
 remains when nothing else does. Whether documents are gone a list of the corpus's ids settles. Without one there is only
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from cranfield.findings import Finding
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
     from cranfield.scores import Scores
@@ -184,7 +186,7 @@ def _cut(document: bytes, collapse: bytes) -> bytes:
 class Cause:
     """Something that explains a drop: what is left of the difference without it, and whether the gate would pass then."""
 
-    code: Literal["turnover", "unjudged", "missing", "quality"]
+    code: Literal["ids", "turnover", "unjudged", "missing", "quality"]
     text: str
     difference: float = math.nan
     passes: bool = False
@@ -210,7 +212,7 @@ def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **chan
     kept = ("topics", "threads", "lenient", "run_format", "fields", "extras", "baseline", "queries")
     reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
     conventions = replace(evaluator.conventions, **changes)
-    alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)
+    alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, warn=False, **reading)
     alike.measures, alike.exceptions = evaluator.measures, evaluator.exceptions
     return alike
 
@@ -245,9 +247,11 @@ class Suspects:
 
     def causes(self, m: int) -> tuple[Cause, ...]:
         """What explains a drop by the measure, the surest first; quality where nothing else does."""
-        causes = []
+        causes = [Cause("ids", finding.message, certain=finding.severity == "error") for finding in self._misfits]
+        if any(cause.certain for cause in causes):
+            return tuple(causes)
         for view in self._views:
-            decision = decided(gains(view.scores), self.max_drops, self.settings)[m]
+            decision = decided(gains(view.scores), self.max_drops, self.settings, gain_weights(view.scores))[m]
             left, passes = _mean_difference(view.scores, m), decision.state == "passed"
             text = f"{view.lead} {_left_in_words(left, passes, self.max_drops[m])}"
             causes.append(Cause(view.code, text, left, passes, view.certain))
@@ -257,6 +261,11 @@ class Suspects:
         elif not any(cause.certain or cause.code == "unjudged" for cause in explained):
             causes.append(Cause("quality", DOUBTED, certain=False))
         return tuple(causes)
+
+    @cached_property
+    def _misfits(self) -> list[Finding]:
+        """Ids and topics of the candidate that do not match the judgments."""
+        return self.evaluator.misfits(self.other)
 
     @cached_property
     def _views(self) -> list[_View]:
@@ -316,10 +325,21 @@ def gains(scores: Scores) -> list[Floats]:
     return gains
 
 
+def gain_weights(scores: Scores) -> list[Floats] | None:
+    """By each measure, the weights of those topics, where they have any."""
+    if scores.weights is None:
+        return None
+    weights = scores.weights.of(scores.topics)
+    return [weights[~np.isnan(scores.values[1, m] - scores.values[0, m])] for m in range(len(scores.measures))]
+
+
 def _mean_difference(scores: Scores, m: int) -> float:
     change = scores.values[1, m] - scores.values[0, m]
-    change = change[~np.isnan(change)]
-    return float(change.mean()) if len(change) else math.nan
+    there = ~np.isnan(change)
+    if not there.any():
+        return math.nan
+    weights = None if scores.weights is None else scores.weights.of(scores.topics)[there]
+    return float(change[there].mean() if weights is None else np.average(change[there], weights=weights))
 
 
 def _left_in_words(left: float, passes: bool, max_drop: float) -> str:

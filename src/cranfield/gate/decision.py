@@ -48,8 +48,15 @@ class Decision(NamedTuple):
     caution: str = ""  # why the test may err more often than alpha says
 
 
-def decided(gains: Sequence[Floats], max_drops: Sequence[float], settings: Settings) -> list[Decision]:
+def decided(
+    gains: Sequence[Floats],
+    max_drops: Sequence[float],
+    settings: Settings,
+    weights: Sequence[Floats] | None = None,
+) -> list[Decision]:
     """Whether each measure passes, by the gains of its topics, which are negative where they lost, and what it may lose.
+
+    `weights` are those of the topics of each measure.
 
     >>> from cranfield.gate.question import QUESTIONS
     >>> settings = Settings(QUESTIONS["max-drop"], 0.05, "t", 100, 0)
@@ -58,39 +65,46 @@ def decided(gains: Sequence[Floats], max_drops: Sequence[float], settings: Setti
     ('failed', 0.0094)
     """
     question, tests = settings.question, len(gains) if settings.question.one_suffices else 1
-    findings = [_finding(gain, drop, tests, settings) for gain, drop in zip(gains, max_drops, strict=True)]
+    weighed = [None] * len(gains) if weights is None else weights
+    each = zip(gains, max_drops, weighed, strict=True)
+    findings = [_finding(gain, drop, tests, settings, w) for gain, drop, w in each]
     p = np.array([found.p for found in findings])
     corrected = correct(p, "holm") if question.one_suffices else p
     decisions = []
-    for gain, found, after in zip(gains, findings, corrected.tolist(), strict=True):
+    for gain, found, after, w in zip(gains, findings, corrected.tolist(), weighed, strict=True):
         if not found.n:
             decisions.append(Decision("undecided", "no topic has a value in both runs"))
             continue
         significant = after <= settings.alpha
         state, reason = question.answer(replace(found, corrected=after), significant)
         half = found.bound + found.drop + found.allowed if question.one_suffices else math.nan
-        caution = _lopsided(gain, settings) if significant and not found.even else ""
+        caution = _lopsided(gain, settings, w) if significant and not found.even else ""
         decisions.append(Decision(state, reason, found.bound, found.p, after, half, caution))
     return decisions
 
 
-def _finding(gain: Floats, max_drop: float, tests: int, settings: Settings) -> Finding:
+def _finding(gain: Floats, max_drop: float, tests: int, settings: Settings, weights: Floats | None) -> Finding:
     """The test of one measure, and its interval at a level that holds for so many tests at once."""
     n, allowed, level = len(gain), settings.question.allowed(max_drop), 1 - settings.alpha / tests
     if n == 0:
         return Finding(0, math.nan, allowed)
     rounding = 1e-12 * max(float(np.abs(gain).max()), allowed)
-    drop, even = -float(gain.mean()), bool(np.ptp(gain) <= rounding)
+    drop, even = (
+        -float(gain.mean() if weights is None else np.average(gain, weights=weights)),
+        bool(np.ptp(gain) <= rounding),
+    )
     if abs(drop - allowed) <= rounding:
         drop = allowed
     above = gain + allowed
-    bound, p = _one_sided(np.where(np.abs(above) <= rounding, 0.0, above), even, level, settings)
+    bound, p = _one_sided(np.where(np.abs(above) <= rounding, 0.0, above), even, level, settings, weights)
     if even and not drop:
         bound = allowed
     return Finding(n, drop, allowed, bound - allowed, p, level, even and n > 1, tests=tests)
 
 
-def _one_sided(gain: Floats, even: bool, level: float, settings: Settings) -> tuple[float, float]:
+def _one_sided(
+    gain: Floats, even: bool, level: float, settings: Settings, weights: Floats | None
+) -> tuple[float, float]:
     """The end of the one-sided interval of the mean, and p of the test of it against 0."""
     from cranfield.stats.randomisation import sign_flip_p
     from cranfield.stats.testing import test
@@ -100,15 +114,15 @@ def _one_sided(gain: Floats, even: bool, level: float, settings: Settings) -> tu
         return math.nan, math.nan
     if even:  # no spread: the signs are all there is
         return math.nan, float(sign_flip_p(gain[None, :], settings.resamples, rng, side)[0]) if gain.any() else 1.0
-    outcome = test(settings.test)(
-        np.zeros(len(gain)), gain, alternative=side, level=level, resamples=settings.resamples, rng=rng
-    )
+    asked = {"alternative": side, "level": level, "resamples": settings.resamples, "rng": rng, "weights": weights}
+    outcome = test(settings.test)(np.zeros(len(gain)), gain, **asked)
     return outcome.high if side == "less" else outcome.low, outcome.p
 
 
-def _lopsided(gain: Floats, settings: Settings) -> str:
+def _lopsided(gain: Floats, settings: Settings, weights: Floats | None) -> str:
     """What to say where the gains lean so that the test errs notably more often than alpha says, and not by chance alone."""
-    deviation = gain - gain.mean()
+    deviation = gain - np.average(gain, weights=weights)
+    deviation = deviation if weights is None else deviation * weights  # what each adds to the mean
     skewness = float((deviation**3).mean() / (deviation**2).mean() ** 1.5)
     toward = skewness if settings.question.alternative == "less" else -skewness
     error = error_of_one_side(settings.alpha, toward, len(gain))

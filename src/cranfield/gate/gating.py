@@ -15,10 +15,11 @@ import numpy as np
 
 from cranfield.columns import listed
 from cranfield.compare.scored import Progress, comparable
+from cranfield.compare.settings import refuse_unweighable
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator, distinct
 from cranfield.formats import as_runs
-from cranfield.gate.causes import Suspects, forgiven, gains, turnover
+from cranfield.gate.causes import Suspects, forgiven, gain_weights, gains, turnover
 from cranfield.gate.decision import Decision, Settings, decided
 from cranfield.gate.question import GateQuestion
 from cranfield.gate.verdict import Fallen, Gate, Lost, Verdict
@@ -26,6 +27,8 @@ from cranfield.kernels import decode
 from cranfield.measures import Measure
 from cranfield.measures import measure as _measure
 from cranfield.parameters import real, refuse_below
+from cranfield.stats.testing import test as named_test
+from cranfield.weights import as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +68,8 @@ def gate(
     corrected for the number of measures (Holm).
     `documents` are the ids that are in the corpus now: they tell documents gone from documents ranked lower; with
     `forgive_turnover` those that are gone are taken out of judgments and baseline before the verdict. `worst` is how
-    many of the topics that fell are named, `k` the depth of judged@k. `options` are those of `evaluate`.
+    many of the topics that fell are named, `k` the depth of judged@k. `options` are those of `evaluate`; with `weights`
+    the means by weights decide.
 
     >>> qrels = {topic: {"a": 1} for topic in "12345678"}
     >>> good, bad = {topic: {"a": 2, "b": 1} for topic in qrels}, {topic: {"a": 1, "b": 2} for topic in qrels}
@@ -77,6 +81,9 @@ def gate(
     refuse_below(0, worst=worst, seed=seed)
     refuse_below(1, k=k)
     refuse_below(100, resamples=resamples)
+    if options.get("weights") is not None:
+        options["weights"] = as_weights(options["weights"], qrels)
+        refuse_unweighable([named_test(test)], options["weights"].by)
     tell = progress or (lambda done, total: None)
     evaluator = Evaluator(qrels, measures, **options)
     _refuse_measures(evaluator.measures)
@@ -95,7 +102,7 @@ def gate(
     tell(2, 3)
     settings = Settings(asked, alpha, test, resamples, seed)
     suspects = Suspects(evaluator, one, other, moved, options, scores, settings, tuple(drops.values()))
-    decisions = decided(gains(scores), suspects.max_drops, settings)
+    decisions = decided(gains(scores), suspects.max_drops, settings, gain_weights(scores))
     verdicts = tuple(_verdict(suspects, m, decision, hits, worst) for m, decision in enumerate(decisions))
     remarks = _remarks(scores, len(moved.gone) if forgive_turnover else None, asked, max_drop is not None, drops)
     facts = (verdicts, moved, asked.name, alpha, test, resamples, seed, scores, forgive_turnover, tuple(remarks))
@@ -107,6 +114,8 @@ def _remarks(
 ) -> list[str]:
     """What must be said beside the verdicts; `forgiven` documents were taken out, `given` is whether drops were."""
     remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
+    if scores.weights is not None:
+        remarks.append(scores.weights.in_words(scores.topics))
     if forgiven is not None:
         remarks.append(f"{forgiven} documents that are gone were taken out of the judgments and the baseline")
     if given and any(drops.values()) and not any(map(asked.allowed, drops.values())):
@@ -223,9 +232,10 @@ def _verdict(suspects: Suspects, m: int, decision: Decision, hits: tuple[Hits, H
     before, after = scores.values[0, m], scores.values[1, m]
     both = ~(np.isnan(before) | np.isnan(after))
     n = int(both.sum())
-    means = [float(values[both].mean()) if n else math.nan for values in (before, after)]
+    weights = None if scores.weights is None else scores.weights.of(scores.topics)[both]
+    means = [float(np.average(values[both], weights=weights)) if n else math.nan for values in (before, after)]
     gain = up * (after - before)[both]
-    drop = -float(gain.mean()) if n else math.nan
+    drop = -float(np.average(gain, weights=weights)) if n else math.nan
     best, worst_end = (up * decision.bound, math.nan) if asked.end == "at best" else (math.nan, up * decision.bound)
     topics = np.flatnonzero(both)[np.argsort(gain, kind="stable")]
     topics = topics[up * (after - before)[topics] < 0]
@@ -251,6 +261,7 @@ def _verdict(suspects: Suspects, m: int, decision: Decision, hits: tuple[Hits, H
         more=len(topics) - len(fallen),
         risen=int((gain > 0).sum()),
         causes=suspects.causes(m) if decision.state == "failed" and drop > max_drop else (),
+        unweighted=None if weights is None or not n else up * float(gain.mean()),
     )
 
 

@@ -83,6 +83,7 @@ class Verdict:
     more: int = 0  # topics that fell beyond those listed
     risen: int = 0
     causes: tuple[Cause, ...] = ()
+    unweighted: float | None = None  # the difference if all topics counted alike, where they are weighed
 
     @property
     def end(self) -> float:
@@ -130,6 +131,7 @@ class Verdict:
             "reason": self.reason,
             "topics": self.n,
             **{name: plain(getattr(self, name)) for name in numbers},
+            **({} if self.unweighted is None else {"unweighted_difference": plain(self.unweighted)}),
             "drop_found_half_of_the_time": plain(self.half_found),
             "caution": self.caution,
             "topics_fallen": len(self.fallen) + self.more,
@@ -219,13 +221,16 @@ class Gate(Answer):
             cells += [how.cell(difference, signed=True) for difference in (each.difference, end)]
             cells += [Cell(f"{each.max_drop:g}", each.max_drop), Cell(shown_p(each.p), each.p)]
             cells += [Cell(shown_p(each.corrected), each.corrected)] if holm else []
+            if self.scores.weights is not None:
+                cells.append(how.cell(each.unweighted, signed=True))
             rows.append([each.measure, *cells, Cell(str(each.n), each.n), each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
         return Table([name for name in self._columns() if holm or name != "Holm"], rows, title=title)
 
     def _columns(self) -> list[str]:
         found = ["measure", "before", "after", "difference", self.asked.end]
-        return [*found, "max drop", "p", "Holm", "topics", "verdict"]
+        unweighted = [] if self.scores.weights is None else ["unweighted"]
+        return [*found, "max drop", "p", "Holm", *unweighted, "topics", "verdict"]
 
     def content(self, how: Layout) -> Iterator[Part]:
         if how.medium == "text":
@@ -260,6 +265,7 @@ class Gate(Answer):
             "turnover_forgiven": self.forgiven,
             "measures": plain([each.to_dict() for each in self.verdicts], how.digits),
             "turnover": self.turnover.to_dict(),
+            **({} if self.scores.weights is None else {"weights": self.scores.weights.plain(self.scores.topics)}),
             "notes": self.notes(),
             "conventions": self.scores.conventions.to_dict(),
         }
@@ -270,6 +276,7 @@ class Gate(Answer):
             corrected = each.corrected if self.asked.one_suffices else math.nan
             numbers = each.before, each.after, each.difference, each.end, each.max_drop, each.p, corrected
             cells = [value if math.isfinite(value) else None for value in numbers]
+            cells += [] if self.scores.weights is None else [each.unweighted]
             yield [each.measure, *cells, each.n, each.state]
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cranfield.hits import ratio
 from cranfield.measures.measure import Binary, Gain, Measure, traced
-from cranfield.parameters import Choice, Depth, Real
+from cranfield.parameters import Choice, Depth, Real, shown
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -354,6 +354,14 @@ class pFound(Measure):
     gain = Choice("yandex", "how likely a grade satisfies", "grade")
     max = Real(1, "the grade that satisfies everyone (gain=grade)", low=0, open=True)
     k = Depth()
+
+    def beyond(self, highest: float) -> str:
+        """Grades above the last of the scale are worth no more than it."""
+        top = PREL[0][-1] if self.gain == "yandex" else self.max
+        if highest <= top or (self.gain == "grade" and "max" in self.typed):
+            return ""
+        hint = "" if self.gain == "yandex" else f"; say max={shown(highest)}"
+        return f"the scale ends at {shown(top)}, and grades up to {shown(highest)} are worth no more{hint}"
 
     def score(self, hits: Hits) -> Floats:
         found = hits.top(self.k).relevant(0)

@@ -253,6 +253,10 @@ class Measure(Parametrised, ABC):
         """What is taken for granted that these judgments, up to this grade, do not show; empty if nothing is."""
         return ""
 
+    def beyond(self, highest: float) -> str:
+        """What becomes of judgments up to this grade, where it is above the scale of the measure; empty where it is not."""
+        return ""
+
     # how `explain` shows it
 
     def trace(self, hits: Hits) -> dict[str, Floats]:

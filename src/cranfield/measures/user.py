@@ -16,7 +16,7 @@ import numpy as np
 from cranfield.hits import ratio
 from cranfield.listing import listing
 from cranfield.measures.measure import Measure, traced
-from cranfield.parameters import Choice, Depth, Flag, Real, Whole
+from cranfield.parameters import Choice, Depth, Flag, Real, Whole, shown
 
 if TYPE_CHECKING:
     from cranfield.hits import Hits
@@ -85,6 +85,12 @@ class RBP(_UserModel):
     gain = Choice("binary", "what a grade is worth", "grade", "topic")
     max = Real(1, "the grade that is worth 1 (gain=grade)", low=0, open=True)
     k = Depth()
+
+    def beyond(self, highest: float) -> str:
+        """Grades above `max` are worth more than 1."""
+        if self.gain != "grade" or highest <= self.max:
+            return ""
+        return f"max={shown(self.max)}, and a grade of {shown(highest)} is worth {highest / self.max:g}; say max={shown(highest)}"
 
     def score(self, hits: Hits) -> Floats:
         seen = 1 / (1 - self.p)
@@ -186,6 +192,12 @@ class _Walk(_UserModel):
     minds_cost: ClassVar[bool] = False  # whether costs move the user; else they only make the sums of EC and ETC
     min = Real(0, "grades of this or less are worth 0")
     max = Real(1, "grades of this or more are worth 1, those between in proportion", low=0, open=True)
+
+    def beyond(self, highest: float) -> str:
+        """Grades above `max` are worth no more than it, which nobody asked for where nobody gave it."""
+        if "max" in self.typed or highest <= self.max:
+            return ""
+        return f"max={shown(self.max)} is assumed, and grades up to {shown(highest)} are worth no more; say max={shown(highest)}"
 
     @abstractmethod
     def seen(self, gain: Floats, cost: Floats) -> Floats:

@@ -117,6 +117,7 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
     judgments, opened = as_qrels(qrels), as_runs(runs)
     whole = Evaluator(judgments, measures, **options)
     bounds = bounds_of(whole, opened, "unjudged", seed=seed)
+    options["warn"] = False  # it was said
     condensed = Evaluator(judgments, measures, **{**options, "unjudged": "drop"}).evaluate(opened)
     others = Evaluator(judgments, READINGS, **options).evaluate(opened)
     shares = Evaluator(judgments, SHARES, **{**options, "missing": "skip"}).evaluate(opened)  # of what was returned

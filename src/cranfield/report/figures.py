@@ -42,7 +42,7 @@ from cranfield.stability import Stability
 if TYPE_CHECKING:
     from cranfield.describe import Distribution
     from cranfield.report.charts import Spec
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 @singledispatch
@@ -347,7 +347,8 @@ def differences(report: Report, measure: str, one: str, other: str) -> Spec:
     signs = f"{other} better", "equal", f"{one} better"
     title = f"{measure}: {other} against {one}, topic by topic"
     y = f"{other} − {one}" if len(other) + len(one) <= BESIDE else "other − one"
-    return bar_chart(rows, "topic", y, title, signs=signs[::-1] if report.lower_is_better(measure) else signs)
+    signs = signs[::-1] if report.lower_is_better(measure) else signs
+    return _with_queries(bar_chart(rows, "topic", y, title, signs=signs), report)
 
 
 def scatter(report: Report, measure: str, one: str, other: str) -> Spec:
@@ -356,7 +357,18 @@ def scatter(report: Report, measure: str, one: str, other: str) -> Spec:
     points = list(zip(report.comparison.scores.topics, *columns, strict=True))
     where = "below" if report.lower_is_better(measure) else "above"
     title = f"{measure}: a point a topic; {where} the line {other} is better"
-    return scatter_chart(points, one, other, title, domain=report.domain(measure))
+    return _with_queries(scatter_chart(points, one, other, title, domain=report.domain(measure)), report)
+
+
+def _with_queries(spec: Spec, report: Report) -> Spec:
+    """A chart of topics whose marks say what was asked, where that is known."""
+    rows = [row for row in spec["data"]["values"] if report.queries.get(row["name"])]
+    for row in rows:
+        row["query"] = report.queries[row["name"]]
+    for layer in spec["layer"] if rows else []:
+        if "tooltip" in layer["encoding"]:
+            layer["encoding"]["tooltip"].insert(1, {"field": "query", "type": "nominal"})
+    return spec
 
 
 def curves(report: Report, measure: str, one: str, other: str) -> Spec:

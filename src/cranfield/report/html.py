@@ -12,18 +12,19 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Table, html_list, html_table, html_text
-from cranfield.columns import joined, legible
+from cranfield.columns import in_bytes, joined, legible
 from cranfield.compare.pair import p_value
-from cranfield.report import figures
+from cranfield.report import figures, near
 from cranfield.report.svg import legend, svg
 from cranfield.report.tables import board_table, comparison_table, cost_table, inputs_table, number
-from cranfield.report.words import summary
+from cranfield.report.texts import categories, first_words
+from cranfield.report.words import asked, limits, summary
 from cranfield.scores import conventions_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 ICON = (
@@ -31,16 +32,27 @@ ICON = (
     "%3Cpath fill='%230072b2' d='M1 9h4v6H1zM6 1h4v14H6zM11 5h4v10h-4z'/%3E%3C/svg%3E"
 )
 SECTIONS = {
-    "summary": "Summary",
+    "summary": "Verdict",
     "leaderboard": "Leaderboard",
+    "limits": "What limits this",
     "comparison": "Comparison",
     "two": "Two systems",
+    "topic-scores": "Topics",
     "efficiency": "Effectiveness and cost",
     "curves": "Precision and recall",
     "distributions": "Distributions",
-    "topic-scores": "Topics",
     "made": "How this was made",
 }
+SIZE = "\ue000\ue001\ue002"  # stands where the page says how large it is
+BESIDE = (
+    '<dialog id="beside" aria-labelledby="beside-h"><div class="beside-bar"><button type="button" id="previous">'
+    '‹ Previous</button><button type="button" id="next">Next ›</button><span id="beside-where" role="status"></span>'
+    '<button type="button" id="close" class="push">Close</button></div><h2 id="beside-h"></h2>'
+    '<div id="beside-body"></div></dialog>\n'
+)
+QUERY = 160  # letters of what was asked in a table
+SHOWN = 5  # kinds of cautions that are not folded away
+WIDE = 440  # of a chart between its axes, so that it can still be read where a phone makes it smaller
 TALL = 30  # rows of a leaderboard that are shown without scrolling
 FEW = 21  # so many pairs by a measure are shown without being asked for
 
@@ -55,12 +67,13 @@ def page(report: Report) -> str:
     bodies = {
         "summary": _summary(report),
         "leaderboard": _leaderboard(report),
+        "limits": _limits(report),
         "comparison": _comparison(report),
         "two": _two(report),
+        "topic-scores": _topics(report),
         "efficiency": _efficiency(report),
         "curves": _curves(report),
         "distributions": _distributions(report),
-        "topic-scores": _topics(report),
         "made": _made(report),
     }
     present = {name: body for name, body in bodies.items() if body}
@@ -72,19 +85,25 @@ def page(report: Report) -> str:
     scores = report.comparison.scores
     version = html_text(report.versions.get("cranfield", ""))
     lead = f"{len(report.systems)} systems · {len(scores.topics)} topics · {joined(report.measures)}"
-    return (
+    text = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="cranfield {version}">\n'
         f'<title>{html_text(report.title)}</title>\n<link rel="icon" href="{ICON}">\n<style>{style}</style>\n</head>\n<body>\n'
-        f'<a class="skip" href="#summary">Skip to the summary</a>\n'
+        f'<a class="skip" href="#summary">Skip to the verdict</a>\n'
         f'<header><h1>{html_text(report.title)}</h1><p class="lead">{html_text(lead)}</p>'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n'
-        f"<main>\n{_bar(report)}\n{sections}\n</main>\n"
-        f"<footer><p>Made by cranfield {version}. This file needs no network.</p></footer>\n"
+        f"<main>\n{_bar(report)}\n{sections}\n</main>\n{BESIDE if report.closeups else ''}"
+        f"<footer><p>Made by cranfield {version}. This file needs no network; it holds {SIZE}{_of_texts(report)}.</p></footer>\n"
         f'<script type="application/json" id="data">{_data(report)}</script>\n<script>{script}</script>\n</body>\n</html>\n'
     )
+    return text.replace(SIZE, in_bytes(len(text.encode("utf-8", "backslashreplace"))), 1)
+
+
+def _of_texts(report: Report) -> str:
+    size = report.size_of_texts
+    return f", {in_bytes(size)} of it what documents say" if size else ""
 
 
 def _resource(name: str) -> str:
@@ -106,15 +125,18 @@ def _data(report: Report) -> str:
         f"{measures.index(pair.measure)} {place[pair.one]} {place[pair.other]}": legible(f"{report.sentence(pair)}.")
         for pair in report.listed
     }
+    topics = report.comparison.scores.topics
     given = {
         "systems": [legible(name) for name in systems],
-        "topics": [legible(topic) for topic in report.comparison.scores.topics],
+        "topics": [legible(topic) for topic in topics],
+        "queries": [legible(report.queries.get(topic, "")) for topic in topics] if report.queries else None,
         "measures": [{"name": m, "lower": report.lower_is_better(m), "domain": report.domain(m)} for m in measures],
         "values": values,
         "sentences": sentences,
         "unlisted": _unlisted(report),
         "reference": place[report.reference],
         "digits": report.digits,
+        "near": near.lists(report),
     }
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -143,12 +165,28 @@ def _bar(report: Report) -> str:
 
 
 def _summary(report: Report) -> str:
-    said = "".join(f"<p>{html_text(sentence)}</p>" for sentence in summary(report))
-    cautions = list(dict.fromkeys(caution.text for caution in report.comparison.cautions))
-    if cautions:
-        said += f'<div class="cautions"><h3>Before you rely on this</h3>{html_list(cautions)}</div>'
+    """Who is ahead by the first measure, then by the others; what was compared stands last."""
+    what, first, *rest = summary(report)
+    said = "".join(f"<p>{html_text(sentence)}</p>" for sentence in rest)
+    return f'<p class="verdict">{html_text(first)}</p>{said}<p class="lead">{html_text(what)}</p>'
+
+
+def _limits(report: Report) -> str:
+    """Cautions by their kind, the first few open and the others folded, then the notes."""
+    kinds = [_caution(texts) for texts in limits(report)]
+    boxed = ""
+    if kinds:
+        shown, folded = "".join(kinds[:SHOWN]), "".join(kinds[SHOWN:])
+        more = f"<details><summary>{len(kinds) - SHOWN} more</summary><ul>{folded}</ul></details>" if folded else ""
+        boxed = f'<div class="cautions"><ul>{shown}</ul>{more}</div>'
     notes = [*report.comparison.remarks, *report.comparison.scores.notes()]
-    return said + _notes(notes)
+    return boxed + _notes([asked(report, note) for note in notes])
+
+
+def _caution(texts: Sequence[str]) -> str:
+    first, *rest = texts
+    more = f"<details><summary>{len(rest)} more of this kind</summary>{html_list(rest)}</details>" if rest else ""
+    return f"<li>{html_text(first)}{more}</li>"
 
 
 def _notes(lines: Sequence[str]) -> str:
@@ -233,6 +271,7 @@ def _drawing(spec: dict[str, Any], identity: str, said: str) -> str:
 
 
 def _figure(spec: dict[str, Any], identity: str, said: str) -> str:
+    spec = {**spec, "width": min(spec["width"], WIDE)}
     title, below = spec["title"]["text"], " ".join(spec["title"].get("subtitle", []))
     more = f"<span>{html_text(below)}</span>" if below else ""
     drawn = f'<div class="scroll" tabindex="0" role="group" aria-labelledby="{identity}-c">{svg(spec, identity, said)}</div>'
@@ -285,28 +324,62 @@ def _distributions(report: Report) -> str:
 
 
 def _topics(report: Report) -> str:
+    """Every topic's scores, largest gain first; with the lists at hand a row opens them side by side."""
     measure, (one, other) = report.measures[0], report.shown_pair()
     topics = report.comparison.scores.topics
     columns = [report.values(name, measure).tolist() for name in report.systems]
     gain = (report.values(other, measure) - report.values(one, measure)).tolist()
-    rows = [
-        f'<tr data-topic="{t}"><th scope="row" class="n">{html_text(topic)}</th>'
-        + f"<td>{number(gain[t], report.digits, signed=True)}</td>"
+    kinds = {} if report.topics is None else categories(report.topics, topics)
+    rows = {
+        t: f'<tr data-topic="{t}">{_topic(report, topic)}<td>{number(gain[t], report.digits, signed=True)}</td>'
+        + "".join(f'<td class="n">{html_text(column.get(topic, ""))}</td>' for column in kinds.values())
         + "".join(f"<td>{number(column[t], report.digits)}</td>" for column in columns)
         + "</tr>"
         for t, topic in enumerate(topics)
-    ]
-    heads = "".join(f'<th scope="col">{html_text(name)}</th>' for name in report.systems)
-    first = f'<th scope="col"><span id="topics-difference">{html_text(other)} − {html_text(one)}</span></th>'
-    count = f'<span id="filtered" role="status">{len(topics)} of {len(topics)} topics</span>'
+    }
+    order = sorted(rows, key=lambda t: -gain[t] if gain[t] == gain[t] else float("inf"))
+    heads = "".join(f'<th scope="col" class="n">{html_text(name)}</th>' for name in kinds)
+    heads += "".join(f'<th scope="col">{html_text(name)}</th>' for name in report.systems)
+    first = (
+        '<th scope="col" aria-sort="descending"><span id="topics-difference">'
+        f"{html_text(other)} − {html_text(one)}</span></th>"
+    )
     return (
-        '<div class="controls" data-script hidden><label>Show topics that contain '
-        f'<input id="filter" type="search" autocomplete="off" spellcheck="false"></label>{count}</div>'
+        f"{_filters(report, kinds)}"
         '<div class="scroll tall" tabindex="0" role="region" aria-label="Scores by topic">'
         f'<table id="topics" class="sortable"><caption><span id="topics-measure">{html_text(measure)}</span> by topic</caption>'
         f'<thead><tr><th scope="col" class="n">topic</th>{first}{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(rows[t] for t in order)}</tbody></table></div>"
     )
+
+
+def _topic(report: Report, topic: str) -> str:
+    """A topic's id as the head of its row, with what was asked."""
+    query = report.queries.get(topic, "")
+    asked = f'<span class="q">{html_text(first_words(query, QUERY))}</span>' if query else ""
+    return f'<th scope="row" class="n"><span class="id">{html_text(topic)}</span>{asked}</th>'
+
+
+def _filters(report: Report, kinds: Mapping[str, Mapping[str, str]]) -> str:
+    """What chooses topics: words, who is better, a category."""
+    topics = report.comparison.scores.topics
+    sides = zip(("up", "down", "equal"), ("other better", "one better", "equal"), strict=True)
+    chosen = "".join(f'<option value="{value}">{text}</option>' for value, text in sides)
+    boxes = [
+        '<label>Words or id <input id="filter" type="search" autocomplete="off" spellcheck="false"></label>',
+        f'<label>Difference <select id="side"><option value="">any</option>{chosen}</select></label>',
+    ]
+    groups = ""
+    for c, (name, column) in enumerate(kinds.items()):
+        values = sorted({column.get(topic, "") for topic in topics} - {""})
+        options = "".join(f'<option value="{c} {html_text(value)}">{html_text(value)}</option>' for value in values)
+        groups += f'<optgroup label="{html_text(name)}">{options}</optgroup>'
+    if groups:
+        boxes.append(f'<label>Category <select id="category"><option value="">any</option>{groups}</select></label>')
+    boxes.append(f'<span id="filtered" role="status">{len(topics)} of {len(topics)} topics</span>')
+    opens = "Click a topic, or press Enter on it, to see both ranked lists side by side." if report.closeups else ""
+    hint = f'<p class="note" data-script hidden>{opens}</p>' if opens else ""
+    return f'<div class="controls" data-script hidden>{"".join(boxes)}</div>{hint}'
 
 
 def _made(report: Report) -> str:

@@ -17,7 +17,7 @@ from cranfield.errors import ConventionError
 from cranfield.report.tables import comparison_table, cost_table, decided, leaderboard_table, letter
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 SPECIAL = {
@@ -122,9 +122,9 @@ def means_table(report: Report) -> Table:
     for name, (_, shown, *cells) in zip(report.systems, table.cells(), strict=True):
         marked = [
             cell._replace(marks=_against(report, measure, name, baselines))
-            for cell, measure in zip(cells, report.measures, strict=True)
+            for cell, measure in zip(cells, report.measures, strict=False)
         ]
-        rows.append([Cell(baselines.get(name, "")), shown, *marked])
+        rows.append([Cell(baselines.get(name, "")), shown, *marked, *cells[len(marked) :]])  # unweighted means last
     sense = "significantly better than the baseline of that letter, behind an arrow worse"
     notes = [f"Raised letters: {sense} ({decided(report)}).", *table.notes[1:]]
     return table._replace(rows=rows, notes=notes)
@@ -138,7 +138,7 @@ def _against(report: Report, measure: str, name: str, baselines: dict[str, str])
 
 
 LONG = 40  # rows that fit on a page
-DROPPED = ("verdict", "d_z interval")
+DROPPED = ("verdict", "d_z interval", "unweighted interval")
 
 
 def _floating(table: Table, label: str) -> str:

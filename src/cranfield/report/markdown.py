@@ -13,7 +13,7 @@ from cranfield.scores import conventions_in_words
 if TYPE_CHECKING:
     from cranfield.answer import Table
     from cranfield.compare.pair import Pair
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 def to_markdown(report: Report) -> str:

@@ -336,10 +336,12 @@ def _dashed(dash: list[int] | None) -> str:
 
 def _hint(row: Spec, layer: Spec) -> str:
     """What a mark says of itself: its name, and what else it stands for."""
-    said = []
+    said: list[str] = []
     for channel in layer["encoding"].get("tooltip", []):
         value = row.get(channel["field"])
-        if value is not None:
+        if channel["field"] == "query":  # stands beside the topic's id
+            said[-1] += f" ({value})" if value else ""
+        elif value is not None:
             text = _short(value) if isinstance(value, float) else str(value)
             said.append(
                 text if channel["field"] in ("name", "run") else f"{channel.get('title', channel['field'])} {text}"

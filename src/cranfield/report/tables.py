@@ -16,7 +16,7 @@ from cranfield.stats.testing import TESTS_OF_MANY
 if TYPE_CHECKING:
     from cranfield.compare.efficiency import Efficiency
     from cranfield.compare.pair import Pair
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 ABC = "abcdefghijklmnopqrstuvwxyz"
@@ -54,10 +54,19 @@ def leaderboard_table(report: Report) -> Table:
             cells.append(
                 Cell(number(value, report.digits), value, top, " ".join(beaten) if _long(letters) else "".join(beaten))
             )
-        rows.append(cells)
+        rows.append([*cells, *(Cell(number(mean, report.digits), mean) for mean in _unweighted(report, name))])
     raised = f"significantly better than the system of that letter ({decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
-    return Table(["", "run", *report.measures], rows, names=2, caption="Mean over topics", notes=notes)
+    scores, weighed = report.comparison.scores, bool(report.comparison.weighed_by)
+    head = ["", "run", *map(scores.measures_by, report.measures), *(report.measures if weighed else ())]
+    return Table(head, rows, names=2, caption="Mean over topics", notes=notes)
+
+
+def _unweighted(report: Report, system: str) -> list[float]:
+    """Where topics are weighed, a system's means as if they were not."""
+    if not report.comparison.weighed_by:
+        return []
+    return [report.comparison.mean(system, measure) for measure in report.measures]
 
 
 def _long(letters: dict[str, str]) -> bool:
@@ -75,26 +84,32 @@ def decided(report: Report) -> str:
 
 
 def board_table(report: Report, measure: str) -> Table:
-    """A row a run, ranked by a measure: how sure the rank is, the means of all measures, how much is judged."""
+    """A row a run, ranked by a measure: its mean, how sure the rank is, the means of the others, how much is judged."""
     board = report.leaderboards[measure]
     geometric = [name for name in board.rows[0].gmean if board.scores.measures[name].name == "AP"]
     judged, micro = report.comparison.judged, report.comparison.micro
-    head = ["rank", "run", "ranks", "first in redraws", "tier", *board.measures, *(f"micro({name})" for name in micro)]
+    others = [name for name in board.measures if name != measure]
+    head = ["run", measure, "rank", "ranks", "first in redraws", "tier", *others]
+    head += [*map(board.scores.measures_by, board.rows[0].weighted), *(f"micro({name})" for name in micro)]
     head += [*(f"gmean({name})" for name in geometric), *judged, "topics"]
     best = {name: _best(report, name, [row.means[name] for row in board.rows]) for name in board.measures}
     rows = []
     for row in board.rows:
         span = "–" if row.low is None else f"{row.low}–{row.high}" if row.low != row.high else str(row.low)
-        cells = [Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)), Cell(row.run)]
-        cells += [
+        means = {
+            name: Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name])
+            for name, mean in row.means.items()
+        }
+        cells = [
+            Cell(row.run),
+            means[measure],
+            Cell(f"{row.rank}{'=' if row.shared else ''}", float(row.rank)),
             Cell(span, row.low),
             Cell(number(row.first_in_redraws, 2), row.first_in_redraws),
             Cell(row.tier or "–"),
+            *(means[name] for name in others),
         ]
-        for name in board.measures:
-            mean = row.means[name]
-            cells.append(Cell(number(mean, report.digits), mean, len(board.rows) > 1 and mean == best[name]))
-        beside = [known.get(row.run, float("nan")) for known in micro.values()]
+        beside = [*row.weighted.values(), *(known.get(row.run, float("nan")) for known in micro.values())]
         beside += [row.gmean[name] for name in geometric]
         cells += [Cell(number(value, report.digits), value) for value in beside]
         shares = [known.get(row.run, float("nan")) for known in judged.values()]
@@ -107,7 +122,7 @@ def board_table(report: Report, measure: str) -> Table:
     notes += [f"{remark[0].upper()}{remark[1:]}." for remark in own]
     if report.comparison.groups:
         notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
-    return Table(head, rows, names=2, caption=caption, notes=notes)
+    return Table(head, rows, names=1, caption=caption, notes=notes)
 
 
 def _best(report: Report, measure: str, column: list[float]) -> float:
@@ -127,15 +142,20 @@ def comparison_table(report: Report) -> Table:
         "mean of other",
         "difference",
         f"{percent} interval",
-        "d_z",
-        "d_z interval",
+        *(("unweighted", "unweighted interval") if report.comparison.weighed_by else ("d_z", "d_z interval")),
     ]
     head += ["up / equal / down", "p", "corrected p", "verdict", *(f"p, {name}" for name in extra)]
     rows = [_pair_row(report, pair, extra) for pair in report.listed]
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
+    by = report.comparison.weighed_by
+    beside = (
+        f"All is by {by}, but for the difference unweighted"
+        if by
+        else "d_z: the mean difference in standard deviations"
+    )
     notes = [
-        "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. d_z: the mean "
-        f"difference in standard deviations. Verdict, and a star at the difference: by {decided(report)}."
+        "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. "
+        f"{beside}. Verdict, and a star at the difference: by {decided(report)}."
     ]
     if any(map(report.comparison.torn, report.listed)):
         notes.append("†: the mean and the test point apart.")
@@ -155,12 +175,23 @@ def _pair_row(report: Report, pair: Pair, extra: list[str]) -> list[Cell]:
         Cell(number(pair.difference, digits, True), pair.difference, marks=star),
         Cell(_span(pair.low, pair.high, digits), pair.low),
     ]
-    cells += [Cell(number(pair.effect, 2, True), pair.effect)]
-    cells += [Cell(_span(pair.effect_low, pair.effect_high, 2), pair.effect_low)]
+    cells += _beside(report, pair)
     cells += [Cell(f"{pair.wins} / {pair.ties} / {pair.losses}", float(pair.wins))]
     cells += [p_cell(pair.p), p_cell(pair.corrected), Cell(verdict(report, pair))]
     others = [pair.outcomes[name].p if name in pair.outcomes else float("nan") for name in extra]
     return [*cells, *map(p_cell, others)]
+
+
+def _beside(report: Report, pair: Pair) -> list[Cell]:
+    """d_z with its interval, or of weighed topics the difference as if they were not."""
+    alike, digits = pair.unweighted, report.digits
+    if not report.comparison.weighed_by:
+        span = Cell(_span(pair.effect_low, pair.effect_high, 2), pair.effect_low)
+        return [Cell(number(pair.effect, 2, True), pair.effect), span]
+    if alike is None:
+        return [Cell("–"), Cell("–")]
+    span = Cell(_span(alike.low, alike.high, digits), alike.low)
+    return [Cell(number(alike.difference, digits, True), alike.difference), span]
 
 
 def _span(low: float, high: float, digits: int) -> str:

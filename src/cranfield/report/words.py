@@ -5,13 +5,19 @@ A mean that is highest is never called "best" without the share of the others th
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from cranfield.columns import joined
 from cranfield.report.tables import number
+from cranfield.report.texts import first_words
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
+
+
+QUERY = 60  # letters of what was asked within a sentence
+NAMED = re.compile(r"'([^']+)'(?! \()")  # a topic's id, as sentences quote it, that nobody has explained yet
 
 
 def summary(report: Report) -> list[str]:
@@ -23,6 +29,26 @@ def summary(report: Report) -> list[str]:
     return [f"This report compares {what}{against}.", *(_leader(report, measure) for measure in report.measures)]
 
 
+def limits(report: Report) -> list[list[str]]:
+    """The cautions by their kind, each said once; topics in them with what was asked."""
+    kinds: dict[str, list[str]] = {}
+    for caution in report.comparison.cautions:
+        text = asked(report, caution.text)
+        known = kinds.setdefault(caution.code, [])
+        known.extend([text] if text not in known else [])
+    return list(kinds.values())
+
+
+def asked(report: Report, text: str) -> str:
+    """A sentence whose topics are followed by what was asked, where that is known."""
+
+    def followed(name: re.Match[str]) -> str:
+        query = first_words(report.queries.get(name[1], ""), QUERY)
+        return f"{name[0]} ({query})" if query else name[0]
+
+    return NAMED.sub(followed, text) if report.queries else text
+
+
 def _leader(report: Report, measure: str) -> str:
     turn = 1 if report.lower_is_better(measure) else -1
     known = [name for name in report.systems if report.mean(name, measure) == report.mean(name, measure)]
@@ -31,7 +57,7 @@ def _leader(report: Report, measure: str) -> str:
     order = sorted(known, key=lambda name: turn * report.mean(name, measure))
     leader = order[0]
     lead = "lowest (lower is better)" if report.lower_is_better(measure) else "highest"
-    start = f"By {measure}, {leader} has the {lead} mean, {number(report.mean(leader, measure), report.digits)}"
+    start = f"By {measure}, {leader} has the {lead} mean{_by(report)}, {number(report.mean(leader, measure), report.digits)}"
     rivals = [name for name in order[1:] if report.pair(measure, name, leader) is not None]
     beaten = [name for name in rivals if report.better(measure, name, leader) > 0]
     torn = [name for name in rivals if report.torn(measure, name, leader)]
@@ -56,6 +82,10 @@ def _leader(report: Report, measure: str) -> str:
         f"{start}; it is significantly better than {len(beaten)} of the {len(rivals)} systems compared with it, "
         f"and {' and '.join(rest)}."
     )
+
+
+def _by(report: Report) -> str:
+    return f" by {report.comparison.weighed_by}" if report.comparison.weighed_by else ""
 
 
 def _counted(n: int, what: str) -> str:

@@ -8,11 +8,17 @@ from cranfield.answer import as_json, plain
 from cranfield.errors import ConventionError
 
 if TYPE_CHECKING:
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
 
 
 TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
 CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")
+
+
+def ending_of(path: str) -> str:
+    """What a file's ending says."""
+    ending = "vl.json" if path.endswith(".vl.json") else path.rpartition(".")[2].lower()
+    return {"htm": "html", "markdown": "md", "latex": "tex"}.get(ending, ending)
 
 
 def written(

@@ -1,7 +1,8 @@
 """The bootstrap of a mean difference: what other samples of the same kind would have given.
 
 A resample is a row of counts, how often each pair was drawn; counts times differences is a matrix product, so that
-many pairs of samples share one table of counts. Three intervals come of it, and each test is its interval turned
+many pairs of samples share one table of counts. Weighed pairs are drawn with their weights, and the mean of a resample
+is the ratio of two sums. Three intervals come of it, and each test is its interval turned
 round: the p-value is the smallest level at which the interval still leaves out 0.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from cranfield.stats.paired import mean_and_error
 from cranfield.stats.test import Figures, Question, Test, p_from_tails
 from cranfield.stats.ties import Floats, differences
+from cranfield.stats.weighing import linearised_error, weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,11 +67,20 @@ def quantiles(values: Floats, tails: Floats) -> Floats:
 
 
 def _means(d: Floats, question: Question) -> Floats:
-    return _resampled(d, question, lambda rows, counts: rows @ counts.T / rows.shape[1])
+    weights = question.weights
+    if weights is None:
+        return _resampled(d, question, lambda rows, counts: rows @ counts.T / rows.shape[1])
+    return _resampled(d * weights, question, lambda rows, counts: rows @ counts.T / (counts @ weights))
+
+
+def _mean(d: Floats, weights: Floats | None) -> Floats:
+    return d.mean(axis=1) if weights is None else weighted_mean(d, weights)
 
 
 def _t_values(d: Floats, question: Question) -> Floats:
     n = d.shape[1]
+    if question.weights is not None:
+        return _weighted_t_values(d, question.weights, question)
     centred = d - d.mean(axis=1, keepdims=True)
     squares = centred**2
     least = 1e-14 * squares.mean(axis=1, keepdims=True)
@@ -83,6 +94,26 @@ def _t_values(d: Floats, question: Question) -> Floats:
         spread /= n - 1
         with np.errstate(divide="ignore", invalid="ignore"):
             t: Floats = np.divide(mean, np.sqrt(spread, out=spread), out=mean)
+        t[np.isnan(t)] = 0.0
+        return t
+
+    return _resampled(centred, question, t_values)
+
+
+def _weighted_t_values(d: Floats, weights: Floats, question: Question) -> Floats:
+    """Of each resample: its mean less that of the data, in the error that it would have by itself."""
+    n, squared = d.shape[1], np.square(weights)
+    centred = d - weighted_mean(d, weights)[:, None]
+    least = 1e-14 * (np.square(centred) @ squared / n)[:, None]
+
+    def t_values(rows: Floats, counts: Floats) -> Floats:
+        total = counts @ weights
+        mean = (rows * weights) @ counts.T / total
+        spread = (np.square(rows) * squared) @ counts.T
+        spread -= mean * (2 * ((rows * squared) @ counts.T) - mean * (counts @ squared))  # Σ c w² (d − mean)²
+        spread[spread <= n * least] = 0.0  # a resample of one value only
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t: Floats = mean * total / np.sqrt(spread * n / (n - 1))
         t[np.isnan(t)] = 0.0
         return t
 
@@ -137,11 +168,12 @@ class _Bootstrap(Test):
     p_from = "drawn"
     sampled = True
     needs_spread = True
+    weighable = True
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         d = differences(a, b)
         p, low, high = question.in_batches(self.resampled, d)
-        return Figures(p, d.mean(axis=1), low, high, False, question.resamples)
+        return Figures(p, _mean(d, question.weights), low, high, False, question.resamples)
 
     @abstractmethod
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
@@ -180,9 +212,9 @@ class BCa(_Bootstrap):
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
         from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
 
-        means = _means(d, question)
-        bias = ndtri(_below(means, d.mean(axis=1)))
-        centred = d - d.mean(axis=1, keepdims=True)
+        means, mean = _means(d, question), _mean(d, question.weights)
+        bias = ndtri(_below(means, mean))
+        centred = d - mean[:, None] if question.weights is None else (d - mean[:, None]) * question.weights
         # The jackknife of a mean: leaving out one item moves it by that item's deviation, so its skewness is that of d.
         acceleration = (centred**3).sum(axis=1) / (6 * (centred**2).sum(axis=1) ** 1.5)
 
@@ -211,7 +243,8 @@ class Studentised(_Bootstrap):
     false_alarms = "5 to 9 % with 25 pairs, 14 % where 80 % of them tie, 12 % where 80 % of 50 do"
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
-        mean, error = mean_and_error(d)
+        weights = question.weights
+        mean, error = mean_and_error(d) if weights is None else (_mean(d, weights), linearised_error(d, weights))
         t = _t_values(d, question)
         lower, upper = _tails(t, mean / error)
         below, above = question.tails

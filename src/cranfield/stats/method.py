@@ -100,7 +100,8 @@ class SignificanceTest(Method):
 
     compares: ClassVar[Literal["means", "ranks", "wins"]] = "means"  # "means": by how much; else only who is ahead
     p_from: ClassVar[Source] = "exact"
-    facts: ClassVar[tuple[str, ...]] = ("samples", "compares", "p_from")
+    weighable: ClassVar[bool] = False  # its pairs may count for more than others
+    facts: ClassVar[tuple[str, ...]] = ("samples", "compares", "p_from", "weighable")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

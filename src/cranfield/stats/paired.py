@@ -14,6 +14,7 @@ import numpy as np
 
 from cranfield.stats.test import Alternative, Figures, Outcome, Prospect, Question, Test, normal_tails, p_from_tails
 from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
+from cranfield.stats.weighing import weighted_freedom, weighted_mean_and_error
 
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
 FEW = 20  # with so few the normal limit would reject where the test cannot
@@ -46,13 +47,16 @@ class T(Test):
     p_from = "formula"
     needs_spread = True
     interval = "t"
+    weighable = True
     power = "formula"
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-        mean, error = mean_and_error(differences(a, b))
-        df, t = a.shape[1] - 1, mean / error
+        d, weights = differences(a, b), question.weights
+        mean, error = mean_and_error(d) if weights is None else weighted_mean_and_error(d, weights)
+        df = d.shape[1] - 1 if weights is None else weighted_freedom(weights)
+        t = mean / error
         p = p_from_tails(stdtr(df, t), stdtr(df, -t), question.alternative)
         return Figures(p, t, *t_limits(mean, error, df, question.tails))
 
@@ -253,8 +257,8 @@ def t_without_each(d: Floats) -> tuple[Floats, Floats]:
     return mean, np.where(np.isnan(t), 0.0, t)
 
 
-def p_of_t(t: Floats, n: int) -> Floats:
-    """The two-sided p-value of the t-test of n pairs."""
+def p_of_t(t: Floats, n: float) -> Floats:
+    """The two-sided p-value of the t-test of n pairs, or of weighed ones that count as so many."""
     from scipy.special import stdtr
 
-    return np.asarray(2 * stdtr(n - 1, -t), np.float64)
+    return np.asarray(2 * stdtr(max(n - 1, 1), -t), np.float64)

@@ -18,6 +18,7 @@ from cranfield.errors import DataError
 from cranfield.parameters import refuse_below
 from cranfield.stats.test import Alternative, Figures, Outcome, Question, Test, check_alternative
 from cranfield.stats.ties import NEAR, Bools, Floats, differences
+from cranfield.stats.weighing import weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -202,13 +203,14 @@ def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats,
 
     Flipping the signs of some differences raises the sum if and only if their mean is below 0; so the test of a
     shift counts the random subsets with a mean below it, and the interval's ends are quantiles of subset means
-    (Hartigan, 1969). Where the tail asked for is smaller than one sample's share, the end is infinite.
+    (Hartigan, 1969), by weights where there are any. Where the tail asked for is smaller than one sample's share, the end
+    is infinite.
     """
     return question.in_batches(_interval, differences)
 
 
 def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
-    means = _subset_means(d, question.resamples, question.rng)
+    means = _subset_means(d, question.resamples, question.rng, question.weights)
     total = means.shape[1]
     empty = int(np.isinf(means[:1]).sum())  # these stand below everything, seen from either end
     first, last = (min(math.floor(total * tail + 1e-9), total - 1) for tail in question.tails)
@@ -222,13 +224,14 @@ def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _subset_means(d: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+def _subset_means(d: Floats, resamples: int, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
     """The mean of each random subset of a row; that of the empty one, which is the data itself, is -inf."""
+    d = d if weights is None else d * weights
     exact, tried = _tried(d.shape[1], resamples)
     means = np.full((len(d), tried if exact else tried + 1), -np.inf)
     start = 0
     for chosen in _flips(d.shape[1], resamples, rng):
-        size = chosen.sum(axis=1)
+        size = chosen.sum(axis=1) if weights is None else chosen @ weights
         part = means[:, start : start + len(chosen)]
         np.divide(d @ chosen.T, size, out=part, where=size > 0)
         start += len(chosen)
@@ -295,17 +298,24 @@ class Randomisation(Test):
     p_from = "exact or drawn"
     sampled = True
     interval = "randomisation"
+    weighable = True
     shares_draws = True
     power = "simulated"
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
-        d = differences(a, b)
+        d, weights = differences(a, b), question.weights
         seed = _seed(question)  # p and interval from the same signs
-        p = sign_flip_p(d, question.resamples, np.random.default_rng(seed), question.alternative)
+        p = sign_flip_p(
+            d if weights is None else d * weights, question.resamples, np.random.default_rng(seed), question.alternative
+        )
         low, high = sign_flip_interval(d, replace(question, rng=np.random.default_rng(seed)))
-        return Figures(p, d.mean(axis=1), low, high, *_tried(d.shape[1], question.resamples))
+        mean = d.mean(axis=1) if weights is None else weighted_mean(d, weights)
+        return Figures(p, mean, low, high, *_tried(d.shape[1], question.resamples))
 
     def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+        a, b, question = self.weighed(a, b, question)
+        if question.weights is not None:
+            a, b = a * question.weights, b * question.weights
         rng = np.random.default_rng(_seed(question))
         p = sign_flip_p_rows(a, b, question.resamples, rng, question.alternative)
         exact, tried = _tried(a.shape[1], question.resamples)

@@ -21,6 +21,7 @@ from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.method import Method
 from cranfield.stats.ranks import rank_intervals
 from cranfield.stats.tables import block_table, probability
+from cranfield.stats.weighing import checked, weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +62,10 @@ class RankInterval(Method, ABC):
     facts = ("promise", "way", "holds")
 
     @abstractmethod
-    def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
-        """The lowest and the highest rank of each group, and how many draws that took."""
+    def ranges(
+        self, table: Any, level: float, resamples: int, rng: Generator, weights: Floats | None = None
+    ) -> tuple[Ints, Ints, int]:
+        """The lowest and the highest rank of each group, and how many draws that took; `weights` are those of blocks."""
 
 
 RANK_INTERVALS = RankInterval.registry
@@ -78,8 +81,10 @@ class Simultaneous(RankInterval):
     way = "step-down max-t"
     together: ClassVar[bool] = True  # whether all pairs are one family
 
-    def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
-        found = rank_ranges(table, level, resamples, rng, self.together)
+    def ranges(
+        self, table: Any, level: float, resamples: int, rng: Generator, weights: Floats | None = None
+    ) -> tuple[Ints, Ints, int]:
+        found = rank_ranges(table, level, resamples, rng, self.together, weights)
         return found.low, found.high, found.resamples
 
 
@@ -102,18 +107,26 @@ class Redrawn(RankInterval):
     way = "percentiles"
     holds = False
 
-    def ranges(self, table: Any, level: float, resamples: int, rng: Generator) -> tuple[Ints, Ints, int]:
-        found = rank_intervals(table, level, resamples, rng)
+    def ranges(
+        self, table: Any, level: float, resamples: int, rng: Generator, weights: Floats | None = None
+    ) -> tuple[Ints, Ints, int]:
+        found = rank_intervals(table, level, resamples, rng, weights)
         return found.low, found.high, resamples
 
 
 def rank_ranges(
-    table: Any, level: float = 0.95, resamples: int = 10_000, rng: Generator | None = None, together: bool = True
+    table: Any,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    rng: Generator | None = None,
+    together: bool = True,
+    weights: Floats | None = None,
 ) -> RankRanges:
     """The range of each group's rank that holds at the level: for all groups together, or for each one alone.
 
     Five blocks or fewer show nothing at 95 %: signs that fall alike by chance in one of 16 tables. Where there are so many
-    pairs that `resamples` draws would take long, fewer are made; the answer says how many.
+    pairs that `resamples` draws would take long, fewer are made; the answer says how many. Blocks that have `weights` are
+    drawn with them, and each difference is a ratio of two sums in its linearised error.
 
     >>> rng = np.random.default_rng(1)
     >>> found = rank_ranges(rng.normal(0, 1, (40, 4)) + [0, 0, 1, 5], rng=rng)
@@ -128,8 +141,9 @@ def rank_ranges(
     groups = values.shape[1]
     pairs = max(1, groups * (groups - 1) // 2)
     draws = min(resamples, max(FEWEST, MOST // pairs))
-    p = _p_of_pairs(values, draws, rng, together)
-    means = values.mean(axis=0)
+    w = None if weights is None or not np.ptp(weights) else checked(weights, len(values))
+    p = _p_of_pairs(values, draws, rng, together, w)
+    means = values.mean(axis=0) if w is None else weighted_mean(values.T, w)
     shown = (p <= 1 - level + 1e-12) if 2.0 ** (1 - len(values)) <= 1 - level else np.zeros(p.shape, np.bool_)
     better, worse = ((shown & way).sum(axis=1) for way in (means > means[:, None], means < means[:, None]))
     return RankRanges(1 + better, groups - worse, p, level, draws)
@@ -163,31 +177,58 @@ class _Family:
         return np.maximum.accumulate(((reached + 1) / (draws + 1))[::-1])[::-1]  # never 0: Phipson & Smyth (2010)
 
 
-def _p_of_pairs(values: Floats, draws: int, rng: Generator, together: bool) -> Floats:
+def _p_of_pairs(values: Floats, draws: int, rng: Generator, together: bool, weights: Floats | None = None) -> Floats:
     """The corrected p-value of every pair, in the family of all pairs or in that of the row's group."""
-    families = list(_families(values, together))
+    families = list(_families(values, together, weights))
     reached = [np.zeros(len(family.one), np.int64) for family in families]
-    centred = np.asarray((values - values.mean(axis=0)).T / (np.abs(values).max() or 1.0), np.float32)
+    middle = values.mean(axis=0) if weights is None else weighted_mean(values.T, weights)
+    centred = np.asarray((values - middle).T / (np.abs(values).max() or 1.0), np.float32)
     for times in resample_counts(len(values), draws, rng, DRAWN):
-        shares = np.asarray(times.T / len(values), np.float32)
-        means = centred @ shares
+        drawn = _drawn(centred, times, weights)
         for family, count in zip(families, reached, strict=True):
-            count += _times_reached(family, centred, means, shares)
+            count += _times_reached(family, centred, drawn)
     p = np.ones((values.shape[1], values.shape[1]))
     for family, count in zip(families, reached, strict=True):
         p[family.one, family.other] = family.p(count, draws)
     return np.minimum(p, p.T) if together else p
 
 
-def _families(values: Floats, together: bool) -> Iterator[_Family]:
+@dataclass(frozen=True)
+class _Drawn:
+    """Some draws of blocks, a column a draw: the means of all groups, and what their variances are made of."""
+
+    means: Singles  # groups × draws
+    squared: Singles  # blocks × draws: what the square of a deviation counts
+    moved: Singles  # groups × draws: the centred values by those
+    size: Singles  # their sums
+
+    def mean_part(self, one: Ints, other: Ints) -> Singles:
+        """What the mean of a difference takes off its mean square: m² where blocks have no weights."""
+        mean = self.means[one] - self.means[other]
+        return mean * (2 * (self.moved[one] - self.moved[other]) - mean * self.size)
+
+
+def _drawn(centred: Singles, times: Floats, weights: Floats | None) -> _Drawn:
+    if weights is None:
+        shares = np.asarray(times.T / times.shape[1], np.float32)
+        means = centred @ shares
+        return _Drawn(means, shares, means, np.ones(len(times), np.float32))
+    total = times @ weights
+    shares = np.asarray((times * weights).T / total, np.float32)
+    squared = np.asarray((times * np.square(weights)).T * (times.shape[1] / total**2), np.float32)
+    return _Drawn(centred @ shares, squared, centred @ squared, squared.sum(axis=0))
+
+
+def _families(values: Floats, together: bool, weights: Floats | None) -> Iterator[_Family]:
     groups = np.arange(values.shape[1])
     if together:
-        yield _family(values, *np.triu_indices(len(groups), 1))
+        yield _family(values, *np.triu_indices(len(groups), 1), weights)
     else:
-        yield from (_family(values, np.full(len(groups) - 1, group), groups[groups != group]) for group in groups)
+        others = ((np.full(len(groups) - 1, group), groups[groups != group]) for group in groups)
+        yield from (_family(values, *pair, weights) for pair in others)
 
 
-def _family(values: Floats, one: Ints, other: Ints) -> _Family:
+def _family(values: Floats, one: Ints, other: Ints, weights: Floats | None = None) -> _Family:
     scale = float(np.abs(values).max()) or 1.0
     near = ROUNDING**2
     mean2, variance = np.empty(len(one)), np.empty(len(one))
@@ -195,22 +236,28 @@ def _family(values: Floats, one: Ints, other: Ints) -> _Family:
     for start in range(0, len(one), step):
         some = slice(start, start + step)
         gap = (values[:, one[some]] - values[:, other[some]]) / scale
-        mean2[some], variance[some] = gap.mean(axis=0) ** 2, gap.var(axis=0)
+        if weights is None:
+            mean2[some], variance[some] = gap.mean(axis=0) ** 2, gap.var(axis=0)
+        else:
+            mean, share = weighted_mean(gap.T, weights), weights / weights.sum()
+            mean2[some], variance[some] = mean**2, len(gap) * (np.square(share) @ np.square(gap - mean))
     inverse = np.where(variance > near, 1 / np.maximum(variance, near), 0.0)
     t2 = np.where(variance > near, mean2 * inverse, np.where(mean2 > near, np.inf, 0.0))
     order = np.argsort(t2, kind="stable")
     return _Family(one[order], other[order], t2[order], inverse[order])
 
 
-def _times_reached(family: _Family, centred: Singles, means: Singles, shares: Singles) -> Ints:
+def _times_reached(family: _Family, centred: Singles, drawn: _Drawn) -> Ints:
     """In how many draws the largest t² among the pairs up to each one reaches that one's own."""
-    least = np.float32(least_variance(len(shares)))
-    largest = np.zeros(shares.shape[1], np.float32)
+    means, squared = drawn.means, drawn.squared
+    least = np.float32(least_variance(len(squared)))
+    largest = np.zeros(squared.shape[1], np.float32)
     reached = np.empty(len(family.one), np.int64)
-    for some in family.chunks(len(shares)):
+    for some in family.chunks(len(squared)):
         one, other, inverse = family.one[some], family.other[some], family.inverse[some, None].astype(np.float32)
         mean2 = np.square(means[one] - means[other]) * inverse
-        variance = (np.square(centred[one] - centred[other]) * inverse) @ shares - mean2
+        square = (np.square(centred[one] - centred[other]) * inverse) @ squared
+        variance = square - (mean2 if drawn.moved is means else drawn.mean_part(one, other) * inverse)
         t2 = mean2 / np.maximum(variance, least, out=variance)
         np.maximum(t2[0], largest, out=t2[0])
         np.maximum.accumulate(t2, axis=0, out=t2)

@@ -17,6 +17,7 @@ from cranfield.parameters import refuse_below
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.tables import block_table, even, probability
 from cranfield.stats.ties import tied_ranks
+from cranfield.stats.weighing import weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +46,13 @@ class RankIntervals:
 
 
 def rank_intervals(
-    table: Any, level: float = 0.95, resamples: int = 10_000, rng: Generator | None = None
+    table: Any,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    rng: Generator | None = None,
+    weights: Floats | None = None,
 ) -> RankIntervals:
-    """The interval of each group's rank by the bootstrap over blocks, and its chance of being first.
+    """The interval of each group's rank by the bootstrap over blocks (and their weights), and its chance of being first.
 
     >>> found = rank_intervals([[1, 2, 9], [3, 2, 9], [2, 1, 9], [1, 2, 9]], rng=np.random.default_rng(1))
     >>> found.ranks.tolist(), found.low.tolist(), found.high.tolist(), found.first.tolist()
@@ -62,16 +67,17 @@ def rank_intervals(
     best, worst = np.empty((resamples, groups), np.int32), np.empty((resamples, groups), np.int32)
     above = np.zeros((groups, groups))
     at = 0
-    for means in _drawn_means(values, resamples, rng):
+    for means in _drawn_means(values, resamples, rng, weights):
         rows = slice(at, at + len(means))
         best[rows], worst[rows] = _best_and_worst(means)
         above += _above(means)
         at += len(means)
     leads = best == 1
     tail = (1 - level) / 2
-    observed = _best_and_worst(even(values.mean(axis=0)[None], values))
+    means = values.mean(axis=0) if weights is None else weighted_mean(values.T, weights)
+    observed = _best_and_worst(even(means[None], values))
     return RankIntervals(
-        means=values.mean(axis=0),
+        means=means,
         ranks=np.asarray((observed[0] + observed[1])[0] / 2, np.float64),
         low=np.quantile(best, tail, axis=0, method="lower").astype(np.int64),
         high=np.quantile(worst, 1 - tail, axis=0, method="higher").astype(np.int64),
@@ -83,7 +89,9 @@ def rank_intervals(
     )
 
 
-def first_in_redraws(table: Any, resamples: int = 10_000, rng: Generator | None = None) -> Floats:
+def first_in_redraws(
+    table: Any, resamples: int = 10_000, rng: Generator | None = None, weights: Floats | None = None
+) -> Floats:
     """How often each group has the highest mean when the blocks are drawn again; groups that tie share the draw.
 
     No chance of being the best: of eight equal groups one leads in about half of the draws, whichever the data favour.
@@ -95,17 +103,22 @@ def first_in_redraws(table: Any, resamples: int = 10_000, rng: Generator | None 
     if resamples < 1:
         raise DataError(f"resamples must be 1 or more, got {resamples}")
     times = np.zeros(values.shape[1])
-    for means in _drawn_means(values, resamples, rng):
+    for means in _drawn_means(values, resamples, rng, weights):
         leads = means == means.max(axis=1, keepdims=True)
         times += (leads / leads.sum(axis=1, keepdims=True)).sum(axis=0)
     return times / resamples
 
 
-def _drawn_means(values: Floats, resamples: int, rng: Generator | None) -> Iterator[Floats]:
-    """Means of tables whose blocks were drawn with replacement, some at a time."""
+def _drawn_means(
+    values: Floats, resamples: int, rng: Generator | None, weights: Floats | None = None
+) -> Iterator[Floats]:
+    """Means of tables whose blocks were drawn with replacement, with their weights if they have any, some at a time."""
     rng = np.random.default_rng(0) if rng is None else rng
     for times in resample_counts(len(values), resamples, rng, max(1, CELLS // max(values.shape))):
-        yield even(times @ values / len(values), values)
+        if weights is None:
+            yield even(times @ values / len(values), values)
+        else:
+            yield even((times * weights) @ values / (times @ weights)[:, None], values)
 
 
 def _best_and_worst(means: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from cranfield.errors import DataError
 from cranfield.parameters import refuse_below
 from cranfield.stats.method import SignificanceTest
-from cranfield.stats.ties import Bools, Floats, differences, rounding, two_samples
+from cranfield.stats.ties import NEAR, Bools, Floats, differences, rounding, two_samples
+from cranfield.stats.weighing import checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -65,6 +66,7 @@ class Question:
     level: float
     resamples: int
     rng: np.random.Generator
+    weights: Floats | None = field(default=None, compare=False)  # how much each pair counts; None: all alike
     drawn: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """What was drawn for it, kept for the next rows and the next test that draw the same."""
 
@@ -200,18 +202,37 @@ class Test(SignificanceTest, ABC):
         level: float = 0.95,
         resamples: int = 10_000,
         rng: np.random.Generator,
+        weights: npt.ArrayLike | None = None,
         **parameters: Any,
     ) -> list[Outcome]:
-        """Test row by row: `a` and `b` are tables with one pair of samples in each row. Resamples are shared by all."""
+        """Test row by row: `a` and `b` are tables with one pair of samples in each row. Resamples are shared by all.
+
+        `weights` say how much each pair counts, the same in each row; a test that knows none refuses them.
+        """
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        return self.given(**parameters).outcomes(one, other, Question(alternative, level, resamples, rng))
+        known = None if weights is None else np.asarray(weights, np.float64)
+        return self.given(**parameters).outcomes(one, other, Question(alternative, level, resamples, rng, known))
 
     def outcomes(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
         """What it says of each row."""
         self._check_shapes(a, b)
+        a, b, question = self.weighed(a, b, question)
         reasons, fit = self._look(a, b)
         figures = self.compute(a[fit], b[fit], question) if fit.any() else Figures(np.empty(0), np.empty(0))
         return list(self._outcomes(figures, reasons, fit))
+
+    def weighed(self, a: Floats, b: Floats, question: Question) -> tuple[Floats, Floats, Question]:
+        """The same without pairs that have no weight; the others' weights have a mean of 1, and are none if all are alike."""
+        if question.weights is None:
+            return a, b, question
+        if not self.weighable:
+            able = ", ".join(one.name for one in self.registry.values() if one.weighable)
+            raise DataError(f"{self.name} knows no weights; those that do are {able}")
+        weights = checked(question.weights, a.shape[1])
+        kept = weights > 0
+        weights = checked(weights[kept], int(kept.sum()))
+        alike = np.ptp(weights) <= NEAR if len(weights) else True
+        return a[:, kept], b[:, kept], replace(question, weights=None if alike else weights)
 
     def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
         """The same where nobody looks at the interval, which may cost far more than the p-value."""

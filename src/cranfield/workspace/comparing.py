@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cranfield.design import Plans
     from cranfield.evaluate import Progress
     from cranfield.gate import Gate
-    from cranfield.report.report import Report
+    from cranfield.report.reporting import Report
     from cranfield.stability import Stability
 
 
@@ -139,14 +139,36 @@ def design(inputs: Inputs, *, sd: float | None = None, sizes: str | None = None,
     return cranfield.design(scored(inputs), sizes=numbers, **question)
 
 
-def report(inputs: Inputs, *, title: str | None = None, command: str = "", digits: int = 4, **question: Any) -> Report:
-    """Compare run files and put beside it what a report shows; `question` is that of `compare`."""
-    from cranfield.report.report import report_of
+def report(
+    inputs: Inputs,
+    *,
+    title: str | None = None,
+    command: str = "",
+    digits: int = 4,
+    documents: str | None = None,
+    texts: bool = True,
+    **question: Any,
+) -> Report:
+    """Compare run files and put beside it what a report shows; `question` is that of `compare`.
 
-    if inputs.streams:
+    What was asked and what documents say come from the collection that stands for the judgments, or from files.
+    """
+    from cranfield.report.reporting import report_of
+    from cranfield.report.texts import documents_of
+    from cranfield.workspace.topics import topic_table
+
+    if inputs.streams or documents == "-":
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
-    comparison = compare(inputs, **question)
-    return report_of(comparison, inputs.options(), inputs.others, title=title, command=command, digits=digits)
+    return report_of(
+        compare(inputs, **question),
+        inputs.options(),
+        inputs.others,
+        title=title,
+        command=command,
+        digits=digits,
+        topics=topic_table(inputs.topics_file, inputs.collection, inputs.fields),
+        documents=documents_of(inputs.qrels, documents) if texts else None,
+    )
 
 
 def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:

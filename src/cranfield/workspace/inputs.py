@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cranfield.formats.format import Fields
     from cranfield.formats.topics import TopicTable
     from cranfield.run import Run
+    from cranfield.weights import Weights
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
 
@@ -34,6 +35,7 @@ class Inputs:
     measures: Sequence[str] = ()
     table: str | None = None  # scores, in place of judgments and runs
     topics: str | None = None
+    weigh_by: str | None = None  # a column of the topics
     topics_file: str | None = None  # a table of topics: what was asked, and columns to split or weigh by
 
     rel: float | None = None
@@ -133,6 +135,15 @@ class Inputs:
             raise ConventionError(f"{asking}: nothing is known of the topics but their ids; {advice}")
         return table
 
+    def weights(self) -> Weights | None:
+        """How much each topic counts, by the column that was named; None where none was."""
+        if self.weigh_by is None:
+            return None
+        from cranfield.weights import Weights
+
+        table = self.topic_table(f"--weigh-by {self.weigh_by}")
+        return Weights(self.weigh_by, table.numbers(self.weigh_by), table.where)
+
     def queries(self) -> Queries | None:
         """What each topic asks, read when it is first looked up; None where nobody can know."""
         return queries_of(self.topics_file, self.collection, self.fields)
@@ -150,6 +161,7 @@ class Inputs:
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,
+            "weights": self.weights(),
             "queries": self.queries(),
         }
         return {name: value for name, value in known.items() if value is not None} | dict(self.changes)

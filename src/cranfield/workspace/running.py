@@ -42,6 +42,7 @@ def run(
     """Produce a run from a system under test and write it, with what it cost beside it."""
     from datetime import UTC, datetime
 
+    from cranfield.doubts import strangers, warn
     from cranfield.systems import system as system_named
     from cranfield.systems.drive import Load
     from cranfield.systems.produce import produce
@@ -52,8 +53,10 @@ def run(
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         opened = cranfield.read_collection(collection)
-        return produce(
+        produced = produce(
             opened, engine, system, output, topics=chosen, load=load, made_at=now, progress=progress, **options
         )
+        warn(strangers(produced.run, opened.qrels))
+        return produced
     finally:
         engine.close()

@@ -76,7 +76,9 @@ def scored(inputs: Inputs) -> Scores:
         tables, wanted = {names[0] if names else table_name(inputs.table): tables[""]}, None
     scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
     scores = replace(scores, queries=inputs.queries() or read.queries)
-    return scores.select(measures=wanted, topics=inputs.chosen_topics())
+    scores = scores.select(measures=wanted, topics=inputs.chosen_topics())
+    weights = inputs.weights()
+    return scores if weights is None else scores.weighed(weights)
 
 
 def scored_twice(inputs: Inputs, other: Inputs) -> tuple[Scores, Scores]:

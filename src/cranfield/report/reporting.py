@@ -14,24 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.closeup import closeups
 from cranfield.columns import joined, listed
 from cranfield.compare.comparison import versions
 from cranfield.compare.leaderboard import leaderboard
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
 from cranfield.formats import qrels_in, run_name
+from cranfield.formats.folder import document_rows
+from cranfield.report.texts import documents_file, words_of_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from cranfield.closeup import Closeup
     from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
     from cranfield.compare.pair import Side
     from cranfield.curves import Curves
+    from cranfield.formats.topics import TopicTable
     from cranfield.kernels.table import Floats
 
 
 MOST = 1000  # pairs that a page can list
+SHALLOW, DEEP = 10, 20  # ranks of a topic that a page shows: as far as a measure looks, within these
+PLACES = 30_000  # ranks of all topics and systems that a page holds; of more, the shallow lists alone
+TOO_MANY = 100_000  # of more than so many places, none
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,8 @@ class Report:
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     digits: int = 4
+    topics: TopicTable | None = None  # what was asked
+    documents: str | None = None  # where the documents lie whose texts a page shows
 
     @property
     def measures(self) -> list[str]:
@@ -82,9 +92,10 @@ class Report:
         return self.comparison.pairs[0].one if len(self.systems) == 2 else self.systems[0]
 
     def mean(self, system: str, measure: str) -> float:
-        """A system's mean over its topics, as `Scores` has it; a group's is the mean over its runs."""
+        """A system's mean over its topics, by weights where they have any; a group's is the mean over its runs."""
         scores = self.comparison.scores
-        return float(np.mean([scores.mean(measure, run) for run in self.comparison.runs_of(system)]))
+        means = scores.ranking(list(scores.measures).index(measure))
+        return float(np.mean([means[scores.runs.index(run)] for run in self.comparison.runs_of(system)]))
 
     def values(self, system: str, measure: str) -> Floats:
         """A system's value of each topic, to six decimals; NaN where there is none."""
@@ -107,12 +118,26 @@ class Report:
     def _pairs(self) -> dict[tuple[str, str, str], Pair]:
         return {(pair.measure, pair.one, pair.other): pair for pair in self.pairs}
 
+    @property
+    def _best_first(self) -> bool:
+        """Whether the better system is the `one` of each pair; it is the `other` of the two that are looked at first."""
+        sided = self.comparison.alternative != "two-sided"
+        return len(self.systems) > 2 and not self.comparison.baselines and not sided
+
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs, by measure; the reference is the `one` of each that it takes part in, where sides do not matter."""
+        """All pairs, by measure, and all the same way round where sides do not matter.
+
+        `one` is the reference where it takes part; of many systems, the one that stands first.
+        """
         if self.comparison.alternative != "two-sided":
             return list(self.comparison.pairs)
-        return [_turned(pair) if pair.other == self.reference else pair for pair in self.comparison.pairs]
+        place = {name: i for i, name in enumerate(self.systems)}
+
+        def against(pair: Pair) -> bool:
+            return place[pair.one] > place[pair.other] if self._best_first else pair.other == self.reference
+
+        return [_turned(pair) if against(pair) else pair for pair in self.comparison.pairs]
 
     @cached_property
     def listed(self) -> list[Pair]:
@@ -122,16 +147,53 @@ class Report:
         return [pair for pair in self.pairs if self.reference in (pair.one, pair.other)]
 
     def shown_pair(self, one: str | None = None, other: str | None = None) -> tuple[str, str]:
-        """The two systems to look at first: those asked for, or the reference and the best of the others."""
+        """The two systems to look at first: those asked for, or those that differ most by the first measure."""
         for name in (one, other):
             if name is not None and name not in self.systems:
                 raise DataError(f"no system {name!r}; there are {listed(self.systems, most=20)}")
-        if one is None and other is None and not self.comparison.baselines and len(self.systems) > 2:
-            return self.systems[1], self.systems[0]
-        first = one if one is not None else self.reference if self.reference != other else None
-        rest = [name for name in self.systems if name not in (first, other)]
-        first = first if first is not None else rest[0]
-        return first, other if other is not None else rest[0]
+        if one is None and other is None:
+            first = [pair for pair in self.pairs if pair.measure == self.measures[0]]
+            known = [pair for pair in first if pair.difference == pair.difference]
+            widest = max(known or first, key=lambda pair: abs(pair.difference))
+            return (widest.other, widest.one) if self._best_first else (widest.one, widest.other)
+        start = one if one is not None else self.reference if self.reference != other else None
+        rest = [name for name in self.systems if name not in (start, other)]
+        start = start if start is not None else rest[0]
+        return start, other if other is not None else rest[0]
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """What was asked, by topic, as far as it is known."""
+        return self.comparison.scores.queries if self.topics is None else self.topics.queries
+
+    @property
+    def depth(self) -> int:
+        """How many ranks of a topic a page shows."""
+        scores = self.comparison.scores
+        cuts = [k for name in self.measures if isinstance(k := scores.measures[name].values.get("k"), int)]
+        wanted = min(max([SHALLOW, *cuts]), DEEP)
+        return wanted if wanted * len(self.systems) * len(scores.topics) <= PLACES else SHALLOW
+
+    @cached_property
+    def closeups(self) -> list[Closeup]:
+        """The top of each system, topic by topic; of a group, its first run's. Empty where runs are not at hand, or too many."""
+        if self.depth * len(self.systems) * len(self.comparison.scores.topics) > TOO_MANY:
+            return []
+        runs = [self.comparison.runs_of(system)[0] for system in self.systems]
+        return closeups(self.comparison.scores, runs, self.depth)
+
+    @cached_property
+    def shown_documents(self) -> dict[str, tuple[str, str]]:
+        """Title and first words of each document that is shown, where texts are known."""
+        if self.documents is None:
+            return {}
+        shown = {document for seen in self.closeups for listed in seen.documents for document in listed}
+        return words_of_documents(document_rows(documents_file(self.documents)), shown)
+
+    @property
+    def size_of_texts(self) -> int:
+        """How many bytes of a page are what documents say."""
+        return sum(len("".join(parts).encode("utf-8", "replace")) for parts in self.shown_documents.values())
 
     def better(self, measure: str, one: str, other: str) -> int:
         """1 where `other` is significantly better than `one`, -1 where it is worse, else 0."""
@@ -164,6 +226,7 @@ def _turned(pair: Pair) -> Pair:
         "difference": -pair.difference,
         "low": -pair.high,
         "high": -pair.low,
+        "unweighted": None if pair.unweighted is None else pair.unweighted.turned(),
         "effect": -pair.effect,
         "effect_low": -pair.effect_high,
         "effect_high": -pair.effect_low,
@@ -191,39 +254,48 @@ def report_of(
     title: str | None = None,
     command: str = "",
     digits: int = 4,
+    topics: TopicTable | None = None,
+    documents: str | None = None,
 ) -> Report:
-    """A report of a comparison. Of files, `options` are those of `evaluate`, and `others` are further files that were read."""
+    """A report of a comparison. `options` are those of `evaluate`, and `others` are further files that were read.
+
+    `topics` and `documents` (a collection, or a file of its shape) are what a page can say beside ids.
+    """
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     compared = {pair.measure for pair in comparison.pairs}
     measures = [name for name in comparison.scores.measures if name in compared]
-    beside: Curves | None = None
-    if "qrels" in comparison.inputs:
+    scores, drawn = comparison.scores, None
+    if options is not None and all(map(scores.holds, scores.runs)):
+        opened = [scores.opened(run) for run in scores.runs]
         try:
-            beside = curves(comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
+            drawn = curves(opened[0][0].qrels, [run for _, run in opened], "pr11", **{**options, "warn": False})
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
         comparison,
         title=title or _title(comparison),
         leaderboards={name: leaderboard(comparison.scores, sort=name, **settings) for name in measures},
-        curves=beside,
-        inputs=_hashes(comparison, others),
+        curves=drawn,
+        inputs=_hashes(comparison, others, documents),
         command=command,
         versions=versions(),
         digits=digits,
+        topics=topics,
+        documents=documents,
     )
 
 
-def _hashes(comparison: Comparison, others: Iterable[str | None]) -> tuple[Input, ...]:
+def _hashes(comparison: Comparison, others: Iterable[str | None], documents: str | None) -> tuple[Input, ...]:
     """The files that were read, as they lie on the disk, with their SHA-256."""
     files = [("table", comparison.inputs.get("table")), ("qrels", comparison.inputs.get("qrels"))]
     files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
     files += [("option", path) for path in others]
+    files += [("documents", documents)]
     return tuple(_hashed(role, path) for role, path in files if path is not None)
 
 
 def _hashed(role: str, path: str) -> Input:
-    real = qrels_in(path)  # a collection is named by its folder
+    real = documents_file(path) if role == "documents" else qrels_in(path)  # a collection is named by its folder
     try:
         with open(real, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

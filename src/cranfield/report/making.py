@@ -1,0 +1,120 @@
+"""A report in Python: compare, put all about it together, write it, look at it in a notebook."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from cranfield.collection import Collection
+from cranfield.compare import compare
+from cranfield.compare.efficiency import beside
+from cranfield.formats import expand
+from cranfield.report.reporting import report_of
+from cranfield.report.texts import collection_of, documents_of, topics_of
+
+if TYPE_CHECKING:
+    from cranfield.compare import Comparison
+    from cranfield.report.reporting import Report
+
+
+DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A report, and where it was written. Shows its page in a notebook."""
+
+    report: Report
+    path: str | None = None
+
+    @property
+    def comparison(self) -> Comparison:
+        """What it is a report of."""
+        return self.report.comparison
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None, *, chart: str | None = None) -> Reported:
+        """Write it to a file, as the file's ending or `format` says; the answer knows where."""
+        from cranfield.formats.streams import write_bytes
+        from cranfield.report.write import ending_of, written
+
+        where = os.fspath(path)
+        write_bytes(where, [written(self.report, format or ending_of(where), chart)])
+        return replace(self, path=where)
+
+    def to_html(self) -> str:
+        """The page."""
+        from cranfield.report.html import page
+
+        return page(self.report)
+
+    def __repr__(self) -> str:
+        where = "not written yet: use write(path)" if self.path is None else f"written to {self.path}"
+        return f"<Reported {self.report.title}: {where}>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of a notebook."""
+        from html import escape
+
+        look = 'sandbox="allow-scripts" style="width:100%;height:44rem;border:1px solid #ccc"'
+        return f'<iframe title="{escape(self.report.title)}" {look} srcdoc="{escape(self.to_html())}"></iframe>'
+
+
+def report(
+    qrels: Any,
+    runs: Any = None,
+    measures: Any = None,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    format: str | None = None,
+    chart: str | None = None,
+    title: str | None = None,
+    digits: int = 4,
+    topics_file: str | None = None,
+    documents: str | None = None,
+    texts: bool = True,
+    **question: Any,
+) -> Reported:
+    """Compare runs and put all about it into one file: a page to look at, tables for a paper, data, or a chart.
+
+    `question` is all that `cranfield.compare` takes; `qrels` may be scores, or a collection, whose queries and documents
+    the page then shows. `topics_file` and `documents` (a collection, or a file like its documents.jsonl) name others, and
+    `texts=False` leaves out what documents say. The ending of `path` says what is written (html, md, tex, json, csv, or
+    with `chart` svg, png, pdf), unless `format` does; without a path `write` does it later.
+
+    >>> report("allotment", {"none": {}, "one": {"101": ["d299"]}}, "RR@10", tests="t")
+    <Reported none and one on allotment: not written yet: use write(path)>
+    """
+    if isinstance(qrels, Collection):
+        judged, named = qrels.qrels, qrels.path
+    else:
+        judged, named = qrels, os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else None
+    usual = DEFAULT_MEASURES if measures is None and runs is not None else measures
+    topics = topics_of(collection_of(qrels), topics_file, question.get("fields"))
+    if runs is not None and topics is not None:
+        question.setdefault("queries", topics.queries)
+    found = compare(judged, runs, usual, **question)
+    files = _files(runs, found)
+    inputs = {name: value for name, value in (("qrels", named), ("runs", files)) if value}
+    options = {name: value for name, value in question.items() if name not in signature(compare).parameters}
+    made = report_of(
+        replace(found, inputs=inputs, efficiency=beside(found.scores, files)),
+        None if runs is None else options,
+        [topics_file],
+        title=title,
+        digits=digits,
+        topics=topics,
+        documents=documents_of(qrels, documents) if texts else None,
+    )
+    return Reported(made) if path is None else Reported(made).write(path, format, chart=chart)
+
+
+def _files(runs: Any, found: Comparison) -> dict[str, str]:
+    """The runs' files, where all of them are files."""
+    given = list(runs.values()) if isinstance(runs, Mapping) else runs if isinstance(runs, (list, tuple)) else [runs]
+    if not all(isinstance(each, (str, os.PathLike)) for each in given):
+        return {}
+    files = expand([os.fspath(each) for each in given])
+    return dict(zip(found.scores.runs, files, strict=True)) if len(files) == len(found.scores.runs) else {}
