@@ -17,7 +17,7 @@ import numpy as np
 from cranfield.absent import Absent
 from cranfield.answer import Answer, Cell, Layout, Lines, Table, plain, text
 from cranfield.columns import legible, listed
-from cranfield.conventions import PRESETS
+from cranfield.conventions import PRESETS, Conventions
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("judged", "retrieved", "missing")
+SPARE = ("judged", "retrieved")  # of these, what a narrow screen does without
 
 
 @dataclass(eq=False, repr=False)
@@ -316,9 +317,13 @@ class Scores(Answer):
 
     # in words
 
-    def notes(self, shell: bool = False) -> list[str]:
-        """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
-        notes = self.absent.in_words(self.conventions, len(self.topics), shell)
+    def notes(self, shell: bool = False, missing: bool = True) -> list[str]:
+        """What is not as one expects, a sentence each; `shell` hints name options.
+
+        Without `missing` nothing is said of topics that a run lacks, where that is said already.
+        """
+        absent = self.absent if missing else replace(self.absent, missing={})
+        notes = absent.in_words(self.conventions, len(self.topics), shell)
         least = getattr(self._origin[0], "relevant_from", None) if self._origin is not None else None
         if least is not None:
             notes.append(
@@ -456,7 +461,12 @@ class Scores(Answer):
         return [f"{name:<22}\t{topic}\t{value}\n" for name, value in pairs]
 
     def content(self, how: Layout) -> list[Part]:
-        return [self._table(how), Lines(self.basis(), dim=True)]
+        return [self._table(how), Lines([] if self.usual and not how.told else self.basis(), dim=True)]
+
+    @property
+    def usual(self) -> bool:
+        """Whether the default conventions hold, for every measure."""
+        return self.conventions == Conventions() and not self.exceptions and not self.elsewhere
 
     def basis(self) -> list[str]:
         words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}
@@ -466,7 +476,9 @@ class Scores(Answer):
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
-        return Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
+        head = self._head(how)
+        spare = [] if how.per_topic or how.verbose else [head.index(name) for name in SPARE]
+        return Table(head, list(self._rows(how)), 1 + how.per_topic, title=title, spare=spare)
 
     def _head(self, how: Layout) -> list[str]:
         return ["run", "topic", *self.measures] if how.per_topic else ["run", *self.measures, *COUNTS]

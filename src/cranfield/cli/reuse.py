@@ -30,7 +30,7 @@ PLACE = 80
 @option("--new", "Also read a run that did not contribute.", multiple=True, metavar="RUN")
 @option("--holes", "Write a pool of what must be judged to settle the new runs.", metavar="FILE")
 @option("--holes-depth", "How deep their tops are.")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 def command(depths: tuple[str, ...], teams: tuple[str, ...], **typed: Any) -> None:
     from cranfield.workspace.pooling import reuse
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
+ON_A_SCREEN = 5  # topics that fell
 SIGNS = {"passed": "✅", "failed": "❌", "undecided": "⚠️"}
 
 
@@ -101,11 +102,12 @@ class Verdict:
         if self.state == "passed" or not self.fallen:
             return []
         rows: list[list[Cell | str]] = []
-        for each in self.fallen:
+        shown = self.fallen if how.told else self.fallen[:ON_A_SCREEN]
+        for each in shown:
             numbers = how.cell(each.before), how.cell(each.after), how.cell(each.difference, signed=True)
             rows.append([each.topic, *numbers, f"({each.why})" if each.missing else each.why])
-        if self.more:
-            rows.append([f"and {self.more} more", "", "", "", ""])
+        if more := self.more + len(self.fallen) - len(shown):
+            rows.append([f"and {more} more", "", "", "", ""])
         head = ["topic", "before", "after", "difference", "relevant documents that lost ranks"]
         return [Table(head, rows, title=f"Topics that fell most by {self.measure}", tail=True)]
 
@@ -204,25 +206,31 @@ class Gate(Answer):
             cells += [Cell(shown_p(each.corrected), each.corrected)] if holm else []
             rows.append([each.measure, *cells, Cell(str(each.n), each.n), each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
-        return Table([name for name in self._columns() if holm or name != "Holm"], rows, title=title)
+        head = [name for name in self._columns() if holm or name != "Holm"]
+        spare = [head.index(name) for name in ("verdict", "topics", "p") if name != "p" or holm]
+        return Table(head, rows, title=title, spare=spare)
 
     def _columns(self) -> list[str]:
         found = ["measure", "before", "after", "difference", self.asked.end]
         return [*found, "max drop", "p", "Holm", "topics", "verdict"]
 
     def content(self, how: Layout) -> Iterator[Part]:
-        if how.medium == "text":
-            yield f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
-        yield self.table(how)
-        lines: list[str] = []
+        lines = [f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"]
         for verdict in self.verdicts:
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
-            if tables := verdict.fallen_tables(how):
-                yield Lines(lines)
-                yield from tables
-                lines = []
-        yield Lines(lines)
-        yield self.how()
+        yield Lines(lines if how.medium == "text" else lines[1:])
+        yield self.table(how)
+        for verdict in self.verdicts:
+            yield from verdict.fallen_tables(how)
+        if how.told or not self.usual:
+            yield self.how()
+        if how.medium == "text" and (how.told or not self.scores.usual):
+            yield Lines(self.scores.basis(), dim=True)
+
+    @property
+    def usual(self) -> bool:
+        """Whether it was decided as it is if nothing is said."""
+        return (self.question, self.alpha, self.test, self.seed) == ("max-drop", 0.05, "t", 0)
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = (
