@@ -49,6 +49,7 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
     tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
+    rest: str = ""  # in a text, what stands below the rows: how many more there are
     spare: Sequence[int] = ()  # columns that a screen too narrow for all may do without, the first of these first
 
     def texts(self) -> list[list[str]]:
@@ -336,7 +337,8 @@ def text(parts: Iterable[Part], limit: int | None = None, style: Style | None = 
 def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
     if isinstance(part, Table):
         caption = [folded(legible(part.caption), limit)] if part.caption else []
-        return "\n".join([*caption, *table_lines(part, limit, style)])
+        rest = [folded(legible(part.rest), limit)] if part.rest else []
+        return "\n".join([*caption, *table_lines(part, limit, style), *rest])
     if isinstance(part, Drawing):
         lines = (folded(line, limit, len(line) - len(line.lstrip()) + 2) for line in map(legible, part.lines))
         return "\n".join([folded(legible(part.lead), limit), *lines])
@@ -345,7 +347,7 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
         return "\n".join([*lead, *part.lines(limit)])
     if isinstance(part, str):
         return folded(legible(part), limit)
-    lines = "\n".join(folded(legible(line), limit, 2) for line in part.lines)
+    lines = "\n".join(folded(legible(line), limit, len(line) - len(line.lstrip()) + 2) for line in part.lines)
     return style("dim", lines) if style and part.dim and lines else lines
 
 
@@ -380,7 +382,9 @@ def narrowed(table: Table, limit: int) -> Table:
     kept = [i for i in range(len(table.head)) if i not in left_out]
     head, rows = [table.head[i] for i in kept], [[row[i] for i in kept] for row in table.rows]
     left = None if table.left is None else sum(i < table.left for i in kept)
-    return _cut_names(table._replace(head=head, rows=rows, left=left, spare=()), limit, SHORTEST_NAME)
+    table = table._replace(head=head, rows=rows, left=left, spare=())
+    shorter = _cut_names(table, limit, SHORTEST_NAME)
+    return shorter if _across(shorter) <= limit else table
 
 
 def _widths(table: Table) -> list[int]:

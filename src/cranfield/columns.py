@@ -63,10 +63,12 @@ def aligned(
         return []
     left = names if left is None else left
     widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
+    blocks = _blocks([*widths[:-1], min(widths[-1], LEAST_TAIL)] if tail else widths, names, limit)
     if tail and limit is not None:
-        widths[-1] = min(widths[-1], max(limit - sum(widths[:-1]) - len(GAP) * (len(widths) - 1), LEAST_TAIL))
+        before = sum(widths[i] + len(GAP) for i in blocks[-1][:-1])
+        widths[-1] = min(widths[-1], max(limit - before, LEAST_TAIL))
     lines: list[str] = []
-    for block in _blocks(widths, names, limit):
+    for block in blocks:
         if lines:
             lines.append("")
         for r, row in enumerate(rows):

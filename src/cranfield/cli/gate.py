@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from cranfield.cli import names, options
 from cranfield.cli.options import option
@@ -75,6 +76,7 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
 
     inputs, shown, how = options.split(typed, runs=[baseline, candidate])
     how["max_drop"] = how["max_drop"] or None
+    shown["every"] = ctx.get_parameter_source("worst") is not ParameterSource.DEFAULT
     files = [(kind, path) for kind in ("junit", "markdown", "json") if (path := how.pop(kind)) is not None]
     paths = [path for _, path in files]
     if output is not None:

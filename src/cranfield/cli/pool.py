@@ -315,7 +315,7 @@ def _thin(**typed: Any) -> None:
 @option("--seconds", "What a judgment takes, for hours.", type=click.FloatRange(min=0), metavar="FLOAT")
 @option("--price", "What a judgment costs.", type=click.FloatRange(min=0), metavar="FLOAT")
 @options.answer("table", "json")
-def _stop(shape: str, output: str | None, **how: Any) -> None:
+def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
     """Estimate how many relevant documents are still unfound, topic by topic, and say which topics can stop.
 
     \b
@@ -323,7 +323,7 @@ def _stop(shape: str, output: str | None, **how: Any) -> None:
     """
     from cranfield.workspace.pooling import stopping
 
-    show(stopping(**how), shape, output)
+    show(stopping(**how), shape, output, verbose=verbose)
 
 
 @command.command("qrels")

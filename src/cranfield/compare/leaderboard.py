@@ -141,15 +141,15 @@ class Leaderboard(Answer):
         """Who leads, and how many of the others were told apart from it."""
         first, *others = self.rows
         ahead = [row.run for row in self.rows if row.rank == first.rank]
-        mean = f"{self.sort} {first.means[self.sort]:.4f}"
-        lead = f"{first.run} leads by {mean}" if len(ahead) == 1 else f"{joined(ahead)} share the lead by {mean}"
+        mean = f"with {self.sort} {first.means[self.sort]:.4f}"
+        lead = f"{first.run} leads {mean}" if len(ahead) == 1 else f"{joined(ahead)} share the lead {mean}"
         if not first.tier or not others:
             return lead
         apart = sum(not set(row.tier) & set(first.tier) for row in others)
         told = "all" if apart == len(others) > 1 else f"{apart or 'none'} of {len(others)}" if len(others) > 1 else ""
         if not told:
-            return f"{lead}; {others[0].run} {'was told' if apart else 'was not told'} apart from it"
-        return f"{lead}; {told} others were told apart from it"
+            return f"{lead}; {others[0].run} {'is' if apart else 'is not'} told apart from it"
+        return f"{lead}; {told} others are told apart from it"
 
     @property
     def usual(self) -> bool:

@@ -147,9 +147,9 @@ class Pair:
         elif not settled and self.corrected == self.corrected and self.ahead != "neither" and not question:
             start += ", but the data do not settle it"
         start += doubt
-        chances = chances(self, lower_is_better)
-        if chances:
-            return f"{start}; {chances}"
+        probable = chances(self, lower_is_better)
+        if probable:
+            return f"{start}; {probable}"
         if self.corrected != self.corrected:
             return f"{start}; no p-value: {self.reason}"
         test, p, corrected = any_test(self.test).short, self.p, self.corrected
@@ -228,7 +228,7 @@ def _interval(pair: Pair) -> str:
 
 
 def chances(pair: Pair, lower_is_better: bool) -> str:
-    """What a Bayesian test says of the run that is ahead."""
+    """What a Bayesian test says of the run that is ahead; empty where another test decides."""
     outcome = pair.outcomes.get(pair.test)
     if outcome is None or "P(better)" not in outcome.extra:
         return ""

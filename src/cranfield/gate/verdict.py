@@ -102,14 +102,18 @@ class Verdict:
         if self.state == "passed" or not self.fallen:
             return []
         rows: list[list[Cell | str]] = []
-        shown = self.fallen if how.told else self.fallen[:ON_A_SCREEN]
+        shown = self.fallen if how.told or how.every else self.fallen[:ON_A_SCREEN]
         for each in shown:
             numbers = how.cell(each.before), how.cell(each.after), how.cell(each.difference, signed=True)
             rows.append([each.topic, *numbers, f"({each.why})" if each.missing else each.why])
-        if more := self.more + len(self.fallen) - len(shown):
-            rows.append([f"and {more} more", "", "", "", ""])
+        more = self.more + len(self.fallen) - len(shown)
+        rest = f"and {more} more" if more else ""
+        text = how.medium == "text"
+        if rest and not text:
+            rows.append([rest, "", "", "", ""])
         head = ["topic", "before", "after", "difference", "relevant documents that lost ranks"]
-        return [Table(head, rows, title=f"Topics that fell most by {self.measure}", tail=True)]
+        title = f"Topics that fell most by {self.measure}"
+        return [Table(head, rows, title=title, tail=True, caption=title if text else "", rest=rest if text else "")]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an undefined one is None."""
@@ -220,8 +224,8 @@ class Gate(Answer):
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
         yield Lines(lines if how.medium == "text" else lines[1:])
         yield self.table(how)
-        for verdict in self.verdicts:
-            yield from verdict.fallen_tables(how)
+        fallen = [table for verdict in self.verdicts for table in verdict.fallen_tables(how)]
+        yield from fallen if how.told else fallen[:1]
         if how.told or not self.usual:
             yield self.how()
         if how.medium == "text" and (how.told or not self.scores.usual):
