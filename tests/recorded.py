@@ -101,12 +101,25 @@ def golden_screens() -> list[Screen]:
 
 def shown(screen: Screen, folder: Path) -> str:
     """What commands show one after the other in a new folder: data and messages as they come."""
+    return recorded_screen(screen, seen(screen, folder), folder)
+
+
+def seen(screen: Screen, folder: Path) -> list[str]:
+    """What each command shows, to the letter."""
     _fill(folder, screen)
-    text = ""
+    answers = []
     for line in screen.lines:
         _, *arguments = shlex.split(line)
-        answer = cranfield(*arguments, stdin=screen.stdin.encode(), folder=folder, columns=screen.columns)
-        text += f"$ {line}\n{masked(answer.both, folder, screen.timed)}"
+        answers.append(cranfield(*arguments, stdin=screen.stdin.encode(), folder=folder, columns=screen.columns).both)
+    return answers
+
+
+def recorded_screen(screen: Screen, answers: list[str], folder: Path) -> str:
+    """The same as it is recorded; a line that was wrapped because of a time is one line again."""
+    text = ""
+    for line, answer in zip(screen.lines, answers, strict=True):
+        unwrapped = re.sub(r"\n {2,}", " ", answer) if screen.timed else answer
+        text += f"$ {line}\n{masked(unwrapped, folder, screen.timed)}"
     return text
 
 

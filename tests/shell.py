@@ -48,9 +48,7 @@ class _Screen(io.TextIOWrapper):
         return True
 
 
-def cranfield(
-    *arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES, columns: int | None = None
-) -> Answer:
+def cranfield(*arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES, columns: int | None = None) -> Answer:
     """Run a command in a folder; on a terminal without colours if so many `columns` are given, else into pipes."""
     if columns is not None:
         terminal = {"COLUMNS": str(columns), "NO_COLOR": "1"}

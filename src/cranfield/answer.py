@@ -317,16 +317,12 @@ def limited(
     blocks = [folded(legible(sentence), limit, 2).splitlines() for sentence in sentences]
     if verbose or sum(map(len, blocks)) <= MOST_LIMITS:
         return [line for block in blocks for line in block]
-    lines, room = [], MOST_LIMITS - 1
-    for block in blocks:
-        if len(lines) + len(block) > room:
-            break
-        lines += block
-    said = next((n for n in range(len(blocks)) if sum(map(len, blocks[: n + 1])) > room), len(blocks))
-    if not said:  # a single sentence that is too long
-        lines, said = [*blocks[0][: room - 1], f"{blocks[0][room - 1]} …"], 1
-        return [*lines, f"the whole of it{f', and {len(blocks) - 1} more' if blocks[1:] else ''}: {hint}"]
-    return [*lines, f"{len(blocks) - said} more: {hint}"]
+    room = MOST_LIMITS - 1
+    said = next(n for n in range(len(blocks)) if sum(map(len, blocks[: n + 1])) > room)
+    if not said:  # the first sentence alone is too long
+        more = f", and {len(blocks) - 1} more" if blocks[1:] else ""
+        return [*blocks[0][: room - 1], f"{blocks[0][room - 1]} …", f"the whole of it{more}: {hint}"]
+    return [*(line for block in blocks[:said] for line in block), f"{len(blocks) - said} more: {hint}"]
 
 
 def text(parts: Iterable[Part], limit: int | None = None, style: Style | None = None) -> str:
@@ -340,15 +336,19 @@ def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
         rest = [folded(legible(part.rest), limit)] if part.rest else []
         return "\n".join([*caption, *table_lines(part, limit, style), *rest])
     if isinstance(part, Drawing):
-        lines = (folded(line, limit, len(line) - len(line.lstrip()) + 2) for line in map(legible, part.lines))
-        return "\n".join([folded(legible(part.lead), limit), *lines])
+        return "\n".join([folded(legible(part.lead), limit), *(_hanging(line, limit) for line in part.lines)])
     if isinstance(part, Entries):
         lead = [style("head", part.lead) if style else part.lead] if part.lead else []
         return "\n".join([*lead, *part.lines(limit)])
     if isinstance(part, str):
         return folded(legible(part), limit)
-    lines = "\n".join(folded(legible(line), limit, len(line) - len(line.lstrip()) + 2) for line in part.lines)
+    lines = "\n".join(_hanging(line, limit) for line in part.lines)
     return style("dim", lines) if style and part.dim and lines else lines
+
+
+def _hanging(line: str, limit: int | None) -> str:
+    """A line that goes on, where it is too wide, two cells to the right of where it begins."""
+    return folded(legible(line), limit, len(line) - len(line.lstrip()) + 2)
 
 
 def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
@@ -401,15 +401,13 @@ def _cut_names(table: Table, limit: int, least: int) -> Table:
     """The table with long names cut in the middle, down to so many cells, as far as it takes and as they stay apart."""
     for column in sorted(range(table.names), key=lambda i: -_widths(table)[i]):
         room = max(least, _widths(table)[column] - (_across(table) - limit))
-        names = [row[column].text if isinstance(row[column], Cell) else row[column] for row in table.rows]
+        rows = table.cells()
+        names = [in_line(row[column].text) for row in rows]
         while len({cut(name, room) for name in names}) < len(set(names)):
             room += 1
-        if any(width(in_line(name)) > room for name in names):
-            rows = [[*row] for row in table.rows]
+        if any(width(name) > room for name in names):
             for row, name in zip(rows, names, strict=True):
-                cell = row[column]
-                shown = cut(in_line(name), room)
-                row[column] = cell._replace(text=shown) if isinstance(cell, Cell) else shown
+                row[column] = row[column]._replace(text=cut(name, room))
             table = table._replace(rows=rows)
     return table
 

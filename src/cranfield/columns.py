@@ -167,8 +167,11 @@ def folded(text: str, limit: int | None, margin: int = 0) -> str:
 
     indent = text[: len(text) - len(text.lstrip())]
     across = max(limit, margin + 20)
-    margins = {"initial_indent": indent, "subsequent_indent": " " * margin}
-    return "\n".join(textwrap.wrap(text.strip(), across, break_on_hyphens=False, **margins))
+    return "\n".join(
+        textwrap.wrap(
+            text.strip(), across, initial_indent=indent, subsequent_indent=" " * margin, break_on_hyphens=False
+        )
+    )
 
 
 def legible(text: str) -> str:

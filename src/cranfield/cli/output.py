@@ -71,8 +71,10 @@ def written(
     if shape in FOR_PEOPLE:
         screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
         kept = output not in (None, "-")  # a file is read later, by those who do not know what was typed
-        whole = {"verbose": verbose or kept, "limits": kept}
-        return str(answer.to_text(per_topic, places, every=every, bars=bars, **whole, **screen))
+        whole = {"verbose": verbose or kept, "limits": False}
+        text = str(answer.to_text(per_topic, places, every=every, bars=bars, **whole, **screen))
+        limiting = answer.limits(shell=True, verbose=True) if kept and not answer.ends_with_notes else []
+        return "\n".join([text, "", *map(legible, limiting)]) if limiting else text
     if shape == "markdown":
         return str(answer.to_markdown(per_topic, places, every=every))
     if shape == "html":

@@ -19,7 +19,7 @@ import click
 from cranfield.cli import options
 from cranfield.cli.compare import question
 from cranfield.cli.options import option
-from cranfield.cli.output import note, notes
+from cranfield.cli.output import limits
 
 PLACE = 190
 ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
@@ -42,6 +42,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 )
 @option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
 @option("--digits", "Decimals to show.", type=click.IntRange(0, 12), default=4)
+@option("--verbose", "Say here as well all that limits it; the report says it anyway.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -52,6 +53,7 @@ def command(
     pair: tuple[str, str] | None,
     digits: int,
     spreadsheet: bool,
+    verbose: bool,
     **typed: Any,
 ) -> None:
     from cranfield.cli.progress import progress
@@ -70,9 +72,7 @@ def command(
     write_bytes(
         "-" if output is None else output, [written(page, ending, chart, pair or None, spreadsheet=spreadsheet)]
     )
-    for sentence in page.comparison.notes():
-        note(sentence)
-    notes(page.comparison.scores.notes(shell=True))
+    limits(page.comparison, verbose)
 
 
 def _ending(path: str | None) -> str:

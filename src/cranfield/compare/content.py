@@ -168,8 +168,13 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
         sign = mark(evidence, pair)
         rows.append([*cells, Cell(ALOUD.get(sign, sign) if aloud else sign, best=sign == "+")])
     shown = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
-    spare = () if how.told else tuple(head.index(name) for name in ("d_z", "mean one", "mean other", "W/T/L", "p")
-                                      if name != "p" or corrected)
+    spare = (
+        ()
+        if how.told
+        else tuple(
+            head.index(name) for name in ("d_z", "mean one", "mean other", "W/T/L", "p") if name != "p" or corrected
+        )
+    )
     return Table(head, rows, names=3, title=f"Differences, other less one.{shown}", spare=spare)
 
 

@@ -183,7 +183,7 @@ class Leaderboard(Answer):
                 f"ranks: {100 * self.level:g}% intervals, for all runs at once; runs that share a letter of tier were not told "
                 f"apart at {self.alpha:g}"
             )
-        if how.medium == "text" and (how.told or not self.scores.usual):
+        if how.medium == "text" and not self.scores.elsewhere and (how.told or not self.scores.usual):
             yield Lines(self.scores.basis(), dim=True)
 
     def plain(self, how: Layout) -> dict[str, Any]:

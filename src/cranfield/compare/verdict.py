@@ -54,9 +54,7 @@ def _claim(evidence: Evidence, pair: Pair) -> Claim:
     if pair.n == 0:
         return Claim(f"{both} have no topic in common with a value of", pair.measure, ": nothing to compare")
     if pair.ties == pair.n and pair.n > 1:
-        return Claim(
-            f"{both} score the same", pair.measure, f" on each of {counted(pair.n, 'topic')}: nothing to test"
-        )
+        return Claim(f"{both} score the same", pair.measure, f" on each of {counted(pair.n, 'topic')}: nothing to test")
     where = f" on {counted(pair.n, 'topic')}"
     if pair.ahead == "neither":
         return Claim(f"{both} have the same mean", pair.measure, where + _reservation(evidence, pair, lower))
