@@ -2,7 +2,8 @@
 
 commands.toml lists them; each runs in a folder of its own that holds examples/, tests/golden/inputs/ and the bundled runs
 (as runs/). What a command answered is one readable file: exit code, stdout, stderr, and the files that belong to the
-answer. screens.toml lists what commands show on a terminal, at two widths. Whatever differs from machine to machine and from day to day is replaced by `masked`.
+answer. screens.toml lists what commands show on a terminal, recorded at two widths. Whatever differs from machine to machine
+and from day to day is replaced by `masked`.
 
 A layout may change where people read, a number never: `violations` compares two recordings exactly where programs read
 (kind = "data", and files of data), and by their words and numbers where people do (kind = "words", messages, pages).

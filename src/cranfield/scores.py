@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.answer import Part
-    from cranfield.conventions import Conventions
     from cranfield.explanation import Explanation
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
