@@ -141,6 +141,7 @@ class Answer(ABC):
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
     ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than what limits it
+    ends_with_limits: ClassVar[bool] = False  # whether its text ends with what limits it, unless that is said apart
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -183,9 +184,9 @@ class Answer(ABC):
         bars: bool | None = None,
         ascii_only: bool = False,
         verbose: bool = False,
-        limits: bool = True,
+        limits: bool | None = None,
     ) -> str:
-        """For a terminal: the verdict, what supports it, and unless not wanted its `limits`.
+        """For a terminal: the verdict, what supports it, and where wanted its `limits`.
 
         Lines are no wider than `limit` if possible; `style` may colour what matters; `verbose` leaves nothing out.
         """
@@ -193,7 +194,7 @@ class Answer(ABC):
         parts = [*self._said(how)]
         if self.ends_with_notes:
             parts.append(Lines(self.notes()))
-        elif limits:
+        elif self.ends_with_limits if limits is None else limits:
             parts.append(Lines(limited(self.limits(verbose=verbose), limit, verbose, "verbose=True")))
         return text(parts, limit, style)
 

@@ -50,6 +50,8 @@ class Comparison(Evidence, Answer):
     """
 
     has_topics: ClassVar[bool] = True
+    ends_with_limits: ClassVar[bool] = True
+
     cautions: list[Caution]
     micro: Shares  # a ratio → run → the ratio of the topics' sums
     inputs: dict[str, Any] = field(default_factory=dict)  # the names of files, where files were read
