@@ -99,7 +99,8 @@ class Curves(Answer):
         shown = rows if how.told else [row for curve in self.curves for row in _some(rows, curve.run)]
         cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in shown]
         rest = f"{len(shown)} of {len(rows):,} points" if len(shown) < len(rows) else ""
-        return [Table(["run", KINDS[self.kind][2]], areas), Table(head, cells, rest=rest)]
+        sizes = Table(["run", KINDS[self.kind][2]], areas, title="Areas")
+        return [sizes, Table(head, cells, title="Points", rest=rest)]
 
     def records(self, how: Layout) -> list[list[Any]]:
         """A header and a row a point."""

@@ -1,4 +1,4 @@
-"""`python -m tests.golden` (make golden) records all golden commands and screens again, and writes the console blocks of the pages.
+"""`python -m tests.golden` (make golden) records all golden commands and screens, and the console blocks of pages, again.
 
 `python -m tests.golden screens` records the screens alone. `python -m tests.golden REV` compares the recordings with those
 of a git revision instead: data must be the same, what people read must have the same words and numbers.
