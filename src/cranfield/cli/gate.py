@@ -92,7 +92,7 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
     if output in (None, "-"):
         put(written(verdict, shape, **shown))
     if shape in FOR_PEOPLE:
-        limits(verdict, shown["verbose"])
+        limits(verdict, shown["verbose"], output)
     else:
         notes(verdict.notes(shell=True))
     if verdict.exit_code:

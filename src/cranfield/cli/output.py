@@ -38,18 +38,18 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
         for line in answer.basis() if shape in BARE else []:
             note(line)
     if shape in FOR_PEOPLE:
-        limits(answer, how.get("verbose", False))
+        limits(answer, how.get("verbose", False), output)
     elif shape not in ("markdown", "html") and not answer.ends_with_notes:
         notes(answer.notes(shell=True))
 
 
-def limits(answer: Answer, verbose: bool = False) -> None:
-    """Tell below the text of an answer what limits it."""
+def limits(answer: Answer, verbose: bool = False, output: str | None = None) -> None:
+    """Tell below the text of an answer what limits it; a blank line between where a screen shows both."""
     from cranfield.answer import limited
 
     sentences = [] if answer.ends_with_notes else answer.limits(shell=True, verbose=verbose)
     lines = limited(sentences, terminal_width(sys.stderr), verbose)
-    if lines and sys.stdout.isatty() and sys.stderr.isatty():
+    if lines and output in (None, "-") and sys.stdout.isatty() and sys.stderr.isatty():
         lines = ["", *lines]
     for line in lines:
         click.echo(line, err=True)

@@ -80,7 +80,7 @@ def command(
         page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
     data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
     write_bytes("-" if output is None else output, [data])
-    limits(page.comparison, verbose)
+    limits(page.comparison, verbose, output)
 
 
 def _ending(path: str | None) -> str:

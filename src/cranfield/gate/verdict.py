@@ -120,8 +120,8 @@ class Verdict:
         table = Table(head, rows, 1 + asked, title=title, tail=True)
         if not text:
             return [table]
-        table = table._replace(caption=title, rest=rest)
-        return [fitted(table, 1, how.limit, 24) if asked else table]
+        table = table._replace(names=1, left=1 + asked, caption=title, rest=rest)  # a query is cut at its end
+        return [fitted(table, 1, how.limit, 16) if asked else table]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an undefined one is None."""
