@@ -126,7 +126,9 @@ def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
 
 
 def _say(problem: str) -> None:
-    click.echo(f"cranfield: {' '.join(legible(problem).splitlines())}", err=True)
+    from cranfield.cli.output import note
+
+    note(f"cranfield: {' '.join(problem.splitlines())}")
 
 
 @contextmanager
