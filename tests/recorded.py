@@ -2,7 +2,8 @@
 
 commands.toml lists them; each runs in a folder of its own that holds examples/, tests/golden/inputs/ and the bundled runs
 (as runs/). What a command answered is one readable file: exit code, stdout, stderr, and the files that belong to the
-answer. Whatever differs from machine to machine and from day to day is replaced by `masked`.
+answer. screens.toml lists what commands show on a terminal, recorded at two widths. Whatever differs from machine to machine
+and from day to day is replaced by `masked`.
 
 A layout may change where people read, a number never: `violations` compares two recordings exactly where programs read
 (kind = "data", and files of data), and by their words and numbers where people do (kind = "words", messages, pages).
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOLDEN = ROOT / "tests" / "golden"
+SCREENS, WIDTHS = GOLDEN / "screens", (80, 120)
 LAYOUTS = ("smart", "time", "npl", "lisa", "trec", "beir", "msmarco", "jsonl", "csv", "parquet")
 FOR_PEOPLE = (".html", ".md", ".tex", ".svg")
 """Endings of files whose layout is free; of .html and .svg only the text is recorded, as fonts move the rest."""
@@ -45,6 +47,21 @@ class Command(NamedTuple):
     @property
     def record(self) -> Path:
         return GOLDEN / f"{self.name}.txt"
+
+
+class Screen(NamedTuple):
+    """What commands show on a terminal of so many columns."""
+
+    name: str
+    columns: int
+    lines: tuple[str, ...]
+    stdin: str = ""
+    timed: bool = False
+    most_lines: int | None = None  # that the last command may show
+
+    @property
+    def record(self) -> Path:
+        return SCREENS / f"{self.name}-{self.columns}.txt"
 
 
 class Section(NamedTuple):
@@ -67,6 +84,46 @@ def golden_commands() -> list[Command]:
     ]
 
 
+def golden_screens() -> list[Screen]:
+    listed = tomllib.loads((GOLDEN / "screens.toml").read_text(encoding="utf-8"))["screen"]
+    return [
+        Screen(
+            each["name"],
+            columns,
+            tuple(each["run"].strip().splitlines()),
+            each.get("stdin", ""),
+            each.get("timed", False),
+            each.get("most_lines"),
+        )
+        for each in listed
+        for columns in WIDTHS
+    ]
+
+
+def shown(screen: Screen, folder: Path) -> str:
+    """What commands show one after the other in a new folder: data and messages as they come."""
+    return recorded_screen(screen, seen(screen, folder), folder)
+
+
+def seen(screen: Screen, folder: Path) -> list[str]:
+    """What each command shows, to the letter."""
+    _fill(folder, screen)
+    answers = []
+    for line in screen.lines:
+        _, *arguments = shlex.split(line)
+        answers.append(cranfield(*arguments, stdin=screen.stdin.encode(), folder=folder, columns=screen.columns).both)
+    return answers
+
+
+def recorded_screen(screen: Screen, answers: list[str], folder: Path) -> str:
+    """The same as it is recorded; a line that was wrapped because of a time is one line again."""
+    text = ""
+    for line, answer in zip(screen.lines, answers, strict=True):
+        unwrapped = re.sub(r"\n {2,}", " ", answer) if screen.timed else answer
+        text += f"$ {line}\n{masked(unwrapped, folder, screen.timed)}"
+    return text
+
+
 def answered(command: Command, folder: Path) -> str:
     """What a command answers in a new folder, as it is recorded."""
     _fill(folder, command)
@@ -84,7 +141,7 @@ def answered(command: Command, folder: Path) -> str:
     return "".join(f"===== {title}\n{_ended(text)}" for title, text in _masked(sections, folder, command.timed) if text)
 
 
-def _fill(folder: Path, command: Command) -> None:
+def _fill(folder: Path, command: Command | Screen) -> None:
     shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
     shutil.copytree(GOLDEN / "inputs", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     lines = "\n".join(command.lines)

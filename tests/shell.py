@@ -41,13 +41,28 @@ def text(stream: io.BytesIO) -> str:
     return stream.getvalue().decode("utf-8", "surrogateescape")
 
 
-def cranfield(*arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES) -> Answer:
-    """Run a command in a folder."""
+class _Screen(io.TextIOWrapper):
+    """A stream that a terminal shows."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def cranfield(*arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES, columns: int | None = None) -> Answer:
+    """Run a command in a folder; on a terminal without colours if so many `columns` are given, else into pipes."""
+    if columns is not None:
+        terminal = {"COLUMNS": str(columns), "NO_COLOR": "1"}
+        with patch.dict(os.environ, terminal), patch("cranfield.cli.progress.PATIENCE", 3600):
+            return _run(_Screen, arguments, stdin, folder)
+    return _run(io.TextIOWrapper, arguments, stdin, folder)
+
+
+def _run(kind: type[io.TextIOWrapper], arguments: tuple[object, ...], stdin: bytes, folder: Path) -> Answer:
     shared = io.BytesIO()
     out, err = _Both(shared), _Both(shared)
     streams = {
-        "stdout": io.TextIOWrapper(out, encoding="utf-8", write_through=True),
-        "stderr": io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace", write_through=True),
+        "stdout": kind(out, encoding="utf-8", write_through=True),
+        "stderr": kind(err, encoding="utf-8", errors="backslashreplace", write_through=True),
         "stdin": io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"),
     }
     here, code = Path.cwd(), 0

@@ -5,25 +5,70 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cranfield import compare
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.folder import BUNDLED
 from cranfield.formats.score_table import read_score_table
 from shell import EXAMPLES, cranfield
 
 RUNS = ("qrels.txt", "bm25.run", "dense.run")
 
 
-def test_two_runs_are_compared_in_a_table_and_in_sentences():
+def test_two_runs_are_compared_verdict_first_then_table_bars_and_limits():
     answer = cranfield("compare", *RUNS, "-m", "nDCG@10 AP")
     assert answer.code == 0
-    assert "dense is ahead of bm25 by 0.053 nDCG@10 [-0.264, 0.371] on 7 topics" in answer.out
-    assert "Holm over 2 p-values" in answer.out
-    assert "seed 0" in answer.out
-    assert "note: topic 'q6' is judged but missing from dense" in answer.err
+    verdict, nothing, head, first, *_ = answer.both.splitlines()
+    assert verdict == "dense is ahead of bm25 by 0.053 nDCG@10 and 0.086 AP on 7 topics, but the data do not settle it"
+    assert nothing == ""
+    assert head.split() == "measure bm25 dense diff 95% low 95% high d_z W/T/L p Holm".split()
+    assert first.split() == "nDCG@10 0.7033 0.7565 +0.0531 -0.2642 +0.3705 +0.15 5/0/2 0.72 1".split()
+    assert answer.out.count("topic by topic") == 1
+    assert answer.err.startswith("caution: 7 topics are few")
+    assert len(answer.err.splitlines()) == 5
+    assert "dense does not answer 1 of the 7 topics" in answer.err  # and the note that says the same is not repeated
+    assert "is judged but missing" not in answer.err
+
+
+def test_what_is_usual_is_told_where_it_is_asked_for_and_in_files(tmp_path):
+    usual = ("Holm over 2 p-values", "seed 0", "conventions: cranfield (ties=document-descending")
+    short = cranfield("compare", *RUNS, "-m", "nDCG@10 AP")
+    assert not [words for words in usual if words in short.both]
+    verbose = cranfield("compare", *RUNS, "-m", "nDCG@10 AP", "--verbose")
+    assert all(words in verbose.out for words in usual)
+    assert verbose.out.count("topic by topic") == 2
+    assert "more: --verbose" not in verbose.err
+    cranfield("compare", *RUNS, "-m", "nDCG@10 AP", "-o", tmp_path / "compared.txt")
+    written = (tmp_path / "compared.txt").read_text(encoding="utf-8")
+    assert all(words in written for words in (*usual, "caution: 7 topics are few", "dense does not answer 1"))
+
+
+def test_pairs_go_one_way_within_a_table_and_csv_keeps_their_order():
+    names = [f"runs/{name}.run" for name in ("bm25", "fusion", "phrase")]
+    folder = Path(BUNDLED) / "allotment"
+    screen = cranfield("compare", "allotment", *names, "-m", "nDCG@10", folder=folder).out
+    rows = [line.split() for line in screen.splitlines() if line.startswith("nDCG@10")]
+    assert [row[1:3] for row in rows] == [["bm25", "fusion"], ["phrase", "bm25"], ["phrase", "fusion"]]
+    assert all(row[5].startswith("+") for row in rows)
+    assert screen.startswith("fusion leads by nDCG@10 (beats 2 of 2 others); 3 of 3 differences are significant\n")
+    data = cranfield("compare", "allotment", *names, "-m", "nDCG@10", "--format", "csv", folder=folder).out
+    pairs = [(row["one"], row["other"]) for row in csv.DictReader(io.StringIO(data))]
+    assert pairs == [("bm25", "fusion"), ("bm25", "phrase"), ("fusion", "phrase")]
+
+
+def test_against_a_baseline_the_verdict_says_who_beats_it():
+    names = [f"runs/{name}.run" for name in ("bm25", "fusion", "phrase")]
+    folder = Path(BUNDLED) / "allotment"
+    screen = cranfield("compare", "allotment", *names, "--baseline", "bm25", folder=folder).out
+    assert screen.splitlines()[:3] == [
+        "nDCG@10: fusion beats bm25; bm25 beats phrase",
+        "AP: fusion beats bm25; bm25 beats phrase",
+        "RR@10: bm25 beats phrase; 1 not settled",
+    ]
 
 
 def test_the_command_line_says_what_the_library_says():
@@ -52,7 +97,7 @@ def test_csv_has_rows_only_and_cautions_go_to_the_other_stream():
 @pytest.mark.parametrize("name", ["bm25", "bm25.run"])
 def test_a_baseline_is_named_by_run_or_file(name):
     answer = cranfield("compare", "qrels.txt", "dense.run", "bm25.run", "-m", "AP", "--baseline", name, "--no-bars")
-    assert "AP       bm25  dense" in answer.out
+    assert answer.out.splitlines()[2].startswith("measure    bm25   dense")
 
 
 def test_all_tests_are_shown_with_where_their_p_values_come_from():
@@ -204,5 +249,6 @@ def test_real_runs_are_compared(shared):
     folder = shared / "trec-covid-r3"
     runs = [folder / "runs" / name for name in ("covidex.r3.t5_lr", "r3.fusion1")]
     answer = cranfield("compare", folder / "qrels.covid-round3.txt", *runs, "-m", "nDCG@10", "--no-bars")
-    assert "covidex.r3.t5_lr beats r3.fusion1 by 0.238 nDCG@10 [0.149, 0.327] on 40 topics" in answer.out
-    assert "caution: Judged@10 is low for r3.fusion1 85%" in answer.out
+    assert answer.out.startswith("covidex.r3.t5_lr beats r3.fusion1 by 0.238 nDCG@10 on 40 topics\n")
+    assert "-0.2381  -0.3269   -0.1493" in answer.out
+    assert "caution: Judged@10 is low for r3.fusion1 85%" in answer.err

@@ -145,7 +145,7 @@ def test_a_correction_is_one_class():
         assert found.pairs[0].corrected == min(1.0, 2 * found.pairs[0].p)
         assert ", doubled " in found.sentences()[0]
         assert "correction: doubled over 3 p-values" in found.to_text()
-        assert "doubled" in found.to_text().splitlines()[0].split()
+        assert "doubled" in found.to_text().splitlines()[2].split()
         assert found.to_dict()["correction"] == "doubled"
         assert [caution.code for caution in found.cautions if caution.code == "coarse"]  # a bound of any false alarm
         for command in ("compare", "leaderboard"):

@@ -582,7 +582,17 @@ def test_every_format_goes_to_a_file_as_to_the_screen(files, shape):
     command = ["gate", "qrels", "base.run", "bad.run", "-m", "AP RR", "--format", shape]
     printed = cranfield(*command, folder=files)
     cranfield(*command, "-o", "out", folder=files)
-    assert (files / "out").read_text() == printed.out
+    if shape != "text":
+        assert (files / "out").read_text() == printed.out
+        return
+    assert (files / "out").read_text().startswith("".join(printed.out.splitlines(keepends=True)[:6]))
+    assert printed.err.splitlines()[0] in (files / "out").read_text()
+
+
+def test_the_screen_names_five_topics_that_fell_unless_asked_for_more(files):
+    command = ["gate", "qrels", "base.run", "bad.run", "-m", "RR"]
+    rows = [len(cranfield(*command, *more, folder=files).out.splitlines()) for more in ([], ["--worst", "7"])]
+    assert rows[1] - rows[0] == 2
 
 
 def test_a_list_of_the_corpus_comes_from_a_file(files):

@@ -11,10 +11,22 @@ import pytest
 
 import cranfield
 from cranfield.cli import cli
+from cranfield.columns import width
 from pages import ROOT
-from recorded import GOLDEN, answered, golden_commands, rounded, violations
+from recorded import (
+    GOLDEN,
+    SCREENS,
+    answered,
+    golden_commands,
+    golden_screens,
+    recorded_screen,
+    rounded,
+    seen,
+    violations,
+)
+from shell import cranfield as run
 
-COMMANDS = golden_commands()
+COMMANDS, SCREENS_SHOWN = golden_commands(), golden_screens()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
@@ -26,6 +38,35 @@ def test_a_command_answers_what_is_recorded(command, tmp_path):
         lines = difflib.unified_diff(expected.splitlines(), found.splitlines(), "recorded", "now", n=2, lineterm="")
         shown = "\n".join(list(lines)[:80])
         pytest.fail(f"{command.name} has another answer; if it is meant: make golden\n{shown}", pytrace=False)
+
+
+@pytest.mark.parametrize("screen", SCREENS_SHOWN, ids=[screen.record.stem for screen in SCREENS_SHOWN])
+def test_a_screen_is_as_recorded_no_wider_than_its_columns_and_not_too_long(screen, tmp_path):
+    answers = seen(screen, tmp_path)
+    wide = [line for answer in answers for line in answer.splitlines() if width(line) > screen.columns]
+    assert wide == []
+    if screen.most_lines is not None:
+        assert len(answers[-1].splitlines()) <= screen.most_lines
+    assert screen.record.exists(), "nothing is recorded: make golden"
+    expected = rounded(screen.record.read_text(encoding="utf-8"))
+    found = rounded(recorded_screen(screen, answers, tmp_path))
+    if found != expected:
+        lines = difflib.unified_diff(expected.splitlines(), found.splitlines(), "recorded", "now", n=2, lineterm="")
+        pytest.fail("another screen; if it is meant: make golden\n" + "\n".join(list(lines)[:80]), pytrace=False)
+
+
+def test_no_screen_is_left_of_a_command_that_is_gone():
+    assert {path.name for path in SCREENS.glob("*.txt")} == {screen.record.name for screen in SCREENS_SHOWN}
+
+
+def test_fourteen_runs_on_a_leaderboard_fit_a_screen(shared):
+    folder = shared / "trec-covid-r3"
+    names = folder / "qrels.covid-round3.txt", str(folder / "runs" / "*")
+    for columns in (80, 120):
+        lines = run("leaderboard", *names, columns=columns).both.splitlines()
+        assert lines[0].startswith("covidex.r3.t5_lr leads with nDCG@10 0.7740; 8 of 13 others are told apart from")
+        assert len(lines) <= 30
+        assert max(map(width, lines)) <= columns
 
 
 def test_what_is_recorded_comes_from_this_checkout():
@@ -53,6 +94,8 @@ def test_every_command_and_its_help_are_recorded(path):
     starts = [line for line in lines if tuple(line[: len(path)]) == path]
     assert [*path, "--help"] in starts
     assert [line for line in starts if "--help" not in line]
+    screens = [shlex.split(screen.lines[-1])[1:] for screen in SCREENS_SHOWN]
+    assert [line for line in screens if tuple(line[: len(path)]) == path]
 
 
 RECORD = """===== $ cranfield eval

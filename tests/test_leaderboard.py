@@ -184,7 +184,21 @@ def test_the_best_mean_of_each_measure_is_marked_whichever_way_is_better():
 
 def test_its_text_ends_with_how_it_came_about():
     board = leaderboard(table(0.0, 0.1))
-    assert board.to_text().endswith(f"\n\n{board.how()}")
+    assert board.to_text(verbose=True, limits=False).endswith(f"\n\n{board.how()}")
+    usual = board.to_text(limits=False)
+    assert usual.startswith(f"{board.verdict()}\n\n")
+    assert "runs that share a letter of tier were not told apart at 0.05" in usual
+    other = leaderboard(table(0.0, 0.1), alpha=0.01)
+    assert other.to_text(limits=False).endswith(f"\n\n{other.how()}")
+
+
+def test_the_verdict_says_who_leads_and_from_how_many_it_is_told_apart():
+    assert leaderboard(table(0.0, 0.1)).verdict().endswith("told apart from it")
+    board = leaderboard(table(0.0, 0.1, 0.5))
+    first, *others = board.rows
+    apart = sum(not set(row.tier) & set(first.tier) for row in others)
+    assert board.verdict().startswith(f"{first.run} leads with score {first.means['score']:.4f}; ")
+    assert board.verdict().endswith(f"{'all' if apart == 2 else f'{apart} of 2'} others are told apart from it")
 
 
 def test_it_says_when_mean_and_geometric_mean_rank_differently():
@@ -301,7 +315,11 @@ def test_every_format_goes_to_a_file_as_to_the_screen(tmp_path, shape):
     printed = cranfield(*command)
     assert printed.code == 0
     cranfield(*command, "-o", tmp_path / "out")
-    assert (tmp_path / "out").read_text() == printed.out
+    if shape != "text":
+        assert (tmp_path / "out").read_text() == printed.out
+        return
+    assert (tmp_path / "out").read_text().startswith("".join(printed.out.splitlines(keepends=True)[:5]))
+    assert "redraws of the topics, seed 0" in (tmp_path / "out").read_text()
 
 
 def test_json_and_csv_hold_the_same_numbers():
@@ -343,7 +361,7 @@ def test_a_hundred_systems_at_once(test, shared):
     table = shared / "urbano-robust2004" / "robust2004_ap.csv"
     answer = cranfield("leaderboard", "--table", table, "--test", test, "--resamples", 200)
     assert answer.code == 0
-    assert len(answer.out.splitlines()) == 113
+    assert len(answer.out.splitlines()) == 115
 
 
 def test_no_cautions_are_computed_for_it(monkeypatch):

@@ -173,16 +173,21 @@ def test_counts_print_without_decimals(one):
 
 
 def test_a_wide_table_is_cut_into_blocks_that_repeat_the_names(two):
-    lines = two.to_text(limit=30).splitlines()
+    lines = two.to_text(limit=30, verbose=True, limits=False).split("\n\nconventions")[0].splitlines()
     assert all(len(line) <= 30 for line in lines)
     assert [line.split() for line in lines if line.startswith("run")] == [
         ["run", "AP", "RR", "P@1"][:4],
         ["run", "judged", "retrieved"],
         ["run", "missing"],
     ]
-    table, _, conventions = two.to_text(limit=3).rpartition("\n\n")
+    table, _, conventions = two.to_text(limit=3, verbose=True, limits=False).rpartition("\n\n")
     assert table.count("\n\n") == 5  # never fewer than one column a block
     assert conventions.startswith("conventions: ")
+
+
+def test_a_screen_that_is_too_narrow_does_without_the_counts(two):
+    head = two.to_text(limit=40).splitlines()[0]
+    assert head.split() == ["run", "AP", "RR", "P@1", "missing"]
 
 
 def test_styles_mark_the_head_and_the_best_means(two):

@@ -15,17 +15,16 @@ from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from cranfield.columns import GAP, HIDDEN, aligned, cut_end, folded, in_line, legible, width
+from cranfield.columns import GAP, HIDDEN, LEAST_TAIL, aligned, cut, cut_end, folded, in_line, legible, width
 from cranfield.errors import ConventionError
 from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
 
 Row = TypeVar("Row")
-WRAPPED = 24  # cells of a last column of sentences that others need not yield to
 WIDEST = 100  # the width that long texts are cut to where nobody says how wide a line may be
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 MOST_ROWS, FIRST_ROWS = 60, 20  # of a table in a notebook: so many at the most, or these of a longer one
@@ -53,6 +52,8 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
     tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
+    rest: str = ""  # in a text, what stands below the rows: how many more there are
+    spare: Sequence[int] = ()  # columns that a screen too narrow for all may do without, the first of these first
     spans: Mapping[int, str] = MappingProxyType({})  # in a text: lines across all columns, each before a row
 
     def texts(self) -> list[list[str]]:
@@ -78,7 +79,7 @@ def fitted(table: Table, column: int, limit: int | None, least: int = 12) -> Tab
     """
     texts = [[in_line(cell) for cell in row] for row in table.texts()]
     widths = [max(map(width, cells)) for cells in zip(*texts, strict=True)]
-    widths[-1] = min(widths[-1], WRAPPED) if table.tail else widths[-1]
+    widths[-1] = min(widths[-1], LEAST_TAIL) if table.tail else widths[-1]
     room = max((limit or WIDEST) - sum(widths) + widths[column] - len(GAP) * (len(widths) - 1), least)
     if widths[column] <= room:
         return table
@@ -135,6 +136,12 @@ class Layout(NamedTuple):
     ascii_only: bool = False
     style: Style | None = None
     medium: str = "text"  # or "markdown", "html": a page is also read aloud, and shows less beside the answer itself
+    verbose: bool = False  # also what is as one expects, and all that limits the answer
+
+    @property
+    def told(self) -> bool:
+        """Whether to say how it was made even where that is the default: where asked for, and on every page."""
+        return self.verbose or self.medium != "text"
 
     def number(self, value: float | None, signed: bool = False) -> str:
         """A number as text, in full or with as many decimals as are wanted.
@@ -156,7 +163,8 @@ class Answer(ABC):
 
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
-    ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than said beside it
+    ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than what limits it
+    ends_with_limits: ClassVar[bool] = False  # whether its text ends with what limits it, unless that is said apart
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -178,6 +186,10 @@ class Answer(ABC):
         """What to know beside it, a sentence each; with `shell`, hints name options of the command line."""
         return []
 
+    def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
+        """What limits it as a screen says it, the most serious first; sentences alike are grouped unless `verbose`."""
+        return [f"note: {note}" for note in self.notes(shell)]
+
     def basis(self) -> list[str]:
         """What it rests on, such as conventions, a line each: said beside data that have no room for it, as CSV has not."""
         return []
@@ -194,10 +206,20 @@ class Answer(ABC):
         every: bool = False,
         bars: bool | None = None,
         ascii_only: bool = False,
+        verbose: bool = False,
+        limits: bool | None = None,
     ) -> str:
-        """For a terminal: lines no wider than `limit` if possible; `style` may colour what matters."""
-        how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style)
-        return text([*self._said(how), Lines(self.notes() if self.ends_with_notes else [])], limit, style)
+        """For a terminal: the verdict, what supports it, and where wanted its `limits`.
+
+        Lines are no wider than `limit` if possible; `style` may colour what matters; `verbose` leaves nothing out.
+        """
+        how = Layout(per_topic, digits, "-", limit, every, bars, ascii_only, style, verbose=verbose)
+        parts = [*self._said(how)]
+        if self.ends_with_notes:
+            parts.append(Lines(self.notes()))
+        elif self.ends_with_limits if limits is None else limits:
+            parts.append(Lines(limited(self.limits(verbose=verbose), limit, verbose, "verbose=True")))
+        return text(parts, limit, style)
 
     def to_markdown(self, per_topic: bool = False, digits: int = 4, *, every: bool = False) -> str:
         """For a wiki, an issue or a pull request; the notes stand below."""
@@ -320,6 +342,27 @@ class Both(Answer):
 
 # text
 
+MOST_LIMITS = 5  # lines
+
+
+def limited(
+    sentences: Iterable[str], limit: int | None = None, verbose: bool = False, hint: str = "--verbose"
+) -> list[str]:
+    """What limits an answer in lines no wider than the limit: five at the most, the last of which counts the rest.
+
+    >>> limited([f"note: {n}" for n in "abcdefg"])
+    ['note: a', 'note: b', 'note: c', 'note: d', '3 more: --verbose']
+    """
+    blocks = [folded(legible(sentence), limit, 2).splitlines() for sentence in sentences]
+    if verbose or sum(map(len, blocks)) <= MOST_LIMITS:
+        return [line for block in blocks for line in block]
+    room = MOST_LIMITS - 1
+    said = next(n for n in range(len(blocks)) if sum(map(len, blocks[: n + 1])) > room)
+    if not said:  # the first sentence alone is too long
+        more = f", and {len(blocks) - 1} more" if blocks[1:] else ""
+        return [*blocks[0][: room - 1], f"{blocks[0][room - 1]} …", f"the whole of it{more}: {hint}"]
+    return [*(line for block in blocks[:said] for line in block), f"{len(blocks) - said} more: {hint}"]
+
 
 def text(parts: Iterable[Part], limit: int | None = None, style: Style | None = None) -> str:
     """The parts one below the other, a blank line between."""
@@ -329,20 +372,28 @@ def text(parts: Iterable[Part], limit: int | None = None, style: Style | None = 
 def _as_text(part: Part, limit: int | None, style: Style | None) -> str:
     if isinstance(part, Table):
         caption = [folded(legible(part.caption), limit)] if part.caption else []
-        return "\n".join([*caption, *table_lines(part, limit, style)])
+        rest = [folded(legible(part.rest), limit)] if part.rest else []
+        return "\n".join([*caption, *table_lines(part, limit, style), *rest])
     if isinstance(part, Drawing):
-        return "\n".join([folded(legible(part.lead), limit), *map(legible, part.lines)])
+        return "\n".join([folded(legible(part.lead), limit), *(_hanging(line, limit) for line in part.lines)])
     if isinstance(part, Entries):
         lead = [style("head", part.lead) if style else part.lead] if part.lead else []
         return "\n".join([*lead, *part.lines(limit)])
     if isinstance(part, str):
         return folded(legible(part), limit)
-    lines = "\n".join(folded(legible(line), limit, 2) for line in part.lines)
+    lines = "\n".join(_hanging(line, limit) for line in part.lines)
     return style("dim", lines) if style and part.dim and lines else lines
+
+
+def _hanging(line: str, limit: int | None) -> str:
+    """A line that goes on, where it is too wide, two cells to the right of where it begins."""
+    return folded(legible(line), limit, len(line) - len(line.lstrip()) + 2)
 
 
 def table_lines(table: Table, limit: int | None = None, style: Style | None = None) -> list[str]:
     """A table as aligned lines."""
+    if limit is not None:
+        table = narrowed(table, limit)
 
     def paint(row: int, column: int, cell: str) -> str:
         if style is None or not cell.strip():
@@ -365,6 +416,49 @@ def _with_spans(lines: list[str], table: Table, limit: int | None) -> list[str]:
         row = place % (len(table.rows) + 2) - 1  # a block is the head, the rows, and an empty line
         answer += [spans[row], line] if row in spans else [line]
     return answer[:-1]
+
+
+SHORT_NAME, SHORTEST_NAME = 20, 12  # cells that names keep where a table is too wide
+
+
+def narrowed(table: Table, limit: int) -> Table:
+    """The table in so many cells, if it can be had: long names are cut, then spare columns left out, then names cut again."""
+    table = _cut_names(table, limit, SHORT_NAME)
+    left_out: set[int] = set()
+    for column in table.spare:
+        if _across(table, left_out) > limit:
+            left_out.add(column)
+    kept = [i for i in range(len(table.head)) if i not in left_out]
+    head, rows = [table.head[i] for i in kept], [[row[i] for i in kept] for row in table.rows]
+    left = None if table.left is None else sum(i < table.left for i in kept)
+    table = table._replace(head=head, rows=rows, left=left, spare=())
+    shorter = _cut_names(table, limit, SHORTEST_NAME)
+    return shorter if _across(shorter) <= limit else table
+
+
+def _widths(table: Table) -> list[int]:
+    widths = [max(width(in_line(cell)) for cell in column) for column in zip(*table.texts(), strict=True)]
+    return [*widths[:-1], min(widths[-1], LEAST_TAIL)] if table.tail else widths
+
+
+def _across(table: Table, left_out: Collection[int] = ()) -> int:
+    """How wide its lines are without some columns."""
+    return sum(cells + len(GAP) for i, cells in enumerate(_widths(table)) if i not in left_out) - len(GAP)
+
+
+def _cut_names(table: Table, limit: int, least: int) -> Table:
+    """The table with long names cut in the middle, down to so many cells, as far as it takes and as they stay apart."""
+    for column in sorted(range(table.names), key=lambda i: -_widths(table)[i]):
+        room = max(least, _widths(table)[column] - (_across(table) - limit))
+        rows = table.cells()
+        names = [in_line(row[column].text) for row in rows]
+        while len({cut(name, room) for name in names}) < len(set(names)):
+            room += 1
+        if any(width(name) > room for name in names):
+            for row, name in zip(rows, names, strict=True):
+                row[column] = row[column]._replace(text=cut(name, room))
+            table = table._replace(rows=rows)
+    return table
 
 
 # Markdown

@@ -91,7 +91,9 @@ class Catalogue(Answer, dict[str, Entry]):
 
     def content(self, how: Layout) -> Iterator[Table]:
         """One row a collection."""
-        yield Table(["name", *COUNTS.values(), "from"], [entry.cells() for entry in self.values()], tail=True)
+        head = ["name", *COUNTS.values(), "from"]
+        spare = [i for i, name in enumerate(head) if name in ("MB", "terms/doc")]
+        yield Table(head, [entry.cells() for entry in self.values()], tail=True, spare=spare)
 
     def plain(self, how: Layout) -> list[dict[str, Any]]:
         return [entry.to_dict() for entry in self.values()]
@@ -101,6 +103,9 @@ class Catalogue(Answer, dict[str, Entry]):
         rows = [entry.row() for entry in self.values()]
         yield list(rows[0])
         yield from (list(row.values()) for row in rows)
+
+    def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
+        return self.notes(shell)
 
     def notes(self, shell: bool = False) -> list[str]:
         """How to read the counts, and what is to be known of single collections."""

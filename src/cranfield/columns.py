@@ -2,7 +2,8 @@
 
 Nothing here knows what the cells mean. What cannot be seen in a name is spelt out, so that a table stays aligned and a
 terminal takes no orders from data. A table that is wider than the limit is cut into blocks of
-columns, one below the other, and the first columns (the names) are repeated in each.
+columns, one below the other, and the first columns (the names) are repeated in each; a last column of sentences is
+wrapped between words.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 GAP = "  "
+LEAST_TAIL = 24  # cells of a last column that is wrapped
 HIDDEN = re.compile(  # what no page, picture or screen should be handed raw; a line's end and a tab are let through
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, those that begin a terminal's escapes among them
     "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # separators of lines, and what turns the direction of the text around
@@ -91,21 +93,38 @@ def aligned(
         return []
     left = names if left is None else left
     widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
+    blocks = _blocks([*widths[:-1], min(widths[-1], LEAST_TAIL)] if tail else widths, names, limit)
+    if tail and limit is not None:
+        before = sum(widths[i] + len(GAP) for i in blocks[-1][:-1])
+        widths[-1] = min(widths[-1], max(limit - before, LEAST_TAIL))
     lines: list[str] = []
-    for block in _blocks(widths, names, limit):
+    for block in blocks:
         if lines:
             lines.append("")
         for r, row in enumerate(rows):
             cells = []
+            below: list[str] = []
             for i in block:
-                space = " " * (widths[i] - width(row[i]))
-                to_the_left = i < left or (tail and i == len(row) - 1)
-                cell = row[i] + space if to_the_left else space + row[i]
+                last = tail and i == len(row) - 1
+                shown, *below = _wrapped(row[i], widths[i]) if last else [row[i]]
+                space = " " * (widths[i] - width(shown))
+                cell = shown + space if i < left or last else space + shown
                 if i == block[-1]:
                     cell = cell.rstrip()
                 cells.append(style(r, i, cell) if style else cell)
             lines.append(GAP.join(cells))
+            margin = " " * sum(widths[i] + len(GAP) for i in block[:-1])
+            lines += [f"{margin}{line}" for line in below]
     return lines
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    """A text in lines of so many cells at the most."""
+    if width(text) <= cells:
+        return [text]
+    import textwrap
+
+    return textwrap.wrap(text, cells, break_on_hyphens=False)
 
 
 def _blocks(widths: list[int], names: int, limit: int | None) -> list[list[int]]:
@@ -160,13 +179,17 @@ def in_bytes(size: int) -> str:
 
 def folded(text: str, limit: int | None, margin: int = 0) -> str:
     """A paragraph in lines no wider than the screen, the later ones set in by a margin."""
-    if limit is None or len(text) <= limit:
+    if limit is None or width(text) <= limit:
         return text
     import textwrap
 
     indent = text[: len(text) - len(text.lstrip())]
-    body = textwrap.wrap(text.strip(), max(limit, margin + 20), initial_indent=indent, subsequent_indent=" " * margin)
-    return "\n".join(body)
+    across = max(limit, margin + 20)
+    return "\n".join(
+        textwrap.wrap(
+            text.strip(), across, initial_indent=indent, subsequent_indent=" " * margin, break_on_hyphens=False
+        )
+    )
 
 
 def legible(text: str) -> str:

@@ -38,6 +38,7 @@ KINDS = {
 """Kind → what lies along x and y, what the area is called, and the title."""
 
 IDEAL = "ideal"
+ON_A_SCREEN = 11  # points of a curve
 LEVELS = np.arange(11) / 10
 
 
@@ -94,10 +95,12 @@ class Curves(Answer):
 
     def content(self, how: Layout) -> list[Part]:
         head, *rows = self.records(how)
-        cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in rows]
         areas = [[curve.run, how.number(curve.area)] for curve in self.curves]
-        points, sizes = Table(head, cells, title="Points"), Table(["run", KINDS[self.kind][2]], areas, title="Areas")
-        return [sizes, points] if how.medium == "html" else [points, sizes]
+        shown = rows if how.told else [row for curve in self.curves for row in _some(rows, curve.run)]
+        cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in shown]
+        rest = f"{len(shown)} of {len(rows):,} points" if len(shown) < len(rows) else ""
+        sizes = Table(["run", KINDS[self.kind][2]], areas, title="Areas")
+        return [sizes, Table(head, cells, title="Points", rest=rest)]
 
     def records(self, how: Layout) -> list[list[Any]]:
         """A header and a row a point."""
@@ -115,6 +118,13 @@ class Curves(Answer):
             "notes": self.notes(),
         }
         return plain(answer, how.digits)
+
+
+def _some(rows: list[list[Any]], run: str) -> list[list[Any]]:
+    """A few points of a run's curve, those of its ends among them."""
+    own = [row for row in rows if row[0] == run]
+    last = len(own) - 1
+    return own if last < ON_A_SCREEN else [own[round(i * last / (ON_A_SCREEN - 1))] for i in range(ON_A_SCREEN)]
 
 
 def _text(value: float, how: Layout) -> str:

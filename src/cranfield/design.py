@@ -92,12 +92,14 @@ class Plan:
 
     def content(self, how: Layout) -> Iterator[Part]:
         """What is needed, what is there, and the power curve."""
+        about = f"{self.measure}: {self.about}" if self.measure else self.about
         seen = ", observed" if self.observed else ""
         sided = "" if self.alternative == "two-sided" else ", one-sided"
         facts = f"difference {self.difference:.4g}{seen}, power {self.power:g}, alpha {self.alpha:g}{sided}"
         if self.level != self.alpha:
             facts += f"; each test{self._corrected()}"
-        yield Lines([f"{self.measure}: {self.about}" if self.measure else self.about, facts])
+        usual = (self.alpha, self.level, self.alternative) == (0.05, 0.05, "two-sided")
+        yield Lines([self.sentence(), about, *([facts] if how.told or not usual else [])])
         coarse = how._replace(digits=3)
         head = ["test", "of the", "topics needed"]
         rows = [[each.test, each.centre, str(each.needed or "-")] for each in self.tests]

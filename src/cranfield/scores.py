@@ -18,7 +18,7 @@ import numpy as np
 from cranfield.absent import Absent
 from cranfield.answer import Answer, Cell, Layout, Lines, Table, fitted, plain, text
 from cranfield.columns import cut_end, in_line, legible, listed
-from cranfield.conventions import PRESETS
+from cranfield.conventions import PRESETS, Conventions
 from cranfield.errors import ConventionError, CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.answer import Part
-    from cranfield.conventions import Conventions
     from cranfield.explanation import Explanation
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("judged", "retrieved", "missing")
+SPARE = ("judged", "retrieved")  # of these, what a narrow screen does without
 
 
 class Score(NamedTuple):
@@ -396,9 +396,13 @@ class Scores(Answer):
         """A topic as a sentence names it: its id, and what it asks where that is known."""
         return topic_in_words(topic, self.queries, room)
 
-    def notes(self, shell: bool = False) -> list[str]:
-        """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
-        notes = self.absent.in_words(self.conventions, len(self.topics), shell)
+    def notes(self, shell: bool = False, missing: bool = True) -> list[str]:
+        """What is not as one expects, a sentence each; `shell` hints name options.
+
+        Without `missing` nothing is said of topics that a run lacks, where that is said already.
+        """
+        absent = self.absent if missing else replace(self.absent, missing={})
+        notes = absent.in_words(self.conventions, len(self.topics), shell)
         notes += [] if self.weights is None else self.weights.notes()
         least = getattr(self._origin[0], "relevant_from", None) if self._origin is not None else None
         if least is not None:
@@ -565,7 +569,12 @@ class Scores(Answer):
         return [f"{name:<22}\t{topic}\t{value}\n" for name, value in pairs]
 
     def content(self, how: Layout) -> list[Part]:
-        return [self._table(how), Lines(self.basis(), dim=True)]
+        return [self._table(how), Lines([] if self.usual and not how.told else self.basis(), dim=True)]
+
+    @property
+    def usual(self) -> bool:
+        """Whether the default conventions hold, for every measure."""
+        return self.conventions == Conventions() and not self.exceptions and not self.elsewhere
 
     def basis(self) -> list[str]:
         words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}
@@ -576,8 +585,10 @@ class Scores(Answer):
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
+        head = self._head(how)
+        spare = [] if how.per_topic or how.verbose else [head.index(name) for name in SPARE]
         asked = bool(how.per_topic and self.queries)
-        table = Table(self._head(how), list(self._rows(how)), 1 + how.per_topic + asked, title=title)
+        table = Table(head, list(self._rows(how)), 1 + how.per_topic + asked, title=title, spare=spare)
         return fitted(table, 2, how.limit) if asked and how.medium == "text" else table
 
     def _head(self, how: Layout) -> list[str]:

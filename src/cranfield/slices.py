@@ -91,7 +91,7 @@ class Slices(Answer):
                 yield run, value, int(part.counted[r].sum()), means
 
     def content(self, how: Layout) -> list[Part]:
-        return [self._table(how), Lines(self.basis(), dim=True)]
+        return [self._table(how), Lines([] if self.whole.usual and not how.told else self.basis(), dim=True)]
 
     def _table(self, how: Layout) -> Table:
         rows = [

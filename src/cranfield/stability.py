@@ -478,7 +478,8 @@ def _halves_table(halves: list[Halves], settings: Mapping[str, Any], how: Layout
     for each in halves:
         numbers = _number(how, each.mean), _span(how, each.low, each.high), _number(how, each.stepped_up)
         rows.append([each.measure, each.kind, *numbers, str(each.topics)])
-    return Table(["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics a half"], rows)
+    head = ["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics a half"]
+    return Table(head, rows, spare=() if how.told else (len(head) - 1,))
 
 
 def _discrimination_table(measures: list[Discriminative], settings: Mapping[str, Any], how: Layout) -> Table:

@@ -1,7 +1,7 @@
-"""`python -m tests.golden` (make golden) records all golden commands, and writes the console blocks of the pages, again.
+"""`python -m tests.golden` (make golden) records all golden commands and screens, and the console blocks of pages, again.
 
-`python -m tests.golden REV` compares the recordings with those of a git revision instead: data must be the same, what
-people read must have the same words and numbers.
+`python -m tests.golden screens` records the screens alone. `python -m tests.golden REV` compares the recordings with those
+of a git revision instead: data must be the same, what people read must have the same words and numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS.parent / "src"), str(TESTS)]  # this checkout's, whatever is installed
 
 from pages import PAGES, rewrite  # noqa: E402
-from recorded import GOLDEN, answered, golden_commands, recorded_at, rounded, violations  # noqa: E402
+from recorded import (  # noqa: E402
+    GOLDEN,
+    SCREENS,
+    answered,
+    golden_commands,
+    golden_screens,
+    recorded_at,
+    rounded,
+    shown,
+    violations,
+)
 
 
 def record() -> list[str]:
@@ -27,11 +37,26 @@ def record() -> list[str]:
             text = answered(command, Path(folder))
         if not same(command.record, text):
             command.record.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
+    record_screens()
     problems = []
     for page in PAGES:
         with tempfile.TemporaryDirectory() as folder:
             problems += rewrite(page, Path(folder))
     return problems
+
+
+def record_screens() -> list[str]:
+    """Write the screens again."""
+    screens = golden_screens()
+    SCREENS.mkdir(exist_ok=True)
+    for stale in set(SCREENS.glob("*.txt")) - {screen.record for screen in screens}:
+        stale.unlink()
+    for screen in screens:
+        with tempfile.TemporaryDirectory() as folder:
+            text = shown(screen, Path(folder))
+        if not same(screen.record, text):
+            screen.record.write_text(text, encoding="utf-8", newline="")
+    return []
 
 
 def same(record: Path, text: str) -> bool:
@@ -49,7 +74,8 @@ def compare(revision: str) -> list[str]:
     return problems
 
 
-problems = compare(sys.argv[1]) if len(sys.argv) > 1 else record()
+asked = sys.argv[1:]
+problems = record_screens() if asked == ["screens"] else compare(asked[0]) if asked else record()
 for problem in problems:
     print(problem, file=sys.stderr)
 sys.exit(bool(problems))

@@ -21,9 +21,9 @@ class Findings(Answer, list[Finding]):
         return {word: sum(finding.severity == word for finding in self) for word in SEVERITIES}
 
     def content(self, how: Layout) -> Iterator[Lines]:
-        """By file, each with its first lines, and a closing count."""
+        """A count, then by file, each with its first lines."""
         summary = ", ".join(counted(n, word) for word, n in self.counts.items() if n)
-        yield Lines([*(line for finding in self for line in finding.lines()), summary or "nothing to report"])
+        yield Lines([summary or "nothing to report", *(line for finding in self for line in finding.lines())])
 
     def plain(self, how: Layout) -> dict[str, Any]:
         counts = {f"{word}s": n for word, n in self.counts.items()}

@@ -126,7 +126,9 @@ def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
 
 
 def _say(problem: str) -> None:
-    click.echo(f"cranfield: {' '.join(legible(problem).splitlines())}", err=True)
+    from cranfield.cli.output import note
+
+    note(f"cranfield: {' '.join(problem.splitlines())}")
 
 
 @contextmanager
@@ -149,7 +151,9 @@ def _warning() -> Iterator[None]:
             others(message, category, *where)
         elif str(message) not in said:
             said.add(str(message))
-            click.echo(f"warning: {legible(str(message))}", err=True)
+            from cranfield.cli.output import note
+
+            note(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)

@@ -14,7 +14,7 @@ import click
 
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import option
-from cranfield.cli.output import about, drawn, note, put, show, written
+from cranfield.cli.output import about, drawn, limits, put, show, written
 
 PLACE = 20
 
@@ -104,7 +104,7 @@ def _diff(a: str, b: str, **shown: Any) -> None:
 
 
 @command.command("list")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 def _list(**shown: Any) -> None:
     """List the collections that lectures name, what they should hold, and where each can be had.
 
@@ -114,8 +114,8 @@ def _list(**shown: Any) -> None:
     from cranfield.catalogue import CATALOGUE
 
     put(written(CATALOGUE, **shown), shown["output"])
-    for sentence in CATALOGUE.notes() if shown["shape"] == "table" else []:
-        note(sentence)
+    if shown["shape"] == "table":
+        limits(CATALOGUE, shown["verbose"])
 
 
 @command.command("stamp")

@@ -14,7 +14,7 @@ from typing import Any
 
 from cranfield.cli import names, options
 from cranfield.cli.options import option
-from cranfield.cli.output import notes, show
+from cranfield.cli.output import FOR_PEOPLE, notes, show
 
 PLACE = 120
 
@@ -75,7 +75,7 @@ question = options.together(
 @option("--all-pairs", "Show every pair, however many there are.", name="every", is_flag=True)
 @option("--per-topic", "In json, csv and tsv: the difference of each topic.")
 @option("--digits")
-@options.output("text", "json", "csv", "tsv", "markdown")
+@options.answer("text", "json", "csv", "tsv", "markdown")
 @options.rules
 @option("--threads")
 def command(**typed: Any) -> None:
@@ -87,4 +87,5 @@ def command(**typed: Any) -> None:
     with progress("comparing") as tell:
         comparison = compare(inputs, progress=tell, **how)
     show(comparison, **shown)
-    notes(comparison.scores.notes(shell=True))
+    if shown["shape"] not in FOR_PEOPLE:
+        notes(comparison.scores.notes(shell=True))

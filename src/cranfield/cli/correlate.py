@@ -52,7 +52,7 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @option("--other-qrels", "With --systems: compare with the rankings by these judgments.", metavar="QRELS")
 @option("--per-topic")
 @option("--digits")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
     from cranfield.cli.progress import progress

@@ -38,7 +38,7 @@ PLACE = 110
 )
 @option("--topic", "The curve of one topic, instead of the mean over all.", metavar="TOPIC")
 @option("--collection-size", "Documents in the collection, for roc.")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
     from cranfield.workspace.scoring import curve

@@ -56,7 +56,7 @@ PLACE = 170
 @option("--resamples", "Sign flips in each of them.", default=1_000)
 @option("--seed")
 @option("--rel")
-@options.output("text", "json", "csv", "tsv")
+@options.answer("text", "json", "csv", "tsv")
 @options.rules
 def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
     from cranfield.cli.progress import progress

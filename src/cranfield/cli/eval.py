@@ -59,7 +59,7 @@ PLACE = 90
 @option("--per-topic")
 @option("--sort", "Order the runs by a measure, best first, or by name.", metavar="MEASURE|name")
 @option("--digits")
-@options.output("table", "json", "csv", "tsv", "trec")
+@options.answer("table", "json", "csv", "tsv", "trec")
 @options.rules
 @option("--threads", "How many cores to use.  [default: all]")
 def command(by: str | None, bounds: str | None, **typed: Any) -> None:

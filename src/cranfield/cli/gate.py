@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from cranfield.cli import names, options
 from cranfield.cli.options import option
-from cranfield.cli.output import encoded, notes, put, written
+from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, written
 
 PLACE = 180
 
@@ -67,7 +68,7 @@ PLACE = 180
 @option("--junit", "Write JUnit XML as well: a test case a measure.", metavar="FILE")
 @option("--markdown", "Write Markdown as well, for a comment on a pull request.", metavar="FILE")
 @option("--json", "Write JSON as well.", metavar="FILE")
-@options.output("text", "json", "csv", "tsv", "markdown", "junit")
+@options.answer("text", "json", "csv", "tsv", "markdown", "junit")
 @options.rules
 @click.pass_context
 def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, output: str | None, **typed: Any) -> None:
@@ -77,6 +78,7 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
 
     inputs, shown, how = options.split(typed, runs=[baseline, candidate])
     how["max_drop"] = how["max_drop"] or None
+    shown["every"] = ctx.get_parameter_source("worst") is not ParameterSource.DEFAULT
     files = [(kind, path) for kind in ("junit", "markdown", "json") if (path := how.pop(kind)) is not None]
     paths = [path for _, path in files]
     if output is not None:
@@ -90,6 +92,9 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
     write_together({path: encoded(written(verdict, kind, path, **shown)) for kind, path in files})
     if output in (None, "-"):
         put(written(verdict, shape, **shown))
-    notes(verdict.notes(shell=True))
+    if shape in FOR_PEOPLE:
+        limits(verdict, shown["verbose"], output)
+    else:
+        notes(verdict.notes(shell=True))
     if verdict.exit_code:
         ctx.exit(verdict.exit_code)

@@ -43,7 +43,7 @@ PLACE = 130
 @option("--weigh-by")
 @option("--topics-file")
 @option("--digits", "Decimals of the text table.", default=4)
-@options.output("text", "json", "csv", "tsv", "markdown")
+@options.answer("text", "json", "csv", "tsv", "markdown")
 @options.rules
 def command(digits: int, **typed: Any) -> None:
     from cranfield.cli.progress import progress

@@ -49,6 +49,7 @@ SHOWN = (
     "every",
     "bars",
     "spreadsheet",
+    "verbose",
 )  # options that say how an answer is printed
 
 
@@ -181,6 +182,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "is_flag": True,
         "help": "In csv and tsv: put an apostrophe before text that a spreadsheet would take for a formula.",
     },
+    "--verbose": {"is_flag": True, "help": "Tell also how it was made, and all that limits it."},
     "-o --output": {
         "metavar": "FILE",
         "help": "Write to a file, whole or not at all, instead of standard output.",
@@ -299,6 +301,11 @@ def shape(*shapes: str, help: str = "How to print.", **settings: Any) -> Callabl
 def output(*shapes: str) -> Callable[[Command], Command]:
     """`--format` and `-o`."""
     return together(shape(*shapes), option("-o --output"))
+
+
+def answer(*shapes: str) -> Callable[[Command], Command]:
+    """`--format`, `-o` and `--verbose`, for an answer that says what limits it."""
+    return together(output(*shapes), option("--verbose"))
 
 
 class Worded(click.Command):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.columns import for_screen, in_bytes, legible
+from cranfield.columns import folded, for_screen, in_bytes, legible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 DIGITS = 4  # decimals for people, unless told otherwise; programs get all of them
+FOR_PEOPLE = ("text", "table")  # the same in two words
 BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
 CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
 
@@ -36,8 +37,22 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
         put(written(answer, shape, output, **how), output)
         for line in answer.basis() if shape in BARE else []:
             note(line)
-    if shape not in ("markdown", "html") and not answer.ends_with_notes:
+    if shape in FOR_PEOPLE:
+        limits(answer, how.get("verbose", False), output)
+    elif shape not in ("markdown", "html") and not answer.ends_with_notes:
         notes(answer.notes(shell=True))
+
+
+def limits(answer: Answer, verbose: bool = False, output: str | None = None) -> None:
+    """Tell below the text of an answer what limits it; a blank line between where a screen shows both."""
+    from cranfield.answer import limited
+
+    sentences = [] if answer.ends_with_notes else answer.limits(shell=True, verbose=verbose)
+    lines = limited(sentences, terminal_width(sys.stderr), verbose)
+    if lines and output in (None, "-") and sys.stdout.isatty() and sys.stderr.isatty():
+        lines = ["", *lines]
+    for line in lines:
+        click.echo(line, err=True)
 
 
 def written(
@@ -50,12 +65,17 @@ def written(
     every: bool = False,
     bars: bool | None = None,
     spreadsheet: bool = False,
+    verbose: bool = False,
 ) -> str:
     """An answer in one of its shapes: for the screen, if it does not go to a file."""
     places = DIGITS if digits is None else digits
-    if shape in ("text", "table"):
+    if shape in FOR_PEOPLE:
         screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
-        return str(answer.to_text(per_topic, places, every=every, bars=bars, **screen))
+        kept = output not in (None, "-")  # a file is read later, by those who do not know what was typed
+        whole = {"verbose": verbose or kept, "limits": False}
+        text = str(answer.to_text(per_topic, places, every=every, bars=bars, **whole, **screen))
+        limiting = answer.limits(shell=True, verbose=True) if kept and not answer.ends_with_notes else []
+        return "\n".join([text, "", *map(legible, limiting)]) if limiting else text
     if shape == "markdown":
         return str(answer.to_markdown(per_topic, places, every=every))
     if shape == "html":
@@ -113,8 +133,8 @@ def encoded(text: str) -> bytes:
 
 
 def note(text: str) -> None:
-    """Tell the user something that is not data."""
-    click.echo(legible(text), err=True)
+    """Tell the user something that is not data, wrapped between words where a terminal shows it."""
+    click.echo(folded(legible(text), terminal_width(sys.stderr), 2), err=True)
 
 
 def notes(sentences: Iterable[str]) -> None:
@@ -166,7 +186,12 @@ def style(path: str | None = None) -> Callable[[str, str], str] | None:
 
 def screen_width(path: str | None = None) -> int | None:
     """How wide a line may be: a terminal has an edge, a file or a pipe has none."""
-    if path is not None or not sys.stdout.isatty():
+    return None if path is not None else terminal_width(sys.stdout)
+
+
+def terminal_width(stream: Any) -> int | None:
+    """How wide a stream's terminal is; None where it is none."""
+    if not stream.isatty():
         return None
     from shutil import get_terminal_size
 

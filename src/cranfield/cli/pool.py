@@ -186,7 +186,7 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
 @command.command("statistics")
 @contributing
 @option("--seconds", "What a judgment takes.", type=click.FloatRange(min=0), default=60.0)
-@options.output("table", "json")
+@options.answer("table", "json")
 def _statistics(depths: tuple[str, ...], seconds: float, **typed: Any) -> None:
     """Say how large a depth pool will be, how much its runs overlap, and how long judging takes.
 
@@ -274,7 +274,7 @@ def _grade() -> float | str:
 @option("--draws", "Samples drawn for --sampling.", type=click.IntRange(min=1), default=20)
 @rel
 @seed
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed: Any) -> None:
     """Replay strategies on a judged collection: what each finds, and when the ranking of the runs settles.
 
@@ -310,7 +310,7 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
 @lenient
 @run_format
 @option("--allow-unjudged")
-@options.output("table", "json")
+@options.answer("table", "json")
 @options.conventions
 def _thin(**typed: Any) -> None:
     """Read runs on thin judgments in several ways: as they are, condensed, bpref, infAP, bounds; says which to trust.
@@ -335,8 +335,8 @@ def _thin(**typed: Any) -> None:
 @option("--level", "Of the intervals.", metavar=None)
 @option("--seconds", "What a judgment takes, for hours.", type=click.FloatRange(min=0), metavar="FLOAT")
 @option("--price", "What a judgment costs.", type=click.FloatRange(min=0), metavar="FLOAT")
-@options.output("table", "json")
-def _stop(shape: str, output: str | None, **how: Any) -> None:
+@options.answer("table", "json")
+def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
     """Estimate how many relevant documents are still unfound, topic by topic, and say which topics can stop.
 
     \b
@@ -344,7 +344,7 @@ def _stop(shape: str, output: str | None, **how: Any) -> None:
     """
     from cranfield.workspace.pooling import stopping
 
-    show(stopping(**how), shape, output)
+    show(stopping(**how), shape, output, verbose=verbose)
 
 
 @command.command("qrels")

@@ -19,7 +19,7 @@ import click
 from cranfield.cli import options
 from cranfield.cli.compare import question
 from cranfield.cli.options import option
-from cranfield.cli.output import about, note, notes
+from cranfield.cli.output import about, limits
 from cranfield.columns import in_bytes
 
 PLACE = 190
@@ -55,6 +55,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 )
 @option("--no-texts", "With html: leave out what documents say; their ids stay.", is_flag=True)
 @option("--digits", "Decimals to show.", type=click.IntRange(0, 12), default=4)
+@option("--verbose", "Say here as well all that limits it; the report says it anyway.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -67,6 +68,7 @@ def command(
     spreadsheet: bool,
     no_texts: bool,
     documents: str | None,
+    verbose: bool,
     latex: str | None,
     **typed: Any,
 ) -> None:
@@ -90,9 +92,7 @@ def command(
     if page.documents is not None:
         about(output or "-", f"{in_bytes(page.size_of_texts)} of it what documents say (--no-texts leaves that out)")
     write_bytes("-" if output is None else output, [data])
-    for sentence in page.comparison.notes():
-        note(sentence)
-    notes(page.comparison.scores.notes(shell=True))
+    limits(page.comparison, verbose, output)
 
 
 def _ending(path: str | None) -> str:

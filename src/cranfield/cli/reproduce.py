@@ -35,7 +35,7 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
 @option("--rel")
 @option("--per-topic", "A row for each topic's result list as well.")
 @option("--digits")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
     from cranfield.workspace.scoring import reproduce

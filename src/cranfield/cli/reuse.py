@@ -31,7 +31,7 @@ PLACE = 80
 @option("--holes", "Write a pool of what must be judged to settle the new runs.", metavar="FILE")
 @option("--holes-depth", "How deep their tops are.")
 @option("--allow-unjudged")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 def command(depths: tuple[str, ...], teams: tuple[str, ...], **typed: Any) -> None:
     from cranfield.workspace.pooling import reuse
 

@@ -57,7 +57,7 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
 @option("--seed")
 @option("--rel")
 @option("--topics")
-@options.output("text", "json", "csv", "tsv")
+@options.answer("text", "json", "csv", "tsv")
 @options.rules
 def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> None:
     from cranfield.cli.progress import progress

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Drawing, Layout, html_text
-from cranfield.columns import cut_end, in_line, width
+from cranfield.columns import cut, cut_end, in_line, width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 MOST_BARS = 24  # shown where there are more topics than that: half winners, half losers
+ON_A_SCREEN = 7  # the same beside a verdict and a table
+LONGEST_LABEL = 24  # cells of a topic on a screen
 NARROWEST, WIDEST = 48, 100  # lines
 SVG_WIDTH, SVG_HEIGHT = 700, 160
 
@@ -36,7 +38,8 @@ def drawn(evidence: Evidence, pair: Pair, how: Layout) -> Drawing | None:
         record = f"{pair.wins} won, {pair.ties} tied, {pair.losses} lost"
         return Drawing(lead, [], difference_svg(topics, differences.tolist(), lead, f"{lead}: {record}"))
     lower = "; lower is better" if evidence.lower_is_better(pair.measure) else ""
-    lines = difference_bars(topics, differences.tolist(), limit=how.limit, ascii_only=how.ascii_only)
+    most = MOST_BARS if how.told else ON_A_SCREEN
+    lines = difference_bars(topics, differences.tolist(), limit=how.limit, most=most, ascii_only=how.ascii_only)
     return Drawing(f"{lead}{lower}:", lines)
 
 
@@ -46,7 +49,7 @@ def labels(topics: Sequence[str], queries: Mapping[str, str], limit: int | None 
     >>> labels(["101", "7"], {"101": "blossom end rot"}, 40)
     ['101  blossom end r…', '7']
     """
-    names = [in_line(topic) for topic in topics]
+    names = [in_line(topic) if limit is None else cut(in_line(topic), LONGEST_LABEL) for topic in topics]
     longest = max(map(width, names), default=0)
     room = None if limit is None else max(limit * 2 // 5, 12) - min(longest, 20)
     asked = [in_line(queries.get(topic, "")) for topic in topics] if queries else [""] * len(names)
@@ -75,7 +78,7 @@ def difference_bars(
     """
     order = sorted(range(len(topics)), key=lambda t: -differences[t])
     shown, hidden = _cut(order, most)
-    name_width = max((width(topics[t]) for t in order), default=0)
+    name_width = max((width(topics[t]) for t in shown), default=0)
     numbers = {t: f"{differences[t]:+.{digits}f}" for t in order}
     number_width = max((len(text) for text in numbers.values()), default=0)
     room = max(NARROWEST if limit is None else 0, min(limit or WIDEST, WIDEST)) - name_width - number_width - 5

@@ -83,6 +83,16 @@ def _some(code: str, warnings: list[tuple[Pair, str]], what: str) -> Iterator[Ca
         yield Caution(code, f"{rest:,} more {'pair is' if rest == 1 else 'pairs are'} {what}")
 
 
+def grouped_texts(cautions: list[Caution], verbose: bool = False) -> list[str]:
+    """What they say; of several of a kind the first unless `verbose`, with their number."""
+    if verbose:
+        return [caution.text for caution in cautions]
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for caution in cautions:
+        kinds[caution.code].append(caution.text)
+    return [text if not alike else f"{text} ({len(alike)} more alike)" for text, *alike in kinds.values()]
+
+
 # how many topics
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Part, Table, plain
 from cranfield.columns import listed
-from cranfield.compare.cautions import Caution, all_cautions
+from cranfield.compare.cautions import Caution, all_cautions, grouped_texts
 from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.evidence import Evidence, Names, compared
 from cranfield.compare.pair import Pair, Unweighted
@@ -51,7 +51,7 @@ class Comparison(Evidence, Answer):
     """
 
     has_topics: ClassVar[bool] = True
-    ends_with_notes: ClassVar[bool] = True
+    ends_with_limits: ClassVar[bool] = True
 
     cautions: list[Caution]
     micro: Shares  # a ratio → run → the ratio of the topics' sums
@@ -60,6 +60,15 @@ class Comparison(Evidence, Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         return [*self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
+
+    def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
+        cautions = [f"caution: {text}" for text in grouped_texts(self.cautions, verbose)]
+        cautions += [] if self.efficiency is None else [f"caution: {text}" for text in self.efficiency.notes()]
+        if shell:
+            cautions = [text.replace("missing=skip", "--missing skip") for text in cautions]
+        missing = all(caution.code != "missing-topics" for caution in self.cautions)
+        notes = [*self.remarks, *self.scores.notes(shell, missing)]
+        return [*cautions, *(f"note: {note}" for note in notes)]
 
     def basis(self) -> list[str]:
         return self.notes()

@@ -1,4 +1,5 @@
-"""A comparison for people: table, sentences, what each test says, bars, and how it was made.
+"""A comparison for people. On a screen: the verdict, its table, what each test says, bars, and how it was made if that is
+not as usual. On a page: table and sentences first.
 
 What is significant is marked with a sign and not by colour alone; on a page it is said in words, for those who hear it.
 Many pairs are cut to the most interesting ones, best systems first, and the text says how many there are.
@@ -10,10 +11,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Layout, Lines, Part, Table
+from cranfield.columns import cut, in_line
 from cranfield.compare.bars import drawn
 from cranfield.compare.evidence import QUESTIONS
 from cranfield.compare.pair import Pair, bare_p, disagreement, p_value
 from cranfield.compare.systems import SEEDS
+from cranfield.compare.verdict import verdict
 from cranfield.scores import conventions_in_words
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY, any_test
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
+ON_A_SCREEN = 18  # rows
+SHORT_HEAD = 12  # cells of a run's name above its means
 DETAILED = 3  # pairs for which every test has a line of its own
 DRAWN_ON_A_PAGE = 2  # pairs
 ALOUD = {"+": "better", "-": "worse", "?": "no p-value", "": "not settled", "~": "mean and test point apart"}
@@ -40,46 +45,116 @@ WHERE_THERE = {  # what else a mark may mean
 
 def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
     """All of it; a page and a wiki get less beside the table and the sentences."""
+    return _screen(evidence, efficiency, how) if how.medium == "text" else _page(evidence, efficiency, how)
+
+
+def _page(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
     pairs = shown_pairs(evidence, how.every)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
-    details = how.medium == "text"
     yield pair_table(evidence, pairs, how)
     if how.medium != "html":
         yield Lines(_legend(evidence, pairs))
-    if details:
-        yield from _seeds(evidence, how)
-        yield Lines(_all_systems(evidence))
     sentences = [evidence.sentence(pair) for pair in spoken]
-    sentences += [text for pair in spoken if (text := pair.margin_sentence())]
-    if details and len(spoken) < len(pairs):
-        sentences.append(f"... and {len(pairs) - len(spoken)} more sentences (--all-pairs)")
-    yield Lines(sentences)
-    if details and len(evidence.tests) > 1:
-        yield from _tests(evidence, spoken, how)
+    yield Lines([*sentences, *_margins(spoken)])
     yield from _drawings(evidence, pairs, how)
     if efficiency is not None and how.medium != "html":
         yield efficiency.table(how)
-        yield Lines([f"caution: {sentence}" if details else sentence for sentence in efficiency.notes()])
+        yield Lines(efficiency.notes())
     yield Lines(made_by(evidence), dim=True)
+
+
+def _screen(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+    """The verdict, and what supports it; what limits it is said behind."""
+    pairs = shown_pairs(evidence, how.every, ON_A_SCREEN)
+    spoken = pairs if how.every else pairs[:MOST_SENTENCES]
+    yield Lines(verdict(evidence))
+    if _single(evidence):
+        yield _table_of_two(evidence, how)
+    else:
+        yield pair_table(evidence, pairs, how)
+        yield Lines(_legend(evidence, pairs))
+    yield from _seeds(evidence, how)
+    yield Lines(_all_systems(evidence))
+    yield Lines(_margins(spoken))
+    if len(evidence.tests) > 1:
+        yield from _tests(evidence, spoken, how)
+    yield from _drawings(evidence, pairs, how)
+    if efficiency is not None:
+        yield efficiency.table(how)
+    usual = evidence.usual and not evidence.groups, evidence.scores.usual
+    told = [line for line, as_usual in zip(made_by(evidence), usual, strict=True) if how.told or not as_usual]
+    yield Lines(told, dim=True)
+
+
+def _single(evidence: Evidence) -> bool:
+    """Whether there are just two systems, and one row a measure."""
+    return len({(pair.one, pair.other) for pair in evidence.pairs}) == 1
+
+
+def _margins(pairs: list[Pair]) -> list[str]:
+    return [text for pair in pairs if (text := pair.margin_sentence())]
 
 
 # the pairs
 
 
-def shown_pairs(evidence: Evidence, every: bool) -> list[Pair]:
+def shown_pairs(evidence: Evidence, every: bool, most: int = MOST_ROWS) -> list[Pair]:
     """All pairs, or where they are too many the first of each measure when the best systems come first."""
-    if every or len(evidence.pairs) <= MOST_ROWS:
+    if every or len(evidence.pairs) <= most:
         return evidence.pairs
     measures, ordered = evidence.scores.measures, evidence.best_first()
-    share = max(1, MOST_ROWS // len(measures))
+    share = max(1, most // len(measures))
     return [pair for measure in measures for pair in [each for each in ordered if each.measure == measure][:share]]
+
+
+def one_way(evidence: Evidence, pairs: list[Pair]) -> list[Pair]:
+    """The pairs, turned so that `other` is always the one with the better mean by the first measure.
+
+    Against a baseline, and where one side was asked for, they stay as they are.
+    """
+    first = next(iter(evidence.scores.measures))
+    if evidence.baselines or evidence.one_sided or _single(evidence):
+        return pairs
+    turn = -1.0 if evidence.lower_is_better(first) else 1.0
+    mean = {name: turn * evidence.mean(name, first) for name in evidence.contenders()}
+    return [pair.turned() if mean[pair.one] > mean[pair.other] else pair for pair in pairs]
+
+
+def _table_of_two(evidence: Evidence, how: Layout) -> Table:
+    """A row a measure: the means of both systems, and their difference."""
+    pairs, percent, corrected = evidence.pairs, f"{evidence.level * 100:g}%", evidence.named_correction
+    heads = [pairs[0].one, pairs[0].other]
+    if how.limit is not None:
+        heads = [cut(in_line(name), SHORT_HEAD) for name in heads]
+    head = ["measure", *heads, "diff", f"{percent} low", f"{percent} high", "d_z", "W/T/L", "p"]
+    rows = []
+    for pair in pairs:
+        cells = [how.cell(pair.mean_one), how.cell(pair.mean_other)]
+        cells += [how.cell(end, signed=True) for end in (pair.difference, *_bounds(pair))]
+        cells.append(_effect(pair, how._replace(digits=2)) if how.verbose else _bare_effect(pair, how))
+        cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
+        cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
+        rows.append([Cell(pair.measure), *cells])
+    head += [corrected] if corrected else []
+    title = f"Differences, {pairs[0].other} less {pairs[0].one}"
+    return Table(head, rows, title=title, spare=() if how.verbose else (head.index("d_z"),))
+
+
+def _bounds(pair: Pair) -> list[float]:
+    """The ends of the interval; of one side one has no bound."""
+    return [math.nan if abs(end) == math.inf else end for end in (pair.low, pair.high)]
+
+
+def _bare_effect(pair: Pair, how: Layout) -> Cell:
+    return how._replace(digits=2).cell(pair.effect, signed=True)
 
 
 def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
     """A row a pair."""
     percent = f"{evidence.level * 100:g}%"
     corrected, aloud = evidence.named_correction, how.medium == "html"
-    head = ["measure", "one", "other", "mean one", "mean other", "difference", f"{percent} low", f"{percent} high"]
+    difference = "difference" if how.told else "diff"
+    head = ["measure", "one", "other", "mean one", "mean other", difference, f"{percent} low", f"{percent} high"]
     asked = f"{evidence.alternative}?" if evidence.one_sided else ""
     weighed = bool(evidence.weighed_by)  # then there is no d_z
     head += [
@@ -90,23 +165,29 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
         f"other is {asked}".strip() if aloud else asked,
     ]
     rows = []
-    for pair in pairs:
+    for pair in one_way(evidence, pairs):
         cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
         cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
-        ends = [math.nan if abs(end) == math.inf else end for end in (pair.low, pair.high)]  # of one side: no bound
-        cells += [how.cell(each, signed=True) for each in (pair.difference, *ends)]
+        cells += [how.cell(each, signed=True) for each in (pair.difference, *_bounds(pair))]
         if weighed:
             alike = math.nan if pair.unweighted is None else pair.unweighted.difference
             cells.append(how.cell(alike, signed=True))
         else:
-            cells.append(_effect(pair, how._replace(digits=2)))
+            cells.append(_effect(pair, how._replace(digits=2)) if how.told else _bare_effect(pair, how))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
         cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)
         rows.append([*cells, Cell(ALOUD.get(sign, sign) if aloud else sign, best=sign == "+")])
-    cut = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
+    shown = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
     by = f", by {evidence.weighed_by}" if weighed else ""
-    return Table(head, rows, names=3, title=f"Differences, other less one{by}.{cut}")
+    title = f"Differences, other less one{by}.{shown}"
+    return Table(head, rows, names=3, title=title, spare=() if how.told else _spare(head, bool(corrected)))
+
+
+def _spare(head: list[str], corrected: bool) -> tuple[int, ...]:
+    """The columns that a narrow screen does without, the first to go first."""
+    names = ("d_z", "mean one", "mean other", "W/T/L", *["p"] * corrected)
+    return tuple(head.index(name) for name in names if name in head)
 
 
 def _effect(pair: Pair, how: Layout) -> Cell:
@@ -138,7 +219,7 @@ def _p(value: float, how: Layout) -> str:
 
 def _legend(evidence: Evidence, pairs: list[Pair]) -> list[str]:
     """What the marks mean, and how many of many pairs there are."""
-    legend = f"marks: + other is significantly better, - significantly worse, at alpha {evidence.alpha:g}"
+    legend = f"+ other is significantly better, - significantly worse, at alpha {evidence.alpha:g}"
     if evidence.one_sided:
         question = f"is other {QUESTIONS[evidence.alternative]}?"
         legend = f"{question} yes: p <= {evidence.alpha:g}; no: that of the opposite question is; else not shown"
@@ -157,11 +238,13 @@ def _legend(evidence: Evidence, pairs: list[Pair]) -> list[str]:
 
 def _drawings(evidence: Evidence, pairs: list[Pair], how: Layout) -> Iterator[Part]:
     """Of a single pair, or of those that were asked for; a page has the first few."""
-    single = len({(pair.one, pair.other) for pair in evidence.pairs}) == 1
     if how.medium == "html":
         pairs = pairs[:DRAWN_ON_A_PAGE]
-    elif not (how.bars or (how.bars is None and single)):
+    elif not (how.bars or (how.bars is None and _single(evidence))):
         return
+    elif not how.told:
+        first = next(iter(evidence.scores.measures))
+        pairs = [pair for pair in pairs if pair.measure == first]
     yield from filter(None, (drawn(evidence, pair, how) for pair in pairs))
 
 

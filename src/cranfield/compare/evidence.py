@@ -108,7 +108,8 @@ class Evidence(Systems, Settings):
         covers = self.decided_at_once or pair.p <= self.alpha
         return "correction" if covers and not self.simultaneous else "interval"
 
-    def _doubt_in_words(self, pair: Pair) -> str:
+    def doubt_in_words(self, pair: Pair) -> str:
+        """The same as it stands behind a claim; empty where they agree."""
         kind = self.doubt(pair)
         if kind == "held":
             return ", though the interval of the mean holds 0"
@@ -124,7 +125,7 @@ class Evidence(Systems, Settings):
         """A pair in plain words."""
         answer, lower = self.answer(pair), self.lower_is_better(pair.measure)
         question = f"is {pair.other} {QUESTIONS[self.alternative]}" if answer else ""
-        said = {"doubt": self._doubt_in_words(pair), "question": question, "answer": answer}
+        said = {"doubt": self.doubt_in_words(pair), "question": question, "answer": answer}
         return pair.sentence(self.named_correction, self.alpha, lower, **said)
 
     def sentences(self) -> list[str]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
-from cranfield.columns import listed
+from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, plain
+from cranfield.columns import joined, listed
 from cranfield.compare.comparison import evidence_of
 from cranfield.compare.scored import Progress, Scored, comparable, complete, evaluated, upward_table
 from cranfield.compare.settings import refuse_shares, refuse_unweighable
@@ -135,7 +135,29 @@ class Leaderboard(Answer):
                 cells.append(Cell(how.number(mean), mean, best=len(self.rows) > 1 and mean == best[name]))
             rows.append([*cells, *(how.cell(column[i]) for column in beside.values())])
         head = ["run", "rank", "ranks", "first in redraws", "tier", *self.measures, *beside]
-        return Table(head, rows, title=f"Runs {self.how()}")
+        redraws = head.index("first in redraws")
+        spare = [] if how.verbose else [*range(len(head) - len(beside), len(head)), redraws]
+        return Table(head, rows, title=f"Runs {self.how()}", spare=spare)
+
+    def verdict(self) -> str:
+        """Who leads, and how many of the others were told apart from it."""
+        first, *others = self.rows
+        ahead = [row.run for row in self.rows if row.rank == first.rank]
+        mean = f"with {self.sort} {first.means[self.sort]:.4f}"
+        lead = f"{first.run} leads {mean}" if len(ahead) == 1 else f"{joined(ahead)} share the lead {mean}"
+        if not first.tier or not others:
+            return lead
+        apart = sum(not set(row.tier) & set(first.tier) for row in others)
+        told = "all" if apart == len(others) > 1 else f"{apart or 'none'} of {len(others)}" if len(others) > 1 else ""
+        if not told:
+            return f"{lead}; {others[0].run} {'is' if apart else 'is not'} told apart from it"
+        return f"{lead}; {told} others are told apart from it"
+
+    @property
+    def usual(self) -> bool:
+        """Whether ranks and tiers are made as they are if nothing is said."""
+        asked = self.sort, self.test, self.correction, self.alpha, self.level, self.rank_intervals, self.seed
+        return asked == (self.measures[0], "randomisation", "holm", 0.05, 0.95, "simultaneous", 0)
 
     def _beside(self) -> dict[str, list[float]]:
         """What stands beside the means, a number a row. Of geometric means only AP's, the one that the field reads."""
@@ -153,11 +175,22 @@ class Leaderboard(Answer):
         return (min if self.scores.measures[name].lower_is_better else max)(means, default=math.nan)
 
     def content(self, how: Layout) -> Iterator[Part]:
+        if how.medium == "text":
+            yield self.verdict()
         yield self.table(how)
-        if how.medium != "html":  # there it is the caption
+        if how.medium == "html":  # there it is the caption
+            return
+        if how.told or not self.usual:
             yield self.how()
-            if self.scores.weights is not None:
-                yield self.scores.weights.in_words(self.scores.topics)
+        elif self.rank_draws:
+            yield (
+                f"ranks: {100 * self.level:g}% intervals, for all runs at once; runs that share a letter of tier were not told "
+                f"apart at {self.alpha:g}"
+            )
+        if self.scores.weights is not None:
+            yield self.scores.weights.in_words(self.scores.topics)
+        if how.medium == "text" and not self.scores.elsewhere and (how.told or not self.scores.usual):
+            yield Lines(self.scores.basis(), dim=True)
 
     def plain(self, how: Layout) -> dict[str, Any]:
         return {

@@ -9,7 +9,7 @@ not, the sentence never says that two systems are equal: the data may just be to
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cranfield.compare.systems import SEEDS
@@ -165,14 +165,14 @@ class Pair:
             start = _ahead(self, where, settled, lower_is_better)
         if settled and self.torn:
             start += (
-                f", but the {any_test(self.test).short} favours {_named(self, self.favoured)}: neither beats the other"
+                f", but the {any_test(self.test).short} favours {named(self, self.favoured)}: neither beats the other"
             )
         elif not settled and self.corrected == self.corrected and self.ahead != "neither" and not question:
             start += ", but the data do not settle it"
         start += doubt
-        chances = _chances(self, lower_is_better)
-        if chances:
-            return f"{start}; {chances}"
+        probable = chances(self, lower_is_better)
+        if probable:
+            return f"{start}; {probable}"
         if self.corrected != self.corrected:
             return f"{start}; no p-value: {self.reason}"
         test, p, corrected = any_test(self.test).short, self.p, self.corrected
@@ -183,6 +183,27 @@ class Pair:
             return f"{start}; {test} p {p_value(p)}, of the opposite {bare_p(self.opposite)}{by}"
         tested = f"{test} p {p_value(p)}"
         return f"{start}; {tested}, {correction} {bare_p(corrected)}" if correction else f"{start}; {tested}"
+
+    def turned(self) -> Pair:
+        """The same seen from the other side; what each test said stays as it was."""
+        sides: dict[Side, Side] = {"one": "other", "other": "one", "neither": "neither"}
+        return replace(
+            self,
+            one=self.other,
+            other=self.one,
+            mean_one=self.mean_other,
+            mean_other=self.mean_one,
+            difference=0.0 - self.difference,
+            low=0.0 - self.high,
+            high=0.0 - self.low,
+            effect=0.0 - self.effect,
+            effect_low=0.0 - self.effect_high,
+            effect_high=0.0 - self.effect_low,
+            wins=self.losses,
+            losses=self.wins,
+            ahead=sides[self.ahead],
+            favoured=sides[self.favoured],
+        )
 
     def margin_sentence(self) -> str:
         """Whether the difference matters, in words; empty where no margin was given. A test that fails claims nothing."""
@@ -201,7 +222,8 @@ def _record(pair: Pair) -> tuple[int, int]:
     return (pair.losses, pair.wins) if pair.ahead == "one" else (pair.wins, pair.losses)
 
 
-def _named(pair: Pair, side: Side) -> str:
+def named(pair: Pair, side: Side) -> str:
+    """The run on a side."""
     return pair.one if side == "one" else pair.other
 
 
@@ -228,8 +250,8 @@ def _interval(pair: Pair) -> str:
     return f" [{amount(low, pair.difference)}, {amount(high, pair.difference)}]"
 
 
-def _chances(pair: Pair, lower_is_better: bool) -> str:
-    """What a Bayesian test says of the run that is ahead."""
+def chances(pair: Pair, lower_is_better: bool) -> str:
+    """What a Bayesian test says of the run that is ahead; empty where another test decides."""
     outcome = pair.outcomes.get(pair.test)
     if outcome is None or "P(better)" not in outcome.extra:
         return ""

@@ -76,6 +76,17 @@ class Settings:
         return self.alternative != "two-sided"
 
     @property
+    def usual(self) -> bool:
+        """Whether nothing was asked for but what is asked if nothing is said; more resamples for more pairs are usual."""
+        numbers = self.alpha, self.level, self.interval, self.seed, self.rope, self.margin
+        asked = self.tests, self.correction, self.alternative, self.simultaneous
+        return (
+            numbers == (0.05, 0.95, "t", 0, None, None)
+            and asked == ([DEFAULT_TEST], "holm", "two-sided", False)
+            and self.resamples >= DEFAULT_RESAMPLES
+        )
+
+    @property
     def tests(self) -> list[str]:
         """All tests, the one that decides first."""
         return list(dict.fromkeys([self.test, *self.pairwise, *self.at_once]))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
+ON_A_SCREEN = 5  # topics that fell
 SIGNS = {"passed": "✅", "failed": "❌", "undecided": "⚠️"}
 
 
@@ -104,23 +105,24 @@ class Verdict:
         if self.state == "passed" or not self.fallen:
             return []
         rows: list[list[Cell | str]] = []
-        asked = any(each.query for each in self.fallen)
-        for each in self.fallen:
+        shown = self.fallen if how.told or how.every else self.fallen[:ON_A_SCREEN]
+        asked, text = any(each.query for each in shown), how.medium == "text"
+        for each in shown:
             numbers = how.cell(each.before), how.cell(each.after), how.cell(each.difference, signed=True)
             query = [each.query] if asked else []
             rows.append([each.topic, *query, *numbers, f"({each.why})" if each.missing else each.why])
-        if self.more:
-            rows.append([f"and {self.more} more", *([""] if asked else []), "", "", "", ""])
-        head = [
-            "topic",
-            *(["query"] if asked else []),
-            "before",
-            "after",
-            "difference",
-            "relevant documents that lost ranks",
-        ]
-        table = Table(head, rows, 1 + asked, title=f"Topics that fell most by {self.measure}", tail=True)
-        return [fitted(table, 1, how.limit, 24) if asked and how.medium == "text" else table]
+        more = self.more + len(self.fallen) - len(shown)
+        rest = f"and {more} more" if more else ""
+        if rest and not text:
+            rows.append([rest, *([""] if asked else []), "", "", "", ""])
+        head = ["topic", *(["query"] if asked else []), "before", "after", "difference"]
+        head.append("relevant documents that lost ranks")
+        title = f"Topics that fell most by {self.measure}"
+        table = Table(head, rows, 1 + asked, title=title, tail=True)
+        if not text:
+            return [table]
+        table = table._replace(names=1, left=1 + asked, caption=title, rest=rest)  # a query is cut at its end
+        return [fitted(table, 1, how.limit, 16) if asked else table]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an undefined one is None."""
@@ -225,7 +227,9 @@ class Gate(Answer):
                 cells.append(how.cell(each.unweighted, signed=True))
             rows.append([each.measure, *cells, Cell(str(each.n), each.n), each.state])
         title = f"Gate {self.state}: {self.candidate} against {self.baseline}"
-        return Table([name for name in self._columns() if holm or name != "Holm"], rows, title=title)
+        head = [name for name in self._columns() if holm or name != "Holm"]
+        spare = [head.index(name) for name in ("verdict", "topics", "p") if name != "p" or holm]
+        return Table(head, rows, title=title, spare=spare)
 
     def _columns(self) -> list[str]:
         found = ["measure", "before", "after", "difference", self.asked.end]
@@ -233,18 +237,22 @@ class Gate(Answer):
         return [*found, "max drop", "p", "Holm", *unweighted, "topics", "verdict"]
 
     def content(self, how: Layout) -> Iterator[Part]:
-        if how.medium == "text":
-            yield f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"
-        yield self.table(how)
-        lines: list[str] = []
+        lines = [f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"]
         for verdict in self.verdicts:
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
-            if tables := verdict.fallen_tables(how):
-                yield Lines(lines)
-                yield from tables
-                lines = []
-        yield Lines(lines)
-        yield self.how()
+        yield Lines(lines if how.medium == "text" else lines[1:])
+        yield self.table(how)
+        fallen = [table for verdict in self.verdicts for table in verdict.fallen_tables(how)]
+        yield from fallen if how.told else fallen[:1]
+        if how.told or not self.usual:
+            yield self.how()
+        if how.medium == "text" and (how.told or not self.scores.usual):
+            yield Lines(self.scores.basis(), dim=True)
+
+    @property
+    def usual(self) -> bool:
+        """Whether it was decided as it is if nothing is said."""
+        return (self.question, self.alpha, self.test, self.seed) == ("max-drop", 0.05, "t", 0)
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = (

@@ -123,15 +123,19 @@ class Reuse(Answer):
         )
 
     def content(self, how: Layout) -> Iterator[Part]:
-        """A table a measure, and its verdict."""
+        """A verdict a measure, then their tables."""
         alone = all(row.team == row.run for row in self.rows)  # then teams say nothing
+        lines, tables = [], []
         for measure in self.measures:
             table = [["run", "team", measure, *COLUMNS], *(row.cells(how) for row in self.of(measure))]
             table = [row[:1] + row[2:] for row in table] if alone else table
-            yield Table(table[0], table[1:])
+            spare = () if how.told else (table[0].index("unique"), table[0].index("drop"))
+            tables.append(Table(table[0], table[1:], spare=spare))
             mean, error = self.bias[measure]
             bias = f"mean drop {how.number(mean, signed=True)} (standard error {how.number(error)})"
-            yield Lines([self.verdict(measure), f"{bias}, tau_AP {self.tau_ap[measure]:.3f}"])
+            lines += [self.verdict(measure), f"{bias}, tau_AP {self.tau_ap[measure]:.3f}"]
+        yield Lines(lines)
+        yield from tables
 
     def plain(self, how: Layout) -> Any:
         measures = {

@@ -108,14 +108,15 @@ class Simulation(Answer):
             for values in (each.tau, each.tau_ap):
                 row += [three.number(values[name][i]) for name in self.measures for i in places[:2]]
             rows.append(row)
-        yield Table(head, rows)
         pooled = (
             f"{len(self.runs)} runs to depth {self.depth}: {self.documents:,} documents for {self.topics} topics, "
             f"{self.relevant:,} of them relevant"
         )
         if self.unjudged:
             pooled += f"; {self.unjudged:,} are not judged by the collection and count as not relevant"
-        yield Lines([pooled, f"seed {self.seed}"])
+        yield Lines([pooled, *([f"seed {self.seed}"] if how.told or self.seed else [])])
+        spare = () if how.told else [i for i, name in enumerate(head) if name.startswith("tau_AP")]
+        yield Table(head, rows, spare=spare)
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         """A row for each strategy and effort."""

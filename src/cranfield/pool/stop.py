@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.answer import Rows, Table, plain
+from cranfield.answer import Lines, Rows, Table, plain
 from cranfield.errors import ConventionError
 from cranfield.formats.judgments import latest
 
@@ -81,10 +81,9 @@ class Stoppings(Rows[Stopping]):
             shares = [f"{value:.3f}" for value in (each.recall, each.recall_low)]
             verdict = each.method, "yes" if each.stop else "no", each.reason
             rows.append([each.topic, *map(str, counts), *estimates, *shares, *verdict])
-        yield Table([*head, "at least", "by", "stop", "why"], rows)
-        yield self._effort()
-        if self.hindsight[1]:
-            yield self._measured()
+        yield Lines([self._effort(), *([self._measured()] if self.hindsight[1] else [])])
+        spare = () if how.told else (head.index("judged"), len(head) + 1, head.index("low"), head.index("high"))
+        yield Table([*head, "at least", "by", "stop", "why"], rows, tail=True, spare=spare)
 
     def _measured(self) -> str:
         from scipy.stats import binom  # type: ignore[import-untyped, unused-ignore]

@@ -100,8 +100,8 @@ class Readings(Rows[Thin]):
             values = [value for reading in each.measures.values() for value in astuple(reading)]
             values += [each.bpref, each.inferred, each.judged, each.judged_deep, each.rbp, each.residual]
             rows.append([each.run, *map(how.number, values)])
-        yield Table(head, rows)
         yield Lines([each.advice() for each in self.rows])
+        yield Table(head, rows)
 
     def plain(self, how: Layout) -> Any:
         return plain([{**vars(each), "advice": each.advice()} for each in self.rows], how.digits)

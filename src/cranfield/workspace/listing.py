@@ -67,11 +67,10 @@ def formats() -> Listing:
     return Listing(pages, [_described(rows)])
 
 
-def _described(rows: Sequence[Sequence[str]]) -> Entries:
-    """Rows whose last column is a description, which may be long."""
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    words = ["  ".join(cell.ljust(width) for cell, width in zip(row[:-1], wide, strict=False)) for row in rows]
-    return Entries([(word, row[-1]) for word, row in zip(words, rows, strict=True)], indent=0)
+def _described(rows: Sequence[Sequence[str]]) -> Table:
+    """A head and rows whose last column is a description, which may be long."""
+    head, *body = rows
+    return Table(head, body, left=len(head), tail=True, spare=range(len(head) - 2, 1, -1))
 
 
 def fusions() -> Listing:
