@@ -397,10 +397,10 @@ def test_bounds_that_make_no_sense_are_refused() -> None:
 
 
 def test_the_command_prints_bounds_as_a_table_and_as_json() -> None:
-    table = cranfield("eval", "qrels.txt", "dense.run", "-m", "nDCG@10", "--bounds", "ties")
+    table = cranfield("eval", "qrels.txt", "tied.run", "-m", "nDCG@10", "--bounds", "ties")
     assert table.out.splitlines()[:2] == [
-        "run    measure     low   score  expected    high  bounds  expectation",
-        "dense  nDCG@10  0.7565  0.7565    0.7710  0.7855  proven        exact",
+        "run   measure     low   score  expected    high  bounds  expectation",
+        "tied  nDCG@10  0.7565  0.7565    0.7710  0.7855  proven        exact",
     ]
     assert "assumption: documents with equal scores may stand in any order" in table.out
     data = json.loads(cranfield("eval", "qrels.txt", "dense.run", "--bounds", "unjudged", "--format", "json").out)

@@ -446,9 +446,9 @@ def test_a_tie_across_the_cut_off_by_hand(examine: Callable[..., Findings]) -> N
     rows = b"".join(b"1 Q0 d%02d %d 1 x\n" % (i, i) for i in range(1, 21))
     finding = only(examine(rows, b"1 0 d19 1\n1 0 d20 0\n"), "tie-order")
     assert (
-        "mean nDCG@10 lies between 0.0000 and 1.0000 (0.6309 with ties by document id, descending)" in finding.message
+        "mean nDCG@10 lies between 0.0000 and 1.0000 (0.6309 with ties by document id, descending; 1 topic of 1)"
+        in finding.message
     )
-    assert "moves 1 topic of 1, one by 1.0000" in finding.message
 
 
 def test_ties_that_cannot_move_ndcg_are_only_a_note(examine: Callable[..., Findings]) -> None:

@@ -154,7 +154,7 @@ def test_the_files_of_a_group_need_not_be_named_twice(tmp_path):
         (["qrels.txt"], 2, "expected QRELS RUN..., or --table FILE"),
         ([*RUNS, "--test", "magic"], 2, "no test 'magic'"),
         ([*RUNS, "--correction", "magic"], 2, "no correction 'magic'"),
-        ([*RUNS, "--baseline", "magic"], 3, "no run 'magic' to be the baseline"),
+        ([*RUNS, "--baseline", "magic"], 2, "no run 'magic' to be the baseline"),
         ([*RUNS, "--alpha", "5"], 2, "alpha must be between 0 and 1"),
         ([*RUNS, "--group", "magic*"], 3, "magic*: no file matches"),
         ([*RUNS, "--digits", "-1"], 2, "--digits must be 0 or more"),

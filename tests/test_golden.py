@@ -64,7 +64,10 @@ def test_fourteen_runs_on_a_leaderboard_fit_a_screen(shared):
     names = folder / "qrels.covid-round3.txt", str(folder / "runs" / "*")
     for columns in (80, 120):
         lines = run("leaderboard", *names, columns=columns).both.splitlines()
-        assert lines[0].startswith("covidex.r3.t5_lr leads with nDCG@10 0.7740; 8 of 13 others are told apart from")
+        assert lines[0].startswith("warning: PRF, sab20.3.rocchio: tied documents can move a mean")
+        assert any(
+            line.startswith("covidex.r3.t5_lr leads with nDCG@10 0.7740; 8 of 13 others are told") for line in lines
+        )
         assert len(lines) <= 30
         assert max(map(width, lines)) <= columns
 

@@ -102,6 +102,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Gate": lambda path: cranfield.gate(QRELS, ONE, RUNS["two"], "AP"),
     "Plans": lambda path: design(difference=0.05, sd=0.2),
     "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "Sides": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
     "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
     "Curves": lambda path: cranfield.curves(QRELS, RUNS, "pr"),
     "Bounds": lambda path: cranfield.bounds(QRELS, RUNS, "AP"),

@@ -286,9 +286,9 @@ def test_trectools_forgets_irrelevant_documents_without_a_second_grade_and_we_do
 
 
 def test_a_measure_that_lacks_its_groups_or_aspect_says_how_to_give_them() -> None:
-    with pytest.raises(DataError, match=r"AWRF needs the groups that documents belong to \(--groups FILE"):
+    with pytest.raises(DataError, match=r"AWRF needs the groups that documents belong to \(Extras\(groups=…\)"):
         score("AWRF", {"a": 1}, {"a": 1.0})
-    with pytest.raises(DataError, match=r"uRBP needs judgments of a second aspect \(--aspect QRELS"):
+    with pytest.raises(DataError, match=r"uRBP needs judgments of a second aspect \(Extras\(aspect=…\)"):
         score("uRBP", {"a": 1}, {"a": 1.0})
 
 

@@ -73,7 +73,7 @@ def test_queries_are_read_when_they_are_first_looked_up() -> None:
         return {"q1": "wing"}
 
     queries = Queries(read)
-    scores = cranfield.evaluate({"q1": {"a": 1}}, {"q1": {"a": 1}}, "AP", queries=queries)
+    scores = cranfield.evaluate(b"q1 0 a 1\n", b"q1 Q0 a 1 1.0 x\n", "AP", queries=queries)
     scores.to_text()
     scores.to_json()
     assert reads == []

@@ -129,7 +129,7 @@ def test_compare_shows_what_the_runs_cost(timed):
     asked = ("compare", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10")
     printed = shell(*asked, folder=timed)
     assert "median ms" in printed.out
-    assert "no latency is known of dense" in printed.out
+    assert "no latency is known of dense" in printed.err
     made = json.loads(shell(*asked, "--format", "json", folder=timed).out)["efficiency"]
     assert made["front"] == ["bm25"]
     assert made["runs"][0]["median ms"] == 1.5

@@ -346,7 +346,11 @@ MOST_LIMITS = 5  # lines
 
 
 def limited(
-    sentences: Iterable[str], limit: int | None = None, verbose: bool = False, hint: str = "--verbose"
+    sentences: Iterable[str],
+    limit: int | None = None,
+    verbose: bool = False,
+    hint: str = "--verbose",
+    most: int = MOST_LIMITS,
 ) -> list[str]:
     """What limits an answer in lines no wider than the limit: five at the most, the last of which counts the rest.
 
@@ -354,9 +358,9 @@ def limited(
     ['note: a', 'note: b', 'note: c', 'note: d', '3 more: --verbose']
     """
     blocks = [folded(legible(sentence), limit, 2).splitlines() for sentence in sentences]
-    if verbose or sum(map(len, blocks)) <= MOST_LIMITS:
+    if verbose or sum(map(len, blocks)) <= most:
         return [line for block in blocks for line in block]
-    room = MOST_LIMITS - 1
+    room = most - 1
     said = next(n for n in range(len(blocks)) if sum(map(len, blocks[: n + 1])) > room)
     if not said:  # the first sentence alone is too long
         more = f", and {len(blocks) - 1} more" if blocks[1:] else ""

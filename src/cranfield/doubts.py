@@ -303,7 +303,7 @@ def _moved(scores: Scores, moved: Floats, low: Floats, high: Floats, wanted: lis
     what = in_words(names[m], float(low[r, m]), float(scores.summary[r, m]), float(high[r, m]), rule, span)
     named = [scores.runs[r] for r in far[:NAMED_RUNS]]
     for r, m in zip(far[1:NAMED_RUNS], most[1:], strict=False):
-        what += f"; mean {names[m]} of {scores.runs[r]} between {low[r, m]:.4f} and {high[r, m]:.4f}"
+        what += f"; {names[m]} of {scores.runs[r]} between {low[r, m]:.4f} and {high[r, m]:.4f}"
     if len(far) > NAMED_RUNS:
         what += f"; and so {len(far) - NAMED_RUNS:,} more"
     yield Finding.of("tie-order", ", ".join(named), what, int(np.count_nonzero(span)))
@@ -315,8 +315,8 @@ def in_words(name: str, low: float, now: float, high: float, rule: str, span: Fl
 
     topics = int((span > 1e-12).sum())
     return (
-        f"mean {name} lies between {low:.4f} and {high:.4f} ({now:.4f} with ties {rule}); the order of ties moves "
-        f"{counted(topics, 'topic')} of {len(span):,}, one by {span.max():.4f}"
+        f"mean {name} lies between {low:.4f} and {high:.4f} ({now:.4f} with ties {rule}; {counted(topics, 'topic')} of "
+        f"{len(span):,})"
     )
 
 
@@ -324,7 +324,8 @@ def _swapped(scores: Scores, low: Floats, high: Floats, wanted: list[int], rule:
     """The runs whose order ties decide, by what is printed of their means."""
     pairs: list[tuple[float, int, int, int]] = []
     for m in wanted:
-        now = np.round(scores.summary[:, m], 4)
+        with np.errstate(over="ignore"):  # of means near the largest number
+            now = np.round(scores.summary[:, m], 4)
         ahead = now[:, None] > now[None, :]
         overlap = high[None, :, m] - low[:, None, m]  # of the lower run at its best over the higher one at its worst
         for i, j in np.argwhere(ahead & (overlap > 1e-12)).tolist():
@@ -338,7 +339,7 @@ def _swapped(scores: Scores, low: Floats, high: Floats, wanted: list[int], rule:
 
     def placed(r: int) -> str:
         span = f" (from {low[r, m]:.4f} to {high[r, m]:.4f})" if high[r, m] > low[r, m] else ""
-        return f"{scores.runs[r]} at {scores.summary[r, m]:.4f}{span}"
+        return f"{scores.summary[r, m]:.4f}{span}"
 
     name, rest = list(scores.measures)[m], len(pairs) - 1
     more = f", and {counted(rest, 'pair')} more by a measure" if rest else ""

@@ -574,7 +574,7 @@ class Scores(Answer):
     @property
     def usual(self) -> bool:
         """Whether the default conventions hold, for every measure."""
-        return self.conventions == Conventions() and not self.exceptions and not self.elsewhere
+        return self.conventions == Conventions() and not self.exceptions and not self.elsewhere and self.weights is None
 
     def basis(self) -> list[str]:
         words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}

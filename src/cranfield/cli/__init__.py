@@ -151,9 +151,9 @@ def _warning() -> Iterator[None]:
             others(message, category, *where)
         elif str(message) not in said:
             said.add(str(message))
-            from cranfield.cli.output import note
+            from cranfield.cli.output import warning
 
-            note(f"warning: {message}")
+            warning(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)

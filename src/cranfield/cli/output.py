@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 DIGITS = 4  # decimals for people, unless told otherwise; programs get all of them
+FEWEST_LIMITS = 2  # lines of what limits an answer, however many warnings stand before it
 FOR_PEOPLE = ("text", "table")  # the same in two words
 BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
 CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
@@ -45,10 +46,12 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
 
 def limits(answer: Answer, verbose: bool = False, output: str | None = None) -> None:
     """Tell below the text of an answer what limits it; a blank line between where a screen shows both."""
-    from cranfield.answer import limited
+    from cranfield.answer import MOST_LIMITS, limited
 
     sentences = [] if answer.ends_with_notes else answer.limits(shell=True, verbose=verbose)
-    lines = limited(sentences, terminal_width(sys.stderr), verbose)
+    room = max(FEWEST_LIMITS, MOST_LIMITS - len(_warned))
+    _warned.clear()
+    lines = limited(sentences, terminal_width(sys.stderr), verbose, most=room)
     if lines and output in (None, "-") and sys.stdout.isatty() and sys.stderr.isatty():
         lines = ["", *lines]
     for line in lines:
@@ -141,6 +144,15 @@ def notes(sentences: Iterable[str]) -> None:
     """Tell what to know beside an answer, a sentence a line."""
     for sentence in sentences:
         note(f"note: {sentence}")
+
+
+_warned: list[str] = []  # lines of warnings that stand before an answer: what limits it then takes fewer
+
+
+def warning(text: str) -> None:
+    """Tell, before an answer, what may make it meaningless."""
+    _warned.extend(folded(f"warning: {legible(text)}", terminal_width(sys.stderr), 2).splitlines())
+    note(f"warning: {text}")
 
 
 _about: dict[str, str] = {}

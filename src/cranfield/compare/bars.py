@@ -47,7 +47,7 @@ def labels(topics: Sequence[str], queries: Mapping[str, str], limit: int | None 
     """What stands before the bars: the topics' ids, and what they ask where that is known, in less than half of the line.
 
     >>> labels(["101", "7"], {"101": "blossom end rot"}, 40)
-    ['101  blossom end r…', '7']
+    ['101  blossom end…', '7']
     """
     names = [in_line(topic) if limit is None else cut(in_line(topic), LONGEST_LABEL) for topic in topics]
     longest = max(map(width, names), default=0)

@@ -84,8 +84,8 @@ def report(
     `texts=False` leaves out what documents say. The ending of `path` says what is written (html, md, tex, json, csv, or
     with `chart` svg, png, pdf), unless `format` does; without a path `write` does it later.
 
-    >>> report("allotment", {"none": {}, "one": {"101": ["d299"]}}, "RR@10", tests="t")
-    <Reported none and one on allotment: not written yet: use write(path)>
+    >>> report("allotment", {"one": {"101": ["d299"]}, "two": {"101": ["d1"]}}, "RR@10", tests="t")
+    <Reported one and two on allotment: not written yet: use write(path)>
     """
     if isinstance(qrels, Collection):
         judged, named = qrels.qrels, qrels.path

@@ -73,7 +73,7 @@ def categories(topics: TopicTable, shown: Some[str]) -> dict[str, Mapping[str, s
         values = [column.get(topic, "") for topic in shown]
         kinds = set(values) - {""}
         short = all(len(value) <= WIDEST and value[:1] not in "[{" for value in kinds)
-        if short and 1 < len(kinds) <= VALUES and 2 * len(kinds) <= len(values) + 1:
+        if short and 1 < len(kinds) <= VALUES and 2 * len(kinds) <= len(list(filter(None, values))) + 1:
             found[name] = column
     return found
 
