@@ -198,7 +198,7 @@ def test_the_verdict_says_who_leads_and_from_how_many_it_is_told_apart():
     first, *others = board.rows
     apart = sum(not set(row.tier) & set(first.tier) for row in others)
     assert board.verdict().startswith(f"{first.run} leads with score {first.means['score']:.4f}; ")
-    assert board.verdict().endswith(f"{'all' if apart == 2 else f'{apart} of 2'} others are told apart from it")
+    assert board.verdict().endswith(f"{'all' if apart == 2 else f'{apart} of 2'} others are told apart")
 
 
 def test_it_says_when_mean_and_geometric_mean_rank_differently():

@@ -151,7 +151,7 @@ class Leaderboard(Answer):
         told = "all" if apart == len(others) > 1 else f"{apart or 'none'} of {len(others)}" if len(others) > 1 else ""
         if not told:
             return f"{lead}; {others[0].run} {'is' if apart else 'is not'} told apart from it"
-        return f"{lead}; {told} others are told apart from it"
+        return f"{lead}; {told} others are told apart"
 
     @property
     def usual(self) -> bool:
