@@ -66,7 +66,8 @@ def test_fourteen_runs_on_a_leaderboard_fit_a_screen(shared):
         lines = run("leaderboard", *names, columns=columns).both.splitlines()
         assert lines[0].startswith("warning: PRF, sab20.3.rocchio: tied documents can move a mean")
         assert any(
-            line.startswith("covidex.r3.t5_lr leads with nDCG@10 0.7740; 8 of 13 others are told apart") for line in lines
+            line.startswith("covidex.r3.t5_lr leads with nDCG@10 0.7740; 8 of 13 others are told apart")
+            for line in lines
         )
         assert len(lines) <= 30
         assert max(map(width, lines)) <= columns
