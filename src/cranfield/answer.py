@@ -364,7 +364,8 @@ def limited(
     said = next(n for n in range(len(blocks)) if sum(map(len, blocks[: n + 1])) > room)
     if not said:  # the first sentence alone is too long
         more = f", and {len(blocks) - 1} more" if blocks[1:] else ""
-        return [*blocks[0][: room - 1], f"{blocks[0][room - 1]} …", f"the whole of it{more}: {hint}"]
+        lines = blocks[0] if limit is None else folded(" ".join(map(str.strip, blocks[0])), limit - 2, 2).splitlines()
+        return [*lines[: room - 1], f"{lines[room - 1]} …", f"the whole of it{more}: {hint}"]
     return [*(line for block in blocks[:said] for line in block), f"{len(blocks) - said} more: {hint}"]
 
 
