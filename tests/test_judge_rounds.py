@@ -65,7 +65,7 @@ def test_what_is_held_is_given_again_until_it_is_answered(log):
     first = one(log, "ann")
     assert one(log, "ann").document == first.document
     three = lease(log, "ann", n=3)
-    assert [place.document for place in three][0] == first.document
+    assert three[0].document == first.document
     assert len({place.document for place in three}) == 3
 
 
