@@ -75,7 +75,7 @@ class LinesLog(Log):
             raise DataError(f"{self.path}: cannot be read: {reason(error)}") from error
         whole = data.rfind(b"\n") + 1
         last = data[whole:]
-        if last.strip() and _parsed(last) is not None:  # whole, though its newline is missing
+        if last.strip() and parsed(last) is not None:  # whole, though its newline is missing
             whole = len(data)
         self._take(data[:whole])
 
@@ -164,7 +164,8 @@ def _withdraws(events: Sequence[Event]) -> bool:
     return any(event.kind == "withdrawal" for event in events)
 
 
-def _parsed(line: bytes) -> Any:
+def parsed(line: bytes) -> Any:
+    """What a line of JSON holds; None if it is none."""
     try:
         return json.loads(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
@@ -173,7 +174,7 @@ def _parsed(line: bytes) -> Any:
 
 def _record(line: bytes, where: str, number: int) -> dict[str, Any]:
     """What a line of a log says: an event under `event`, or a record as it is."""
-    row = _parsed(line)
+    row = parsed(line)
     if not isinstance(row, dict):
         raise BadLineError(where, number, f"expected a JSON object with topic, document and grade, found {line[:60]!r}")
     if row.get("kind", "judgment") not in KINDS and "record" in row:

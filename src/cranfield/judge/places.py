@@ -94,6 +94,10 @@ def settle(connection: Connection, now: str, event: Event) -> None:
     if item is None:
         told = f"topic {event.topic!r}, document {event.document!r}"
         raise DataError(f"{told} is not in round {name!r}; leave the round away to judge it all the same")
+    scale = find_round(connection, name)[0].scale
+    if scale and event.grade is not None and event.grade not in scale:
+        shown = ", ".join(f"{grade:g}" for grade in scale)
+        raise DataError(f"round {name!r} grades by {shown}; found {event.grade:g}")
     here = and_(places.c.round == name, places.c.item == item.item)
     own = and_(here, places.c.assessor == event.assessor, places.c.repeat == event.repeat)
     place = connection.execute(select(places).where(own).with_for_update()).first()

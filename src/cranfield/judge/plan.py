@@ -46,6 +46,7 @@ class Round:
     passing: float | None = None  # of a round that qualifies: the share of gold one must get right
     after: str = ""  # the round that must be passed first
     guideline: str = ""
+    scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
 
 
 class Lease(NamedTuple):
@@ -77,4 +78,5 @@ def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
         told = f"there is no round {name!r}" if name else f"{len(fitting)} rounds are open; name one with --round"
         raise DataError(f"{told}; there are: {names}")
     plan = json.loads(fitting[0].definition)
-    return Round(**plan | {"assessors": tuple(plan["assessors"])}), fitting[0].state
+    tuples = {name: tuple(plan[name]) for name in ("assessors", "scale")}
+    return Round(**{**plan, **tuples}), fitting[0].state

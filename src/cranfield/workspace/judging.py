@@ -1,0 +1,289 @@
+"""Verbs on logs of judgments: add, export, take back, hand out, look back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cranfield.answer import Answer, Table
+from cranfield.errors import DataError
+from cranfield.judge.event import RELEVANCE, Event, instant
+from cranfield.judge.opening import open_log
+from cranfield.parameters import shortened
+from cranfield.workspace.inputs import once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cranfield.answer import Layout, Part
+    from cranfield.judge.adding import Added
+    from cranfield.judge.log import Log
+    from cranfield.judge.plan import Lease, Nothing
+    from cranfield.judge.status import Status
+
+
+def add(
+    location: str,
+    files: Sequence[str],
+    *,
+    fields: Mapping[str, Sequence[str]] | None = None,
+    format: str | None = None,
+    scale: Sequence[float] = (),
+    collection: str | None = None,
+    **more: Any,
+) -> Added:
+    """Add the labels of files to a log, all or none; `more` are fields of every event, such as assessor and aspect."""
+    from cranfield.judge.adding import Added
+    from cranfield.judge.taking import read_events, refuse_off
+
+    once(*files)
+    given = {name: value for name, value in more.items() if value is not None}
+    events: list[Event] = []
+    where: dict[str, str] = {}
+    for file in files:
+        read = read_events(file, fields=fields, format=format, **given)
+        where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
+        events += read
+    refuse_off(events, where, scale=set(scale), **_known(collection))
+    if not events:
+        return Added(0, 0)
+    with _opened(location) as log:
+        return log.add(events)
+
+
+def _known(collection: str | None) -> dict[str, Any]:
+    """The topics and documents of a collection."""
+    if collection is None:
+        return {}
+    import cranfield
+
+    opened = cranfield.read_collection(collection)
+    return {"topics": set(opened.topics), "documents": {document.id for document in opened.documents()}}
+
+
+class _opened:
+    """A log that is closed again."""
+
+    def __init__(self, location: str, new: bool = True) -> None:
+        self.log = open_log(location, new=new)
+
+    def __enter__(self) -> Log:
+        return self.log
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
+
+
+def export(location: str, format: str, *, all_events: bool = False) -> bytes:
+    """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs."""
+    from cranfield.judge.giving import as_csv, as_lines, as_preferences
+
+    with _opened(location, new=False) as log:
+        events = log.events()
+        if not all_events:
+            stand = {event.id for event in log.standing().values()}
+            events = [event for event in events if event.id in stand]
+    write = {"jsonl": as_lines, "csv": as_csv, "prefs": as_preferences}[format]
+    return write(events)
+
+
+def withdraw(
+    location: str,
+    *,
+    assessor: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    topic: str | None = None,
+    document: str | None = None,
+    round: str | None = None,
+    ids: Sequence[str] = (),
+    by: str = "",
+    note: str = "",
+) -> int:
+    """Take back what fits all that is said; how many events that were."""
+    start, end = (None if when is None else instant(when) for when in (since, until))
+    wanted = {"assessor": assessor, "topic": topic, "document": document, "round": round}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if not (wanted or start or end or ids):
+        raise DataError("say what to withdraw: --assessor, --since, --topic, --document, --round or --id")
+    with _opened(location, new=False) as log:
+        events = log.events()
+        gone = {event.refers for event in events if event.kind == "withdrawal"}
+        fitting = [
+            event
+            for event in events
+            if event.kind != "withdrawal"
+            and event.id not in gone
+            and all(getattr(event, name) == value for name, value in wanted.items())
+            and (start is None or event.time >= start)
+            and (end is None or event.time < end)
+            and (not ids or event.id in ids)
+        ]
+        unknown = set(ids) - {event.id for event in events}
+        if unknown:
+            raise DataError(f"{log.name}: there is no event {shortened(min(unknown))!r}")
+        log.add(
+            [Event(kind="withdrawal", refers=event.id, assessor=by or event.assessor, note=note) for event in fitting]
+        )
+    return len(fitting)
+
+
+def begin_round(
+    location: str,
+    *,
+    name: str,
+    pool: str | None = None,
+    gold: str | None = None,
+    runs: Sequence[str] = (),
+    strategy: str = "",
+    depth: int = 100,
+    overlap: int = 1,
+    double: float = 0.0,
+    sample: int | None = None,
+    seed: int = 0,
+    guideline: str | None = None,
+    **options: Any,
+) -> Status:
+    """Begin a round on a pool file, or on runs where a strategy chooses as labels come."""
+    from cranfield.formats.pools import read_pool
+    from cranfield.formats.reading import read_qrels
+    from cranfield.judge.plan import Round
+    from cranfield.judge.planning import planned
+    from cranfield.judge.rounds import open_round
+    from cranfield.judge.status import status
+
+    once(pool, gold, *runs)
+    if strategy and not runs:
+        raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
+    if strategy and sample is not None:
+        raise DataError("--sample draws at random, --strategy by what was found: give one of them")
+    if not (pool or gold or runs):
+        raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
+    items = [] if pool is None or strategy else read_pool(pool)
+    known = {} if gold is None else read_qrels(gold).to_dict()
+    asked = planned(items, overlap=overlap, double=double, sample=sample, gold=known, seed=seed)
+    lists = _lists(runs, depth, pool) if strategy else {}
+    drawn = f"{sample} of {len(items)} documents at random, seed {seed}" if sample is not None else ""
+    plan = Round(
+        name=name,
+        overlap=overlap,
+        seed=seed,
+        strategy=strategy,
+        lists=lists,
+        sample=drawn,
+        guideline="" if guideline is None else _hash(guideline),
+        **options,
+    )
+    with _opened(location) as log:
+        open_round(log, plan, asked)
+        return status(log, name)
+
+
+def _hash(path: str) -> str:
+    import hashlib
+
+    from cranfield.formats.streams import open_buffer
+
+    return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
+
+
+def _lists(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
+    """The tops of runs, topic by topic, for a strategy to choose from; those of a pool alone if there is one."""
+    from cranfield.formats import as_runs
+    from cranfield.formats.pools import read_pool
+    from cranfield.pool.rankings import rankings
+    from cranfield.workspace.inputs import Inputs
+
+    tops = rankings(as_runs(Inputs(runs=runs).files()), depth)
+    inside = None if pool is None else {(item.topic, item.document) for item in read_pool(pool)}
+    return {
+        topic: {
+            run: [
+                each.documents[number]
+                for number in ranked
+                if inside is None or (topic, each.documents[number]) in inside
+            ]
+            for run, ranked in zip(each.runs, each.lists, strict=True)
+        }
+        for topic, each in tops.candidates.items()
+    }
+
+
+def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | Nothing:
+    """What somebody is to judge next, leased to them; or why there is nothing."""
+    from cranfield.judge.rounds import lease
+
+    with _opened(location, new=False) as log:
+        return lease(log, assessor, name, n)
+
+
+def set_round(location: str, name: str, state: str) -> None:
+    """Pause a round, go on with it or close it."""
+    from cranfield.judge.rounds import set_state
+
+    with _opened(location, new=False) as log:
+        set_state(log, name, state)
+
+
+def rounds_status(location: str, name: str = "") -> Status:
+    """How far the rounds of a log are."""
+    from cranfield.judge.status import status
+
+    with _opened(location, new=False) as log:
+        return status(log, name)
+
+
+@dataclass(frozen=True, repr=False)
+class Blame(Answer):
+    """Every event about one document of a topic, in the order of their times; which of them stand."""
+
+    topic: str
+    document: str
+    events: list[Event]
+    stand: set[str]
+    withdrawn: set[str]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.events:
+            yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
+            return
+        several = {event.aspect for event in self.events} != {RELEVANCE}
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "stands", "note", "from"]
+        yield Table(head, [self._row(event, several, how) for event in self.events])
+
+    def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
+        stands = "yes" if event.id in self.stand else "withdrawn" if event.id in self.withdrawn else ""
+        grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
+        when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
+        where = event.origin.partition(" sha256:")[0] or event.round or event.source
+        aspect = [event.aspect] * several
+        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, stands, event.note, where]
+
+    def plain(self, how: Layout) -> Any:
+        rows = [
+            {
+                **event.row(),
+                "kind": event.kind,
+                "stands": event.id in self.stand,
+                "withdrawn": event.id in self.withdrawn,
+            }
+            for event in self.events
+        ]
+        return {"topic": self.topic, "document": self.document, "events": rows}
+
+
+def blame(location: str, topic: str, document: str) -> Blame:
+    """Who said what about a document, and what of it stands."""
+    with _opened(location, new=False) as log:
+        events = log.events()
+        about = [event for event in events if event.topic == topic and document in (event.document, event.other)]
+        ids = {event.id for event in about}
+        gone = {event.refers for event in events if event.kind == "withdrawal" and event.refers in ids}
+        about.sort(key=lambda event: (event.time, event.id))
+        return Blame(topic, document, about, {event.id for event in log.standing().values()} & ids, gone)
+
+
+def exists(location: str) -> bool:
+    """Whether there is something at a log's location; a server is asked when it is opened."""
+    return "://" in location or os.path.exists(location)
