@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ __all__ = [
     "Agreement",
     "Coefficient",
     "Labels",
-    "LabelAgreement",
     "Scale",
     "against_the_rest",
     "agreement",
@@ -46,6 +45,8 @@ __all__ = [
 ]
 
 RESAMPLES = 1_000
+FEW_ITEMS = 50  # below so many, intervals hold less often than they say
+MANY_PATTERNS = 2_000  # with more, an interval's acceleration is nil, and leaving out each in turn costly
 BLOCK = 2**22  # numbers of a block of resamples: 32 MB
 NEAR = 1e-12  # what is no further from 1 or 0 is rounding
 
@@ -110,6 +111,41 @@ def _distinct(rows: Any) -> tuple[Ints, Floats]:
     else:
         _, first, times = np.unique(codes, axis=0, return_index=True, return_counts=True)
     return first, times.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What a coefficient says of some labels, and how sure that is."""
+
+    coefficient: str
+    """As one would type it."""
+    value: float
+    """NaN where it does not exist; then `reason` says why."""
+    low: float = math.nan
+    high: float = math.nan
+    """The interval over items; NaN where there is none, and `doubts` say why."""
+    level: float = 0.95
+    observed: float = math.nan
+    """Agreement as it is, or the disagreement where the coefficient is made of that."""
+    expected: float = math.nan
+    """What chance would give."""
+    rates: tuple[tuple[float, ...], ...] = ()
+    """The share of each label on the scale, items counting alike: of each of two raters, or of all together."""
+    items: int = 0
+    """With two labels or more: those that agreement is about."""
+    labels: int = 0
+    """That the coefficient looked at."""
+    repeated: int = 0
+    """Labels left out because their rater had labelled the item before."""
+    resamples: int = 0
+    reason: str = ""
+    doubts: tuple[str, ...] = ()
+    """What limits the interval: few items, no disagreement at all, resamples without a value."""
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is a value."""
+        return not self.reason
 
 
 class Figures(NamedTuple):
@@ -327,7 +363,8 @@ class _Gwet(Coefficient):
 
     def patterns(self, labels: Labels) -> Patterns:
         """All items: one label says nothing of agreement, but something of how common labels are."""
-        return Patterns.of_rows(labels.counts())
+        counts = labels.counts()
+        return Patterns.of_rows(counts[counts.sum(axis=1) >= 1])
 
     def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> Figures:
         several = (patterns.sizes >= 2).astype(np.float64)
@@ -422,7 +459,7 @@ class Krippendorff(Coefficient):
         if self.metric == "interval":
             return np.asarray(gap**2, np.float64)
         total = np.add.outer(scale.values, scale.values)
-        return np.divide(gap, total, out=np.zeros(gap.shape), where=total > 0) ** 2
+        return np.asarray(np.divide(gap, total, out=np.zeros(gap.shape), where=total > 0) ** 2, np.float64)
 
 
 def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats, Floats]:
@@ -436,3 +473,247 @@ def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats,
     shared = (draws.T * (sums**2 - squares) / (patterns.sizes[:, None] - 1)).sum(axis=0)
     middle = (total * rank).sum(axis=1)
     return 2 * (spread - shared), 2 * (total.sum(axis=1) * spread - middle**2)
+
+
+# intervals
+
+
+class Interval(NamedTuple):
+    """Where a coefficient lies at a level, and what limits that."""
+
+    low: float = math.nan
+    high: float = math.nan
+    doubts: tuple[str, ...] = ()
+
+
+def interval_of(
+    chosen: Coefficient, patterns: Patterns, scale: Scale, resamples: int, level: float, rng: np.random.Generator
+) -> Interval:
+    """The bias-corrected and accelerated bootstrap interval (Efron, 1987) over items."""
+    value = float(chosen.figures(patterns, patterns.times[None], scale).value[0])
+    if len(patterns.times) < 2:
+        return Interval(doubts=("all items were labelled in the same way: no interval",))
+    if value >= 1 - NEAR:
+        return Interval(doubts=("no disagreement was seen: no interval",))
+    drawn = [chosen.figures(patterns, draws, scale).value for draws in patterns.resamples(resamples, rng)]
+    values = np.concatenate(drawn)
+    kept = np.sort(values[~np.isnan(values)])
+    doubts = _doubts(int(patterns.times[patterns_of_several(patterns)].sum()), resamples, len(kept))
+    if len(kept) < 2:
+        return Interval(doubts=doubts)
+    tails = _corrected_tails(value, kept, _acceleration(chosen, patterns, scale), level)
+    low, high = np.quantile(kept, tails)
+    return Interval(float(low), float(high), doubts)
+
+
+def patterns_of_several(patterns: Patterns) -> Bools:
+    """Which patterns are of items with two labels or more."""
+    return np.ones(len(patterns.times), np.bool_) if patterns.other is not None else patterns.sizes >= 2
+
+
+def _doubts(items: int, resamples: int, kept: int) -> tuple[str, ...]:
+    few = [f"{items} items: below {FEW_ITEMS} an interval holds less often than it says"] if items < FEW_ITEMS else []
+    lost = [f"{resamples - kept:,} of {resamples:,} resamples have no value"] if kept < resamples else []
+    return (*few, *lost)
+
+
+def _acceleration(chosen: Coefficient, patterns: Patterns, scale: Scale) -> float:
+    """How the spread changes with the value, from the values without each item in turn."""
+    kinds = len(patterns.times)
+    if kinds > MANY_PATTERNS:
+        return 0.0
+    without = chosen.figures(patterns, patterns.times - np.eye(kinds), scale).value
+    some = ~np.isnan(without)
+    times, values = patterns.times[some], without[some]
+    if not len(values):
+        return 0.0
+    gap = np.average(values, weights=times) - values
+    spread = float(times @ gap**2)
+    return float(times @ gap**3) / (6 * spread**1.5) if spread > 0 else 0.0
+
+
+def _corrected_tails(value: float, drawn: Floats, acceleration: float, level: float) -> Floats:
+    """The shares of resamples that the interval leaves below each of its ends."""
+    from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
+
+    number = len(drawn)
+    below = (np.count_nonzero(drawn < value - NEAR) + np.count_nonzero(drawn <= value + NEAR)) / (2 * number)
+    bias = ndtri(min(max(below, 1 / (number + 1)), number / (number + 1)))
+    ends = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+    return np.asarray(ndtr(bias + ends / (1 - acceleration * ends)), np.float64)
+
+
+# the questions
+
+
+def agreement(
+    labels: Labels,
+    chosen: str | Coefficient = "krippendorff",
+    *,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    rng: np.random.Generator | None = None,
+) -> Agreement:
+    """How far raters agree by one coefficient, with an interval over items; without one if `resamples` is 0.
+
+    Of labels that a rater gave to one item, the first counts.
+
+    >>> found = agreement(Labels.of_confusion([[20, 5], [10, 15]]), "cohen")
+    >>> round(found.value, 3), found.observed, found.expected, found.rates
+    (0.4, 0.7, 0.5, ((0.5, 0.5), (0.6, 0.4)))
+    >>> agreement(Labels.of_confusion([[20, 0], [0, 0]]), "cohen").reason
+    'one label only, 0: chance would agree as well'
+    """
+    one = coefficient(chosen) if isinstance(chosen, str) else chosen
+    once = labels.once()
+    reason = one.undefined(once)
+    if reason:
+        return Agreement(str(one), math.nan, level=level, repeated=labels.repeated, reason=reason)
+    return replace(_found(one, one.patterns(once), labels.scale, resamples, level, rng), repeated=labels.repeated)
+
+
+def _found(
+    one: Coefficient,
+    patterns: Patterns,
+    scale: Scale,
+    resamples: int,
+    level: float,
+    rng: np.random.Generator | None,
+) -> Agreement:
+    if not 0 < level < 1:
+        raise DataError(f"level must be between 0 and 1, got {level}")
+    refuse_below(0, resamples=resamples)
+    figures = one.figures(patterns, patterns.times[None], scale)
+    value = float(figures.value[0])
+    found = Agreement(
+        str(one),
+        value,
+        level=level,
+        observed=float(figures.observed[0]),
+        expected=float(figures.expected[0]),
+        rates=tuple(map(tuple, _rates(patterns, patterns.times[None])[0].tolist())),
+        items=int(patterns.times[patterns_of_several(patterns)].sum()),
+        labels=patterns.labels,
+    )
+    if math.isnan(value):
+        return replace(found, reason=one.without_value(patterns, scale))
+    if not resamples:
+        return found
+    source = np.random.default_rng(0) if rng is None else rng
+    low, high, doubts = interval_of(one, patterns, scale, resamples, level, source)
+    return replace(found, low=low, high=high, doubts=doubts, resamples=resamples)
+
+
+def by_pair(
+    labels: Labels, chosen: str | Coefficient = "cohen", **how: Any
+) -> dict[tuple[Hashable, Hashable], Agreement]:
+    """The agreement of every two raters who have an item in common; `how` is what `agreement` takes.
+
+    >>> found = by_pair(Labels.of_table([[0, 1, 1], [0, 1, 0], [1, 0, None]]), "raw", resamples=0)
+    >>> {pair: round(one.value, 2) for pair, one in found.items()}
+    {(0, 1): 0.67, (0, 2): 0.0, (1, 2): 0.0}
+    """
+    once = labels.once()
+    pairs = [
+        (first, second)
+        for number, first in enumerate(once.raters)
+        for second in (once.raters[other] for other in _met(once, number) if other > number)
+    ]
+    return {pair: agreement(labels.of_raters(*pair), chosen, **how) for pair in pairs}
+
+
+def _met(labels: Labels, rater: int) -> list[int]:
+    """The raters who labelled an item that this one labelled."""
+    mine = np.zeros(len(labels.items), np.bool_)
+    mine[labels.item[labels.rater == rater]] = True
+    return [int(other) for other in np.unique(labels.rater[mine[labels.item]]) if other != rater]
+
+
+def by_group(
+    labels: Labels, group_of: Mapping[Any, Hashable], chosen: str | Coefficient = "krippendorff", **how: Any
+) -> dict[Hashable, Agreement]:
+    """The agreement within each group of items, on the scale of all."""
+    return {name: agreement(part, chosen, **how) for name, part in labels.groups(group_of).items()}
+
+
+def against_the_rest(labels: Labels, chosen: str | Coefficient = "cohen", **how: Any) -> dict[Hashable, Agreement]:
+    """Each rater against all others, by a coefficient of two raters: the others' labels of an item share its weight.
+
+    >>> found = against_the_rest(Labels.of_table([[0, 1, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1]]), resamples=0)
+    >>> {rater: round(one.observed, 3) for rater, one in found.items()}  # raw agreement
+    {0: 0.5, 1: 0.375, 2: 0.125}
+    """
+    one = coefficient(chosen) if isinstance(chosen, str) else chosen
+    if not one.two_raters:
+        fitting = ", ".join(name for name, each in COEFFICIENTS.items() if each.two_raters)
+        raise ConventionError(f"{one.name} does not tell two sides apart: take {fitting}, or leave each rater out")
+    once = labels.once()
+    return {name: _against(once, code, one, **how) for code, name in enumerate(once.raters)}
+
+
+def _against(labels: Labels, rater: int, one: Coefficient, **how: Any) -> Agreement:
+    mine = labels.rater == rater
+    items, own = labels.item[mine], labels.label[mine]
+    others = labels.counts()[items].astype(np.float64)
+    others[np.arange(len(own)), own] -= 1
+    several = others.sum(axis=1) > 0
+    if not several.any():
+        reason = "nobody else labelled its items" if len(labels.raters) > 1 else "there is no other rater"
+        return Agreement(str(one), math.nan, level=how.get("level", 0.95), reason=reason)
+    shares = others[several] / others[several].sum(axis=1, keepdims=True)
+    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares)
+    settings = {"resamples": RESAMPLES, "level": 0.95, "rng": None, **how}
+    return _found(one, patterns, labels.scale, **settings)
+
+
+def without_each(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
+    """The agreement of the others, each rater left out in turn: where it rises, that rater stands apart."""
+    return {name: agreement(labels.without(name), chosen, **how) for name in labels.raters}
+
+
+def with_oneself(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
+    """The agreement of each rater with what the same rater said of an item before; raters without repeats are left out.
+
+    >>> labels = Labels.of(["ann"] * 5, ["x", "x", "y", "y", "z"], [0, 0, 1, 0, 1])
+    >>> with_oneself(labels, "raw", resamples=0)["ann"].value
+    0.5
+    """
+    occasions, rater = labels.repeats()
+    found = {}
+    for code in np.unique(rater):
+        own = occasions.only(rater[occasions.item] == code)
+        found[labels.raters[code]] = agreement(own, chosen, **how)
+    return found
+
+
+class _OfLabel(Coefficient):
+    """Of the pairs in which one rater gave a label, the share in which the other gave it too."""
+
+    corrected = False
+    title = "specific agreement"
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        given = patterns.counts[:, self.code]
+        both, one = draws @ (given * (given - 1)), draws @ (given * (patterns.sizes - 1))
+        value = np.divide(both, one, out=np.full(len(draws), np.nan), where=one > 0)
+        return Figures(value, value, np.full(len(draws), np.nan))
+
+    def without_value(self, patterns: Patterns, scale: Scale) -> str:
+        return f"nobody gave the label {scale.names[self.code]} to an item with two labels"
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def by_label(labels: Labels, **how: Any) -> dict[Hashable, Agreement]:
+    """The specific agreement on each label of the scale: of the pairs in which one rater gave it, how many agree.
+
+    >>> found = by_label(Labels.of_confusion([[118, 5], [2, 0]]), resamples=0)
+    >>> {label: round(one.value, 3) for label, one in found.items()}  # 2 × 118 / (123 + 120), and none of 7
+    {0: 0.971, 1: 0.0}
+    """
+    return {name: agreement(labels, _OfLabel(code), **how) for code, name in enumerate(labels.scale.names)}

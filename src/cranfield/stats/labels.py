@@ -86,7 +86,9 @@ class Labels:
         """From three columns of one length; a label of None or NaN was not given. The scale is what was seen unless told."""
         columns = [_plain(column) for column in (raters, items, labels)]
         if len(set(map(len, columns))) > 1:
-            raise DataError(f"expected three columns of one length, found {', '.join(str(len(one)) for one in columns)}")
+            raise DataError(
+                f"expected three columns of one length, found {', '.join(str(len(one)) for one in columns)}"
+            )
         columns = _given(columns)
         rater_names, rater = encode(columns[0])
         item_names, item = encode(columns[1])
