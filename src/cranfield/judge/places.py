@@ -16,7 +16,7 @@ from sqlalchemy import and_, delete, func, insert, or_, select, update
 from cranfield.errors import DataError
 from cranfield.judge.event import instant
 from cranfield.judge.plan import OPEN, Asked, Round, find_round
-from cranfield.store.tables import items, places, rounds
+from cranfield.store.tables import items, places, rounds, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,11 +73,22 @@ def _apply_state(connection: Connection, record: dict[str, Any]) -> None:
     connection.execute(update(rounds).where(rounds.c.name == record["round"]).values(values))
 
 
+def _apply_version(connection: Connection, record: dict[str, Any]) -> None:
+    """Write a frozen version down."""
+    name = record["name"]
+    if connection.execute(select(versions.c.name).where(versions.c.name == name)).first():
+        raise DataError(f"there is a version {name!r} already; a frozen one does not change: choose another name")
+    fields = {key: value for key, value in record.items() if key not in ("record", "kind")}
+    values = {"name": name, "definition": json.dumps(fields), "created": record["created"]}
+    connection.execute(insert(versions).values(values))
+
+
 APPLIED: dict[str, Callable[[Connection, dict[str, Any]], None]] = {
     "round": _apply_round,
     "items": _apply_items,
     "lease": _apply_lease,
     "state": _apply_state,
+    "version": _apply_version,
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from cranfield.judge.adding import Added, refuse_unknown_withdrawals, sorted_out
 from cranfield.judge.event import DEFAULTS, Event
@@ -67,6 +67,15 @@ class Transaction:
         for event in new:
             self.apply({"event": event})
         return Added(len(new), repeated)
+
+    def place(self) -> int:
+        """How far the log goes."""
+        return self.connection.execute(select(func.max(tables.events.c.seq))).scalar() or 0
+
+    def events(self, up_to: int) -> list[Event]:
+        """The events up to a place."""
+        query = select(tables.events).where(tables.events.c.seq <= up_to).order_by(tables.events.c.seq)
+        return [event_of(row) for row in self.connection.execute(query).mappings()]
 
     def _with_others(self) -> None:
         """Others may add at the same time, but nobody may freeze a version in between (see `alone`)."""
