@@ -272,3 +272,132 @@ def _blame(log: str, topic: str, document: str, shape: str, output: str | None) 
     from cranfield.workspace.judging import blame
 
     show(blame(log, topic, document), shape, output)
+
+
+def _policies() -> str:
+    from cranfield.judge.policy import policies
+
+    return f"How: {', '.join(policies())}; options in brackets: 'bradley-terry(prior=1)'."
+
+
+def _listed(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """Sources with commas between them."""
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    unknown = set(names) - {"human", "import", "model"}
+    if unknown or not names:
+        raise click.BadParameter(f"expected human, import or model, found {value!r}", ctx, parameter)
+    return names
+
+
+deciding = options.together(
+    option("--by", _policies, name="policy", default="latest", metavar="POLICY"),
+    option("--aspect", "What was judged.", default="relevance", metavar="NAME"),
+    option(
+        "--sources",
+        "Whose labels count; a model's only if it is named here.",
+        default="human,import",
+        metavar="LIST",
+        callback=_listed,
+    ),
+    option("--ties", "Which of grades that tie.", type=click.Choice(["lower", "higher", "open"]), default="lower"),
+)
+
+
+@command.command("aggregate")
+@log_argument
+@deciding
+@option("--gold", "Qrels whose grades are known, beside the gold of rounds.", metavar="FILE")
+@option("--at", "As it stood at this time.", metavar="TIME")
+@option("--to", "The qrels' format.  [default: by ending]", name="qrels_format", metavar="FORMAT")
+@option("-o --output", "Write qrels to this file.")
+@options.shape("table", "json", "csv", "tsv", help="How to print what was decided.")
+def _aggregate(
+    log: str, output: str | None, qrels_format: str | None, shape: str, spreadsheet: bool, **how: Any
+) -> None:
+    """Make one grade of several for each document, and write qrels.
+
+    \b
+    $ cranfield judge aggregate labels.jsonl --by majority -o stands.txt
+    """
+    from cranfield.workspace.judging import aggregate
+
+    aggregated = aggregate(log, **how)
+    if output is not None:
+        from cranfield.formats import write_qrels
+
+        write_qrels(aggregated.decided.grades, output, qrels_format)
+    show(aggregated, shape, None, spreadsheet=spreadsheet)
+    if output is not None:
+        note(f"{len(aggregated.decided):,} judgments in {output}")
+
+
+@command.command("freeze")
+@log_argument
+@click.argument("name")
+@deciding
+@option("--note", "Why.", default="", show_default=False, metavar="TEXT")
+def _freeze(log: str, name: str, **how: Any) -> None:
+    """Freeze the qrels of the moment under a name; LOG@NAME then stands wherever qrels do.
+
+    \b
+    $ cranfield judge freeze work.db spring --by majority
+    """
+    from cranfield.cli.output import notes
+    from cranfield.workspace.judging import freeze
+
+    version, said = freeze(log, name, **how)
+    note(
+        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {_shown(log)}@{name}"
+    )
+    notes(said)
+
+
+@command.command("versions")
+@log_argument
+@options.output("table", "json")
+def _versions(log: str, shape: str, output: str | None) -> None:
+    """List what is frozen.
+
+    \b
+    $ cranfield judge versions work.db
+    """
+    from cranfield.workspace.judging import versions
+
+    show(versions(log), shape, output)
+
+
+@command.command("verify")
+@log_argument
+@options.output("table", "json")
+@click.pass_context
+def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> None:
+    """Work every frozen version out again and hold it against its hash; exit 3 if one differs.
+
+    \b
+    $ cranfield judge verify work.db
+    """
+    from cranfield.workspace.judging import verify
+
+    found = verify(log)
+    show(found, shape, output)
+    if found.wrong:
+        ctx.exit(3)
+
+
+@command.command("diff")
+@log_argument
+@click.argument("a")
+@click.argument("b", required=False)
+@option("--run", "A run to score by both; may be repeated.", name="runs", multiple=True, metavar="RUN")
+@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10]")
+@option("--by", "What stands now, where there is no B.", name="policy", default="latest", metavar="POLICY")
+@options.output("table", "json", "csv", "tsv")
+def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+    """Say what changed from version A to B, or to what stands now; with runs, which scores and verdicts change.
+
+    \b
+    $ cranfield judge diff work.db spring autumn --run bm25.run --run dense.run
+    """
+    from cranfield.workspace.judging import diff
+
+    show(diff(log, a, b, **how), shape, output, spreadsheet=spreadsheet)

@@ -150,6 +150,11 @@ class LinesLog(Log):
             self._mirrored = known
             raise
 
+    def has_records(self) -> bool:
+        """Whether there is anything but events: a round, a version."""
+        self._refresh()
+        return any("event" not in record for record in self._records)
+
     def close(self) -> None:
         if self._mirror is not None:
             self._mirror.close()

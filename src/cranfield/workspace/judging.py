@@ -10,6 +10,7 @@ from cranfield.answer import Answer, Table
 from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE, Event, instant
 from cranfield.judge.opening import open_log
+from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import shortened
 from cranfield.workspace.inputs import once
 
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Layout, Part
     from cranfield.judge.adding import Added
+    from cranfield.judge.aggregated import Aggregated
+    from cranfield.judge.changes import Changes
     from cranfield.judge.log import Log
     from cranfield.judge.plan import Lease, Nothing
+    from cranfield.judge.policy import Grades
     from cranfield.judge.status import Status
+    from cranfield.judge.versions import Version
 
 
 def add(
@@ -287,3 +292,182 @@ def blame(location: str, topic: str, document: str) -> Blame:
 def exists(location: str) -> bool:
     """Whether there is something at a log's location; a server is asked when it is opened."""
     return "://" in location or os.path.exists(location)
+
+
+def aggregate(
+    location: str,
+    policy: str,
+    *,
+    aspect: str = RELEVANCE,
+    sources: Sequence[str] = PEOPLE,
+    ties: str = "lower",
+    gold: str | None = None,
+    at: str | None = None,
+) -> Aggregated:
+    """One grade for each document, by a policy; gold is that of rounds and of a qrels file."""
+    from cranfield.formats.reading import read_qrels
+    from cranfield.judge.aggregated import Aggregated
+    from cranfield.judge.policy import decide, labels_of
+    from cranfield.judge.standing import standing
+
+    settings = Settings(aspect=aspect, sources=tuple(sources), ties=ties)  # type: ignore[arg-type]
+    with _opened(location, new=False) as log:
+        if at is None:
+            stand = log.standing()
+        else:
+            until = instant(at)
+            stand = standing([event for event in log.events() if event.time < until])
+        known = _gold_of(log)
+        name = log.name
+    if gold is not None:
+        known |= {
+            (topic, document): grade
+            for topic, grades in read_qrels(gold).to_dict().items()
+            for document, grade in grades.items()
+        }
+    decided = decide(stand, policy, settings, known)
+    labels = labels_of(stand, aspect, tuple(sources))
+    if decided.strengths:
+        labels = [event for key, event in stand.items() if key.side == "preference"]
+    if not len(decided):
+        raise DataError(f"{name}: no label stands that counts by {policy} (aspect {aspect}, from {', '.join(sources)})")
+    return Aggregated(name, decided, labels)
+
+
+def _gold_of(log: Log) -> dict[tuple[str, str], float]:
+    """The gold of a log's rounds; a file of lines without rounds is not worth a database."""
+    from cranfield.judge.lines import LinesLog
+
+    if isinstance(log, LinesLog) and not log.has_records():
+        return {}
+    from cranfield.judge.versions import gold_of
+
+    return gold_of(log)
+
+
+def freeze(location: str, name: str, policy: str, *, note: str = "", **settings: Any) -> tuple[Version, list[str]]:
+    """Freeze the qrels of the moment under a name; with what to know of it."""
+    from cranfield.judge.versions import freeze
+
+    if "sources" in settings:
+        settings["sources"] = tuple(settings["sources"])
+    with _opened(location, new=False) as log:
+        version, decided = freeze(log, name, policy, Settings(**settings), note)
+        return version, decided.notes()
+
+
+@dataclass(frozen=True, repr=False)
+class Versions(Answer):
+    """The frozen versions of a log."""
+
+    log: str
+    rows: list[Version]
+    wrong: dict[str, str] | None = None  # by name: why a version does not come out; None: not looked at
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.rows:
+            yield f"{self.log}: nothing is frozen (cranfield judge freeze does)"
+            return
+        if self.wrong is not None:
+            broken = len(self.wrong)
+            yield f"{self.log}: {len(self.rows) - broken} of {len(self.rows)} versions come out as they were frozen"
+        rows = [
+            [
+                each.name,
+                each.created[:16].replace("T", " "),
+                each.policy,
+                f"{each.documents:,}",
+                each.hash[7:19],
+                each.note,
+            ]
+            for each in self.rows
+        ]
+        yield Table(["version", "frozen", "by", "documents", "hash", "note"], rows)
+
+    def plain(self, how: Layout) -> Any:
+        wrong = self.wrong or {}
+        return [
+            {**vars(each), **({} if self.wrong is None else {"verified": each.name not in wrong})} for each in self.rows
+        ]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return list((self.wrong or {}).values())
+
+
+def versions(location: str) -> Versions:
+    """What is frozen."""
+    from cranfield.judge.versions import all_versions
+
+    with _opened(location, new=False) as log:
+        return Versions(log.name, all_versions(log))
+
+
+def verify(location: str) -> Versions:
+    """Work every version out again and hold it against its hash."""
+    from cranfield.judge.versions import all_versions, thaw
+
+    wrong = {}
+    with _opened(location, new=False) as log:
+        rows = all_versions(log)
+        for version in rows:
+            try:
+                thaw(log, version.name)
+            except DataError as error:
+                wrong[version.name] = str(error)
+        return Versions(log.name, rows, wrong)
+
+
+def diff(
+    location: str,
+    a: str,
+    b: str | None = None,
+    *,
+    runs: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    policy: str = "latest",
+) -> Changes:
+    """What changed from one version to another, or to what stands now; with runs, which scores and verdicts."""
+    from cranfield.judge.changes import changes
+    from cranfield.judge.policy import decide
+    from cranfield.judge.versions import thaw
+
+    with _opened(location, new=False) as log:
+        before = thaw(log, a).grades
+        after = decide(log.standing(), policy, gold=_gold_of(log)).grades if b is None else thaw(log, b).grades
+    found = changes(a, before, b or f"now ({policy})", after)
+    return _with_scores(found, before, after, runs, measures) if runs else found
+
+
+def _with_scores(
+    found: Changes, before: Grades, after: Grades, runs: Sequence[str], measures: Sequence[str]
+) -> Changes:
+    from dataclasses import replace
+
+    import cranfield
+    from cranfield.judge.changes import ScoreChange, VerdictChange
+    from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
+
+    names = list(measures) or list(DEFAULT_MEASURES)
+    opened = Inputs(runs=runs).open_runs()
+    scores = [cranfield.evaluate(grades, opened, names) for grades in (before, after)]
+    rows = [
+        ScoreChange(run, measure, *(each.mean(measure, run) for each in scores))
+        for measure in scores[0].measures
+        for run in scores[0].runs
+    ]
+    if len(opened) < 2:
+        return replace(found, scores=rows)
+    said = [
+        {(pair.measure, pair.one, pair.other): _verdict(pair) for pair in cranfield.compare(each).pairs}
+        for each in scores
+    ]
+    verdicts = [
+        VerdictChange(*pair, verdict, said[1][pair]) for pair, verdict in said[0].items() if said[1][pair] != verdict
+    ]
+    return replace(found, scores=rows, verdicts=verdicts, compared=True)
+
+
+def _verdict(pair: Any) -> str:
+    if not pair.significant:
+        return "not told apart"
+    return f"{pair.other if pair.difference > 0 else pair.one} better"
