@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.errors import BadLineError, DataError, FormatError
 from cranfield.formats.named import DOCUMENT, GRADE, TOPIC
 from cranfield.formats.reading import read_qrels
-from cranfield.formats.streams import data_lines, open_buffer, plain_ending
+from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name
 from cranfield.judge.event import DEFAULTS, Event, instant
 from cranfield.judge.lines import parsed
 from cranfield.parameters import real, shortened
@@ -73,7 +73,7 @@ def read_events(
     if format is None and (ending in ("csv", "tsv") or fields) and ending not in ("parquet", "jsonl", "json"):
         file = File(path, digest, {"source": "import", "topic": NO_TOPIC, **more})
         return [file.event(number, row) for number, row in _table(raw, path, fields or {})]
-    stem = os.path.basename(plain_ending(path)).rpartition(".")[0] or os.path.basename(path)
+    stem = run_name(path)
     file = File(path, digest, {"source": "import", "assessor": stem, **more})
     return list(_of_qrels(file, raw, format, fields))
 

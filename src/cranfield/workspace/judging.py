@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cranfield.judge.policy import Grades
     from cranfield.judge.status import Status
     from cranfield.judge.versions import Version
+    from cranfield.scores import Scores
 
 
 def add(
@@ -457,17 +458,21 @@ def _with_scores(
     ]
     if len(opened) < 2:
         return replace(found, scores=rows)
-    said = [
-        {(pair.measure, pair.one, pair.other): _verdict(pair) for pair in cranfield.compare(each).pairs}
-        for each in scores
-    ]
+    said = [_verdicts(each) for each in scores]
     verdicts = [
         VerdictChange(*pair, verdict, said[1][pair]) for pair, verdict in said[0].items() if said[1][pair] != verdict
     ]
     return replace(found, scores=rows, verdicts=verdicts, compared=True)
 
 
-def _verdict(pair: Any) -> str:
-    if not pair.significant:
-        return "not told apart"
-    return f"{pair.other if pair.difference > 0 else pair.one} better"
+def _verdicts(scores: Scores) -> dict[tuple[str, str, str], str]:
+    """Who is better, for every pair by every measure."""
+    import cranfield
+
+    comparison = cranfield.compare(scores)
+    answer = {}
+    for pair in comparison.pairs:
+        told = comparison.significant(pair) and pair.better != "neither"
+        winner = pair.one if pair.better == "one" else pair.other
+        answer[pair.measure, pair.one, pair.other] = f"{winner} better" if told else "not told apart"
+    return answer
