@@ -69,8 +69,8 @@ class MACE(Consensus):
 def _posterior(labels: Labels, cell: Ints, gain: Floats, log_rates: Floats, gold: Ints) -> Floats:
     """A vote in which each label weighs how much likelier it is where it is true."""
     scale = len(labels.scale)
-    score = np.bincount(cell, gain, minlength=len(labels.items) * scale).reshape(len(labels.items), scale)
-    score = score + log_rates
+    gains = np.bincount(cell, gain, minlength=len(labels.items) * scale).reshape(len(labels.items), scale)
+    score = gains + log_rates
     known = np.flatnonzero(gold >= 0)
     score[known] = -np.inf
     score[known, gold[known]] = 0.0
