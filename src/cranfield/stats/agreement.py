@@ -274,7 +274,7 @@ def _pairs_alike(patterns: Patterns, near: Floats) -> Floats:
     counts, sizes = patterns.counts, patterns.sizes
     agreeing = (counts @ near * counts).sum(axis=1) - sizes
     pairs = sizes * (sizes - 1)
-    return np.divide(agreeing, pairs, out=np.zeros(len(sizes)), where=pairs > 0)
+    return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(sizes)), where=pairs > 0), np.float64)
 
 
 class Raw(Coefficient):

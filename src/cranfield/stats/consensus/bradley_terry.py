@@ -46,11 +46,9 @@ class BradleyTerry(OfPreferences):
     def strengths(self, preferences: Preferences) -> Strengths:
         wins = preferences.wins()
         component = components(wins)
-        won = np.asarray(wins.sum(axis=1)).ravel() + self.prior / 2
-        pairs = _within(wins, component) if self.prior == 0 else _pairs(wins)
-        if self.prior == 0:
-            won = _won_within(wins, component)
-        fit = _newton(pairs, won, self.prior, component, self.passes)
+        told_apart = wins if self.prior else _within(wins, component)
+        won = np.asarray(told_apart.sum(axis=1), np.float64).ravel() + self.prior / 2
+        fit = _newton(_pairs(told_apart), won, self.prior, component, self.passes)
         return Strengths(
             str(self), preferences.items, fit.strength, component, self.prior > 0, fit.iterations, fit.converged
         )
@@ -71,17 +69,13 @@ def _pairs(wins: Any) -> Pairs:
     return Pairs(met.row.astype(np.int64), met.col.astype(np.int64), met.data)
 
 
-def _within(wins: Any, component: Ints) -> Pairs:
-    one, other, times = _pairs(wins)
-    same = component[one] == component[other]
-    return Pairs(one[same], other[same], times[same])
+def _within(wins: Any, component: Ints) -> Any:
+    """The wins over items of the winner's own component."""
+    from scipy.sparse import coo_array
 
-
-def _won_within(wins: Any, component: Ints) -> Floats:
-    """How often each item won against one of its own component."""
     table = wins.tocoo()
     same = component[table.row] == component[table.col]
-    return np.bincount(table.row[same], table.data[same], minlength=len(component))
+    return coo_array((table.data[same], (table.row[same], table.col[same])), table.shape).tocsr()
 
 
 def _newton(pairs: Pairs, won: Floats, prior: float, component: Ints, passes: int) -> Fit:
@@ -130,8 +124,9 @@ def _derivatives(strength: Floats, pairs: Pairs, won: Floats, prior: float, comp
     slope = won - np.bincount(pairs.one, pairs.times * chance, minlength=number)
     slope -= np.bincount(pairs.other, pairs.times * (1 - chance), minlength=number) + against
     weight = pairs.times * chance * (1 - chance)
-    diagonal = np.bincount(pairs.one, weight, minlength=number) + np.bincount(pairs.other, weight, minlength=number)
-    diagonal += against * expit(-strength)
+    diagonal = against * expit(-strength)
+    for side in (pairs.one, pairs.other):
+        diagonal += np.bincount(side, weight, minlength=number)
     if not prior:
         diagonal[np.unique(component, return_index=True)[1]] += 1.0  # any number: differences alone count
     every = np.arange(number)

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from cranfield.stats.ties import Floats, Ints
 
 LEAST = 0.01  # labels added to each cell of the table of all raters, so that nothing is impossible
+RIGHT = 1.0  # and more to the cells of right labels: where the data do not tell, raters are taken to know
 
 
 class Model(NamedTuple):
-    """How common labels are, and the logarithm of each rater's table: (rater, label given) × true label."""
+    """How common labels are, and the raters' tables, as logarithms: true label × (rater, label given).
+
+    Labels stand in rows throughout: NumPy adds up few long rows far faster than many short ones.
+    """
 
     log_rates: Floats
     log_tables: Floats
@@ -51,34 +55,35 @@ class DawidSkene(Consensus):
         shape = (len(labels.items), len(labels.raters) * scale)
         given = csr_array((np.ones(len(labels)), (labels.item, cell)), shape)
         by_cell = given.T.tocsr()
-        posterior = _pinned(shares(labels), gold)
-        for done in range(1, self.passes + 1):
-            before, posterior = posterior, _pinned(_posterior(given, self.fitted(by_cell, posterior)), gold)
-            if np.abs(posterior - before).max(initial=0.0) <= self.near:
-                return Opinion(posterior, posterior, iterations=done)
-        return Opinion(posterior, posterior, iterations=self.passes, converged=False)
+        chances = _pinned(np.ascontiguousarray(shares(labels).T), gold)
+        converged, done = False, 0
+        while not converged and done < self.passes:
+            before, chances = chances, _pinned(_chances(given, self.fitted(by_cell, chances)), gold)
+            converged, done = bool(np.abs(chances - before).max(initial=0.0) <= self.near), done + 1
+        return Opinion(chances.T, chances.T, iterations=done, converged=converged)
 
-    def fitted(self, by_cell: Any, posterior: Floats) -> Model:
-        """The model that these chances of the items' labels make likeliest."""
-        scale = posterior.shape[1]
-        counts = (by_cell @ posterior).reshape(-1, scale, scale)  # rater, label given, true label
-        everyone = counts.sum(axis=0) + LEAST
-        everyone /= everyone.sum(axis=0)
-        counts += self.smoothing * everyone + 1e-9 * everyone
-        tables = np.log(counts / counts.sum(axis=1, keepdims=True)).reshape(-1, scale)
-        rates = posterior.sum(axis=0) + LEAST
+    def fitted(self, by_cell: Any, chances: Floats) -> Model:
+        """The model that these chances of the labels (rows) of the items make likeliest."""
+        scale = len(chances)
+        counts = np.stack([by_cell @ row for row in chances]).reshape(scale, -1, scale)
+        everyone = counts.sum(axis=1) + LEAST + RIGHT * np.eye(scale)
+        everyone /= everyone.sum(axis=1, keepdims=True)
+        counts += (self.smoothing + LEAST) * everyone[:, None]
+        tables = np.log(counts / counts.sum(axis=2, keepdims=True)).reshape(scale, -1)
+        rates = chances.sum(axis=1) + LEAST
         return Model(np.log(rates / rates.sum()), tables)
 
 
-def _posterior(given: Any, model: Model) -> Floats:
-    log = given @ model.log_tables + model.log_rates
-    chance = np.exp(log - log.max(axis=1, keepdims=True, initial=-np.inf))
-    return np.asarray(chance / chance.sum(axis=1, keepdims=True), np.float64)
+def _chances(given: Any, model: Model) -> Floats:
+    log = np.stack([given @ table + rate for table, rate in zip(model.log_tables, model.log_rates, strict=True)])
+    log -= log.max(axis=0, initial=-np.inf)
+    chances = np.exp(log, out=log)
+    return np.asarray(chances / chances.sum(axis=0), np.float64)
 
 
-def _pinned(posterior: Floats, gold: Ints) -> Floats:
+def _pinned(chances: Floats, gold: Ints) -> Floats:
     """The same with certainty where the true label is known."""
     known = np.flatnonzero(gold >= 0)
-    posterior[known] = 0.0
-    posterior[known, gold[known]] = 1.0
-    return posterior
+    chances[:, known] = 0.0
+    chances[gold[known], known] = 1.0
+    return chances

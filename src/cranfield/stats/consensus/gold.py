@@ -52,4 +52,4 @@ class GoldWeighted(Consensus):
         mean = correct.sum() / number.sum() if number.sum() else 1 / max(len(labels.scale), 1)
         total = number + self.smoothing
         share = np.divide(correct + self.smoothing * mean, total, out=np.full(raters, mean), where=total > 0)
-        return np.clip(share, 1 - SUREST, SUREST)
+        return np.asarray(np.clip(share, 1 - SUREST, SUREST), np.float64)
