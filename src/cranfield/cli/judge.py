@@ -401,3 +401,37 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
     from cranfield.workspace.judging import diff
 
     show(diff(log, a, b, **how), shape, output, spreadsheet=spreadsheet)
+
+
+@command.command("agree")
+@click.argument("sources", nargs=-1, required=True, metavar="LOG|QRELS QRELS...")
+@option(
+    "--coefficient",
+    "Only this one, such as 'cohen(weights=linear)' (docs/agreement.md lists them); may be repeated.",
+    name="coefficients",
+    multiple=True,
+    metavar="NAME",
+)
+@option("--by", "Look closer.", name="view", type=click.Choice(["topic", "pair", "assessor", "self"]), metavar="WHAT")
+@option("--run", "A run to rank by each person's labels; may be repeated.", name="runs", multiple=True, metavar="RUN")
+@option("-m --measures", "What to rank runs by.  [default: nDCG@10]")
+@option("--disagreements", "Write the documents that people disagree about as a pool for a third.", metavar="FILE")
+@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--sources", "Whose labels count.", name="whose", default="human,import", metavar="LIST", callback=_listed)
+@option("--resamples", "Of the documents, for intervals.", default=1000)
+@option("--level", "Of the intervals.")
+@option("--seed")
+@option("--all", "Everything: all people, and how each changed over time.", name="every", is_flag=True)
+@options.output("table", "json", "csv", "tsv")
+def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None, **typed: Any) -> None:
+    """Say how far people agree: those of a log, or several qrels, each of one person.
+
+    \b
+    $ cranfield judge agree labels.jsonl
+    """
+    from cranfield.workspace.judging import agree
+
+    _, shown, how = options.split(typed)
+    show(agree(sources, disagreements=disagreements, view=view or "", **how), **shown)
+    if disagreements is not None:
+        note(f"documents that people disagree about are in {disagreements}")

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from cranfield.answer import Layout, Part
     from cranfield.judge.adding import Added
     from cranfield.judge.aggregated import Aggregated
+    from cranfield.judge.agreeing import Agreements, Ranking
     from cranfield.judge.changes import Changes
+    from cranfield.judge.gold import GoldAnswer
     from cranfield.judge.log import Log
     from cranfield.judge.plan import Lease, Nothing
     from cranfield.judge.policy import Grades
@@ -65,7 +67,10 @@ def _known(collection: str | None) -> dict[str, Any]:
     import cranfield
 
     opened = cranfield.read_collection(collection)
-    return {"topics": set(opened.topics), "documents": {document.id for document in opened.documents()}}
+    return {
+        "topics": {topic.id for topic in opened.topics},
+        "documents": {document.id for document in opened.documents()},
+    }
 
 
 class _opened:
@@ -475,4 +480,95 @@ def _verdicts(scores: Scores) -> dict[tuple[str, str, str], str]:
         told = comparison.significant(pair) and pair.better != "neither"
         winner = pair.one if pair.better == "one" else pair.other
         answer[pair.measure, pair.one, pair.other] = f"{winner} better" if told else "not told apart"
+    return answer
+
+
+def agree(
+    sources: Sequence[str],
+    *,
+    runs: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    disagreements: str | None = None,
+    aspect: str = RELEVANCE,
+    whose: Sequence[str] = PEOPLE,
+    **how: Any,
+) -> Agreements:
+    """How far people agree: those of a log, or the files of several qrels."""
+    from dataclasses import replace
+
+    from cranfield.formats.pools import pool_lines
+    from cranfield.formats.streams import write_bytes
+    from cranfield.judge import agreeing
+
+    name, events, more = _opinions(sources, aspect, whose)
+    found = agreeing.agreements(name, events, **more, **how)
+    if disagreements is not None:
+        write_bytes(disagreements, pool_lines(agreeing.disagreements(events)))
+    if not runs:
+        return found
+    return replace(found, rankings=_rankings(events, runs, measures))
+
+
+def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tuple[str, list[Event], dict[str, Any]]:
+    """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
+    from cranfield.judge.policy import labels_of
+    from cranfield.judge.taking import read_events
+
+    once(*sources)
+    if len(sources) > 1:
+        events = [event for path in sources for event in read_events(path)]
+        names = {event.assessor for event in events}
+        if len(names) < len(sources):
+            raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
+        return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
+    with _opened(sources[0], new=False) as log:
+        stand = log.standing()
+        answers = _answers(log)
+        name = log.name
+    labels = labels_of(stand, aspect, whose)
+    again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
+    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
+    return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
+
+
+def _answers(log: Log) -> list[GoldAnswer]:
+    """The answers to gold of all rounds."""
+    from cranfield.judge.lines import LinesLog
+
+    if isinstance(log, LinesLog) and not log.has_records():
+        return []
+    from sqlalchemy import select
+
+    from cranfield.judge.gold import answers
+    from cranfield.store.tables import rounds
+
+    with log.reading() as transaction:
+        names = transaction.connection.execute(select(rounds.c.name)).scalars().all()
+        return [answer for name in names for answer in answers(transaction.connection, name)]
+
+
+def _rankings(events: Sequence[Event], runs: Sequence[str], measures: Sequence[str]) -> list[Ranking]:
+    """Tau of the runs by each person's labels with the runs by the latest of all."""
+    import cranfield
+    from cranfield.judge.agreeing import Ranking
+    from cranfield.stats.correlation import correlation
+    from cranfield.workspace.inputs import Inputs
+
+    opened = Inputs(runs=runs).open_runs()
+    if len(opened) < 3:
+        raise DataError(f"tau of a ranking needs three runs or more, found {len(opened)}")
+    names = list(measures) or ["nDCG@10"]
+    everybody: dict[str, dict[str, float]] = {}
+    own: dict[str, dict[str, dict[str, float]]] = {}
+    for event in events:
+        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
+        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
+    reference = cranfield.evaluate(everybody, opened, names)
+    answer = []
+    for assessor, grades in sorted(own.items()):
+        scores = cranfield.evaluate(grades, opened, names)
+        for measure in reference.measures:
+            pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
+            count = sum(map(len, grades.values()))
+            answer.append(Ranking(assessor, measure, float(correlation("tau", *pair)), count))
     return answer
