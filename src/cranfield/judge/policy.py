@@ -75,6 +75,10 @@ class Decided:
             )
         if self.undecided:
             said.append(f"{len(self.undecided):,} documents are left out: people disagree and nobody has decided")
+        apart = sum(len(each.components) > 1 for each in self.strengths.values())
+        if apart:
+            told = "documents are not all linked by wins both ways, and how far groups are apart rests on the prior"
+            said.append(f"{apart:,} of {len(self.strengths):,} topics: {told}")
         said += [f"{count:,} labels are left out: {why}" for why, count in self.left_out.items()]
         return said
 
@@ -196,8 +200,8 @@ def _by_preferences(standing: Mapping[Key, Event], policy: str, how: Settings) -
             if event.grade
         ]
         found = method.strengths(Preferences.of(wins, [(e.document, e.other) for e in events if not e.grade]))
-        if not found.comparable:
-            groups = found.components
+        groups = found.components
+        if not found.comparable and len(groups) > 1:
             told = f"topic {topic!r}: {len(groups)} groups of documents are not linked by wins both ways"
             raise DataError(f"{told} (the largest has {len(groups[0])}); give a prior, as in {policy}(prior=1)")
         lowest = float(found.strength.min())
