@@ -124,6 +124,9 @@ class Qrels:
         self.name = name
         self.extras = Extras()
         self.relevant_from: float | None = None  # what its collection says, if it says anything but 1
+        self.remarks: list[
+            str
+        ] = []  # what to know of how the grades came about, where they were made of several labels
         self._text = source if isinstance(source, Text) else None
         if not isinstance(source, (Mapping, Text, Table)):
             raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")

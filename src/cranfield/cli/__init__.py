@@ -123,6 +123,10 @@ def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
 
 
 def _say(problem: str) -> None:
+    if "://" in problem:
+        from cranfield.store.database import masked
+
+        problem = masked(problem)
     click.echo(f"cranfield: {' '.join(legible(problem).splitlines())}", err=True)
 
 

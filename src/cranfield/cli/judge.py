@@ -18,6 +18,7 @@ from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import note, show
 from cranfield.parameters import real
+from cranfield.workspace.logs import shown
 
 PLACE = 75
 
@@ -101,16 +102,7 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
         fields.setdefault(ours, []).append(theirs)
     added = add(log, files, fields=fields or None, **how)
     again = f"; {added.known:,} were there already" if added.known else ""
-    note(f"{added.new:,} labels added to {_shown(log)}{again}")
-
-
-def _shown(location: str) -> str:
-    """A location without its password."""
-    if "://" not in location:
-        return location
-    from cranfield.store.database import masked
-
-    return masked(location)
+    note(f"{added.new:,} labels added to {shown(log)}{again}")
 
 
 @command.command("export")
@@ -150,7 +142,7 @@ def _withdraw(log: str, **what: Any) -> None:
     from cranfield.workspace.judging import withdraw
 
     count = withdraw(log, **what)
-    note(f"{count:,} events withdrawn in {_shown(log)}")
+    note(f"{count:,} events withdrawn in {shown(log)}")
 
 
 @command.command("round")
@@ -347,7 +339,7 @@ def _freeze(log: str, name: str, **how: Any) -> None:
 
     version, said = freeze(log, name, **how)
     note(
-        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {_shown(log)}@{name}"
+        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {shown(log)}@{name}"
     )
     notes(said)
 
@@ -429,10 +421,19 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
     \b
     $ cranfield judge agree labels.jsonl
     """
+    from cranfield.judge.event import RELEVANCE
     from cranfield.workspace.judging import agree
 
-    inputs, shown, how = options.split(typed)
-    ranked = {"runs": inputs.runs, "measures": inputs.measures}
-    show(agree(sources, disagreements=disagreements, view=view or "", **ranked, **how), **shown)
+    inputs, printed, how = options.split(typed)
+    found = agree(
+        sources,
+        runs=inputs.runs,
+        measures=inputs.measures,
+        disagreements=disagreements,
+        view=view or "",
+        aspect=inputs.aspect or RELEVANCE,
+        **how,
+    )
+    show(found, **printed)
     if disagreements is not None:
         note(f"documents that people disagree about are in {disagreements}")

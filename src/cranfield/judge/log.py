@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from cranfield.formats.judgments import Judgment
+from cranfield.judge.event import RELEVANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,12 +62,15 @@ class Log(ABC):
         """Let go of the file or the connections."""
 
     def labels(self) -> list[Judgment]:
-        """The judgments that stand, repeats left out, as pools and sessions read them: an adjudication comes last."""
-        sides = {"label": [], "adjudication": []}  # type: dict[str, list[Event]]
-        for key, event in self.standing().items():
-            if key.side in sides and not key.repeat and event.grade is not None:
-                sides[key.side].append(event)
-        ordered = sorted(sides["label"], key=lambda event: (event.time, event.id)) + sides["adjudication"]
+        """The judgments that stand, as pools and sessions read them: people's, of relevance, repeats left out.
+
+        They come in the order of their times, adjudications last.
+        """
+        from cranfield.judge.policy import labels_of
+
+        stand = self.standing()
+        decided = [event for key, event in stand.items() if key.side == "adjudication" and key.aspect == RELEVANCE]
         return [
-            Judgment(event.topic, event.document, event.grade or 0.0, event.assessor, event.time) for event in ordered
+            Judgment(event.topic, event.document, event.grade or 0.0, event.assessor, event.time)
+            for event in (*labels_of(stand), *decided)
         ]

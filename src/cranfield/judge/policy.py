@@ -68,11 +68,7 @@ class Decided:
         """What nobody may be left in the dark about."""
         said = []
         if self.contradictions:
-            said.append(
-                f"{self.contradictions:,} {'document has' if self.contradictions == 1 else 'documents have'} labels that "
-                f"contradict each other; resolved by {self.policy}"
-                + (f", {self.adjudicated:,} of all by adjudication" if self.adjudicated else "")
-            )
+            said.append(contradicting(self.contradictions, self.policy, self.adjudicated))
         if self.undecided:
             said.append(f"{len(self.undecided):,} documents are left out: people disagree and nobody has decided")
         apart = sum(len(each.components) > 1 for each in self.strengths.values())
@@ -81,6 +77,13 @@ class Decided:
             said.append(f"{apart:,} of {len(self.strengths):,} topics: {told}")
         said += [f"{count:,} labels are left out: {why}" for why, count in self.left_out.items()]
         return said
+
+
+def contradicting(documents: int, policy: str, adjudicated: int = 0) -> str:
+    """The sentence on labels of people who disagree, which every verb that reads them says."""
+    some = "1 document has" if documents == 1 else f"{documents:,} documents have"
+    third = f", {adjudicated:,} of all by adjudication" if adjudicated else ""
+    return f"{some} labels that contradict each other; resolved by {policy}{third}"
 
 
 def labels_of(

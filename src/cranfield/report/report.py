@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.collection import Qrels
 from cranfield.columns import joined, listed
 from cranfield.compare.comparison import versions
 from cranfield.compare.leaderboard import leaderboard
 from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
 from cranfield.formats import qrels_in, run_name
+from cranfield.formats.known.trec import TREC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -191,15 +193,19 @@ def report_of(
     title: str | None = None,
     command: str = "",
     digits: int = 4,
+    judged: Qrels | None = None,
 ) -> Report:
-    """A report of a comparison. Of files, `options` are those of `evaluate`, and `others` are further files that were read."""
+    """A report of a comparison. Of files, `options` are those of `evaluate`, and `others` are further files that were read.
+
+    `judged` are the qrels where they come from no file but from a log.
+    """
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     compared = {pair.measure for pair in comparison.pairs}
     measures = [name for name in comparison.scores.measures if name in compared]
     beside: Curves | None = None
     if "qrels" in comparison.inputs:
         try:
-            beside = curves(comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
+            beside = curves(judged or comparison.inputs["qrels"], comparison.inputs["runs"], "pr11", **(options or {}))
         except CranfieldError as error:
             comparison = replace(comparison, remarks=[*comparison.remarks, f"no precision-recall curves: {error}"])
     return Report(
@@ -207,22 +213,25 @@ def report_of(
         title=title or _title(comparison),
         leaderboards={name: leaderboard(comparison.scores, sort=name, **settings) for name in measures},
         curves=beside,
-        inputs=_hashes(comparison, others),
+        inputs=_hashes(comparison, others, judged),
         command=command,
         versions=versions(),
         digits=digits,
     )
 
 
-def _hashes(comparison: Comparison, others: Iterable[str | None]) -> tuple[Input, ...]:
+def _hashes(comparison: Comparison, others: Iterable[str | None], judged: Qrels | None) -> tuple[Input, ...]:
     """The files that were read, as they lie on the disk, with their SHA-256."""
-    files = [("table", comparison.inputs.get("table")), ("qrels", comparison.inputs.get("qrels"))]
+    files = [("table", comparison.inputs.get("table")), ("qrels", judged or comparison.inputs.get("qrels"))]
     files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
     files += [("option", path) for path in others]
     return tuple(_hashed(role, path) for role, path in files if path is not None)
 
 
-def _hashed(role: str, path: str) -> Input:
+def _hashed(role: str, path: str | Qrels) -> Input:
+    if isinstance(path, Qrels):  # of a log: hashed as it would be written
+        lines = b"".join(TREC.write(path.table, "qrels", ""))
+        return Input(role, path.name, len(lines), hashlib.sha256(lines).hexdigest())
     real = qrels_in(path)  # a collection is named by its folder
     try:
         with open(real, "rb") as file:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import cranfield
 from cranfield.errors import ConventionError
+from cranfield.workspace.logs import expanded, judgments_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,16 +52,14 @@ def stamp(collection: str) -> str:
 def check(files: Sequence[str], qrels: str | None = None, kind: Any = None, fields: Fields | None = None) -> Findings:
     """What is wrong or suspicious in files (or patterns of them)."""
     from cranfield.check import check
-    from cranfield.formats import expand
 
-    return check(expand(files), qrels, kind, fields)
+    return check(expanded(files), None if qrels is None else judgments_of(qrels), kind, fields)
 
 
 def convert(sources: Sequence[str], target: str, *, kind: Any = None, **options: Any) -> Converted:
     """Write files (or patterns of them) in another format. `options` are those of the library's function."""
-    from cranfield.formats import expand
     from cranfield.formats.convert import convert
 
     if kind not in (None, "run", "qrels"):
         raise ConventionError(f"kind must be run or qrels, got {kind!r}")
-    return convert(expand(sources), target, kind=kind, **options)
+    return convert(expanded(sources), target, kind=kind, **options)

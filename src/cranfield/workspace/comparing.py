@@ -44,7 +44,7 @@ def compare(
     measures = inputs.measures or DEFAULT_MEASURES
     comparison = cranfield.compare(inputs.judgments, files, measures, progress=progress, **options, **question)
     runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
-    read = {"qrels": inputs.judgments, "runs": runs}
+    read = {"qrels": getattr(inputs.judgments, "name", inputs.qrels), "runs": runs}
     return replace(comparison, inputs=read, efficiency=beside(comparison.scores, runs))
 
 
@@ -145,7 +145,10 @@ def report(inputs: Inputs, *, title: str | None = None, command: str = "", digit
     if "-" in (inputs.qrels, *inputs.runs, inputs.table, *inputs.others):
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     comparison = compare(inputs, **question)
-    return report_of(comparison, inputs.options(), inputs.others, title=title, command=command, digits=digits)
+    judged = None if inputs.table is not None or isinstance(inputs.judgments, str) else inputs.judgments
+    return report_of(
+        comparison, inputs.options(), inputs.others, title=title, command=command, digits=digits, judged=judged
+    )
 
 
 def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:

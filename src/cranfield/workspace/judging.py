@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import shortened
 from cranfield.workspace.inputs import once
+from cranfield.workspace.logs import judgments_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ def begin_round(
 ) -> Status:
     """Begin a round on a pool file, or on runs where a strategy chooses as labels come."""
     from cranfield.formats.pools import read_pool
-    from cranfield.formats.reading import read_qrels
+    from cranfield.formats.reading import as_qrels
     from cranfield.judge.plan import Round
     from cranfield.judge.planning import planned
     from cranfield.judge.rounds import open_round
@@ -172,7 +172,7 @@ def begin_round(
     if not (pool or gold or runs):
         raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
     items = [] if pool is None or strategy else read_pool(pool)
-    known = {} if gold is None else read_qrels(gold).to_dict()
+    known = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
     asked = planned(items, overlap=overlap, double=double, sample=sample, gold=known, seed=seed)
     lists = _lists(runs, depth, pool) if strategy else {}
     drawn = f"{sample} of {len(items)} documents at random, seed {seed}" if sample is not None else ""
@@ -295,11 +295,6 @@ def blame(location: str, topic: str, document: str) -> Blame:
         return Blame(topic, document, about, {event.id for event in log.standing().values()} & ids, gone)
 
 
-def exists(location: str) -> bool:
-    """Whether there is something at a log's location; a server is asked when it is opened."""
-    return "://" in location or os.path.exists(location)
-
-
 def aggregate(
     location: str,
     policy: str,
@@ -311,7 +306,7 @@ def aggregate(
     at: str | None = None,
 ) -> Aggregated:
     """One grade for each document, by a policy; gold is that of rounds and of a qrels file."""
-    from cranfield.formats.reading import read_qrels
+    from cranfield.formats.reading import as_qrels
     from cranfield.judge.aggregated import Aggregated
     from cranfield.judge.policy import decide, labels_of
     from cranfield.judge.standing import standing
@@ -328,7 +323,7 @@ def aggregate(
     if gold is not None:
         known |= {
             (topic, document): grade
-            for topic, grades in read_qrels(gold).to_dict().items()
+            for topic, grades in as_qrels(judgments_of(gold)).to_dict().items()
             for document, grade in grades.items()
         }
     decided = decide(stand, policy, settings, known)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.answer import Both
 from cranfield.workspace.inputs import Inputs, once
+from cranfield.workspace.logs import exists, labels_in
 from cranfield.workspace.topics import queries_of
 
 if TYPE_CHECKING:
@@ -84,13 +85,11 @@ def _session(
     **options: Any,
 ) -> dict[str, Any]:
     """What `cranfield.session` takes, with files opened; `judgments` are the labels so far, qrels were there before."""
-    from cranfield.formats.judgments import read_judgments
-
-    begun = judgments is not None and (judgments == "-" or os.path.exists(judgments))
+    begun = judgments is not None and (judgments == "-" or exists(judgments))
     return {
         "runs": _tops(inputs, depths, progress),
         "qrels": None if inputs.qrels is None else inputs.open_qrels().to_dict(),
-        "labels": read_judgments(judgments) if judgments is not None and begun else [],
+        "labels": labels_in(judgments) if judgments is not None and begun else [],
         "topics": inputs.chosen_topics(),
         "texts": _texts(collection),
         "rel": inputs.rel,
@@ -189,22 +188,20 @@ def _thin(inputs: Inputs, qrels: Qrels, path: str | None, depth: int) -> tuple[R
 
 def stopping(judgments: str, pool: str, **options: Any) -> Stoppings:
     """For each topic of a pool file, how many relevant documents are still unfound, and whether to stop."""
-    from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
     from cranfield.pool.stop import stopping
 
     once(judgments, pool)
-    return stopping(read_judgments(judgments), read_pool(pool), **options)
+    return stopping(labels_in(judgments), read_pool(pool), **options)
 
 
 def collect(pool: str, judgments: str, target: str, format: str | None = None) -> Collected:
     """Write labels as qrels, with what the pool file knows of the sampling."""
-    from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
     from cranfield.pool.make import collect, write_collected
 
     once(judgments, pool)
-    collected = collect(read_pool(pool), read_judgments(judgments))
+    collected = collect(read_pool(pool), labels_in(judgments))
     write_collected(collected, target, format)
     return collected
 
