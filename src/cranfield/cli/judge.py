@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import option
+from cranfield.cli.options import option, scale_option
 from cranfield.cli.output import note, show
 from cranfield.parameters import real
 from cranfield.workspace.logs import shown
@@ -50,23 +50,6 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
     if not found or not real(found[1]):
         raise click.BadParameter(f"expected a time such as 30m, 2h or 1d, found {value!r}", ctx, parameter)
     return real(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
-
-
-def grades(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...]:
-    """`0-3` or `0,1,2.5` as grades."""
-    if value is None:
-        return ()
-    span = re.fullmatch(r"(-?\d+)(?:-|\.\.)(\d+)", value)
-    try:
-        if span and int(span[1]) < int(span[2]) < 1000:
-            return tuple(float(grade) for grade in range(int(span[1]), int(span[2]) + 1))
-        return tuple(sorted({real(grade) for grade in value.split(",")}))
-    except ValueError:
-        raise click.BadParameter(f"expected grades such as 0-3 or 0,1,2, found {value!r}", ctx, parameter) from None
-
-
-scale_option = option("--scale", "The grades there are; others are refused.", metavar="0-3|0,1,2", callback=grades)
-assessor_option = option("--assessor", "Who judges.", metavar="NAME")
 
 
 @command.command("add")

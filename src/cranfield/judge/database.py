@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cranfield.judge.event import DEFAULTS, Event
 from cranfield.judge.log import Log
 from cranfield.judge.records import Transaction, event_of
-from cranfield.judge.standing import Key
+from cranfield.judge.standing import Key, standing
 from cranfield.store import open_database
 
 if TYPE_CHECKING:
@@ -34,6 +34,17 @@ class DatabaseLog(Log):
 
         return self.database.write(work)
 
+    def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
+        def work(connection: Connection) -> bool:
+            transaction = Transaction(connection, self.database)
+            transaction.alone()
+            if not fits(list(standing(transaction.of_subject(event)).values())):
+                return False
+            transaction.add([event], self.name)
+            return True
+
+        return self.database.write(work)
+
     def events(self, after: int = 0) -> list[Event]:
         from sqlalchemy import select
 
@@ -54,10 +65,11 @@ class DatabaseLog(Log):
     def standing(self) -> dict[Key, Event]:
         from sqlalchemy import select
 
-        from cranfield.store.tables import events, standing
+        from cranfield.store import tables
 
-        keys = [standing.c[name].label(f"key_{name}") for name in Key._fields]
-        query = select(*keys, *(events.c[name] for name in DEFAULTS)).join(events, events.c.id == standing.c.event)
+        keys = [tables.standing.c[name].label(f"key_{name}") for name in Key._fields]
+        fields = [tables.events.c[name] for name in DEFAULTS]
+        query = select(*keys, *fields).join(tables.events, tables.events.c.id == tables.standing.c.event)
         with self.database.reading() as connection:
             return {
                 Key(*(row[f"key_{name}"] for name in Key._fields)): event_of(row)

@@ -96,6 +96,16 @@ class LinesLog(Log):
             self._append(file, [event.line() for event in new])
         return Added(len(new), known)
 
+    def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
+        with adding(self.path) as file:
+            self._catch_up(file)
+            about = [each for each in self._events if each.kind == "withdrawal" or each.subject == event.subject]
+            if not fits(list(standing(about).values())):
+                return False
+            new, _ = sorted_out([event], self._known, self.name)
+            self._append(file, [each.line() for each in new])
+            return True
+
     def _append(self, file: Adding, lines: list[str]) -> None:
         if lines:
             before = file.size

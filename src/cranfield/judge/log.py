@@ -37,6 +37,10 @@ class Log(ABC):
         """
 
     @abstractmethod
+    def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
+        """Add an event of no round if what stands about the same documents lets it; nobody else adds in between."""
+
+    @abstractmethod
     def events(self, after: int = 0) -> list[Event]:
         """Every event in the order in which it came, from a place on."""
 

@@ -136,11 +136,11 @@ class Transaction:
         if before is None or before.event != refers:
             return
         self.connection.execute(delete(tables.standing).where(*where))
-        for earlier in self._of_subject(event):
+        for earlier in self.of_subject(event):
             if key_of(earlier) == key:
                 self._stand(earlier)
 
-    def _of_subject(self, event: Event) -> list[Event]:
+    def of_subject(self, event: Event) -> list[Event]:
         """The events about the same topic and document that were not taken back."""
         c = tables.events.c
         one = c.document.in_([event.document, event.other]) if event.other else c.document == event.document

@@ -183,7 +183,7 @@ def begin_round(
         strategy=strategy,
         lists=lists,
         sample=drawn,
-        guideline="" if guideline is None else _hash(guideline),
+        guideline="" if guideline is None else hash_of_file(guideline),
         **options,
     )
     with _opened(location) as log:
@@ -191,7 +191,8 @@ def begin_round(
         return status(log, name)
 
 
-def _hash(path: str) -> str:
+def hash_of_file(path: str) -> str:
+    """The hash of what assessors are told."""
     import hashlib
 
     from cranfield.formats.streams import open_buffer

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cranfield.evaluate import Progress
     from cranfield.pool.make import Collected, Pool
     from cranfield.pool.rankings import Rankings
-    from cranfield.pool.session import Session
     from cranfield.pool.simulate import Estimates, Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stoppings
@@ -66,8 +65,8 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
 
 
 def pool(inputs: Inputs, depths: Depths, **options: Any) -> Pool:
-    """What to judge from the tops of run files: options of `_session` and of `cranfield.pool`."""
-    return cranfield.pool(**_session(inputs, depths, **options))
+    """What to judge from the tops of run files: options of `session_options` and of `cranfield.pool`."""
+    return cranfield.pool(**session_options(inputs, depths, **options))
 
 
 def sheet(made: Pool, collection: str | None) -> Iterator[bytes]:
@@ -75,7 +74,7 @@ def sheet(made: Pool, collection: str | None) -> Iterator[bytes]:
     return made.sheet(None if collection is None else cranfield.read_collection(collection))
 
 
-def _session(
+def session_options(
     inputs: Inputs,
     depths: Depths,
     *,
@@ -204,41 +203,6 @@ def collect(pool: str, judgments: str, target: str, format: str | None = None) -
     collected = collect(read_pool(pool), labels_in(judgments))
     write_collected(collected, target, format)
     return collected
-
-
-@dataclass(frozen=True)
-class Judging:
-    """A session over run files whose labels are kept in a file as they are made."""
-
-    session: Session
-    judgments: str
-    assessor: str
-    texts: Texts | None
-    queries: Mapping[str, str]
-
-    def keep(self, topic: str, document: str, grade: float) -> None:
-        """Write a label to the file, then tell the session."""
-        from datetime import UTC, datetime
-
-        from cranfield.formats.judgments import Judgment, append_judgments
-
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        append_judgments(self.judgments, [Judgment(topic, document, grade, self.assessor, now)])
-        self.session.judge(topic, document, grade)
-
-    def shown(self, topic: str, document: str) -> str:
-        """What an assessor reads."""
-        if self.texts is None:
-            asked = f"\n{self.queries[topic]}\n" if topic in self.queries else ""
-            return f"topic {topic}{asked}\ndocument {document}"
-        return f"topic {topic}\n{self.texts.topic(topic)}\n\ndocument {document}\n{self.texts.document(document)}"
-
-
-def judging(inputs: Inputs, depths: Depths, *, judgments: str, assessor: str = "", **options: Any) -> Judging:
-    """Begin to judge, or go on where the file of labels ends."""
-    opened = _session(inputs, depths, judgments=judgments, **options)
-    queries = queries_in(inputs, options.get("collection"))
-    return Judging(cranfield.session(**opened), judgments, assessor, opened["texts"], queries)
 
 
 def queries_in(inputs: Inputs, collection: str | None = None) -> Mapping[str, str]:
