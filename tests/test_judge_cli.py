@@ -223,6 +223,19 @@ def test_a_password_is_masked_everywhere(tmp_path):
     assert masked("x?password=hush&y=1") == "x?password=***&y=1"
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:hu@sh@db/w@spring", "postgresql://ann:***@db/w@spring"),
+        ("postgresql://ann:hu/sh@db/w@spring", "postgresql://ann:***@db/w@spring"),
+        ("postgresql://ann@db:5432/w@spring", "postgresql://ann@db:5432/w@spring"),
+        ("postgresql://db:5432/w@spring", "postgresql://db:5432/w@spring"),
+    ],
+)
+def test_a_password_is_masked_whatever_is_in_it_and_nothing_else_is(url, shown):
+    assert masked(url) == shown
+
+
 def test_somebody_is_told_what_to_judge_and_when_nothing_is_left(location):
     assert cranfield("judge", "round", location, "--pool", "pool.jsonl", "--assessors", "ann", "--sample", 1).code == 0
     first = cranfield("judge", "next", location, "--assessor", "ann")

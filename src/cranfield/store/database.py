@@ -27,7 +27,7 @@ AGAIN = {"40001", "40P01", "23505", "55P03"}  # lost a race: serialisation, dead
 TRIES = 12
 MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
 APPLICATION = 0x6372616E  # in the head of a SQLite file: "cran"
-PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):([^@/\s]+)@|(?<=password=)[^&\s]+", re.IGNORECASE)
+PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)([^@\s]+)@(?:[^/\s]*@)?|(?<=password=)[^&\s]+", re.IGNORECASE)
 
 
 def masked(text: str) -> str:

@@ -360,7 +360,7 @@ def desk(
         source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         topics = topic_table(inputs.topics_file, collection, inputs.fields)
         grades = {} if known is None else known.grades
-        need = Need(topics, texts and texts.documents, grades, scale or source.scale or tuple(grades))
+        need = Need(topics, None if texts is None else texts.documents, grades, scale or source.scale or tuple(grades))
         at_work = Desk(log, assessor, source, need, "" if guideline is None else hash_of_file(guideline), overlap)
         say(decide(log.standing()).notes())
     except BaseException:

@@ -12,7 +12,7 @@ from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import shortened
 from cranfield.workspace.inputs import once
-from cranfield.workspace.logs import judgments_of
+from cranfield.workspace.logs import contradictions, judgments_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -434,8 +434,10 @@ def diff(
     from cranfield.judge.versions import thaw
 
     with _opened(location, new=False) as log:
-        before = thaw(log, a).grades
-        after = decide(log.standing(), policy, gold=_gold_of(log)).grades if b is None else thaw(log, b).grades
+        one = thaw(log, a)
+        other = decide(log.standing(), policy, gold=_gold_of(log)) if b is None else thaw(log, b)
+    say(one.notes() + other.notes())
+    before, after = one.grades, other.grades
     found = changes(a, before, b or f"now ({policy})", after)
     return _with_scores(found, before, after, runs, measures) if runs else found
 
@@ -502,6 +504,7 @@ def agree(
         write_bytes(disagreements, pool_lines(agreeing.disagreements(events)))
     if not runs:
         return found
+    say(contradictions((event.topic, event.document, event.assessor, event.grade or 0.0) for event in events))
     return replace(found, rankings=_rankings(events, runs, measures))
 
 

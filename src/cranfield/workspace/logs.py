@@ -145,7 +145,7 @@ def labels_in(word: str) -> list[Judgment]:
         from cranfield.formats.judgments import read_judgments
 
         labels = read_judgments(word)
-        say(_contradictions(labels))
+        say(contradictions((each.topic, each.document, each.assessor, each.grade) for each in labels))
         return labels
     if log.version is not None:
         return _as_labels(judgments_of(word))
@@ -170,11 +170,11 @@ def _as_labels(qrels: Any) -> list[Judgment]:
     ]
 
 
-def _contradictions(labels: Iterable[Judgment]) -> list[str]:
-    """What is to be said of labels of five fields whose people disagree: the last line of each document counts."""
+def contradictions(labels: Iterable[tuple[str, str, str, float]]) -> list[str]:
+    """What is to be said of labels (topic, document, who, grade) whose people disagree, where the latest counts."""
     said: dict[tuple[str, str], dict[str, float]] = {}
-    for label in labels:
-        said.setdefault((label.topic, label.document), {})[label.assessor] = label.grade
+    for topic, document, assessor, grade in labels:
+        said.setdefault((topic, document), {})[assessor] = grade
     count = sum(len(set(grades.values())) > 1 for grades in said.values())
     if not count:
         return []
