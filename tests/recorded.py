@@ -131,9 +131,9 @@ def masked(text: str, folder: Path, timed: bool = False) -> str:
     """What was printed or written, without what no refactoring can keep.
 
     Always: the path of the folder becomes `.` and that of the checkout CHECKOUT, a date with a time DATE, the version of
-    a program VERSION, the size of a file that was written N, the id of an event ID and its seconds N. Of commands that take
-    times (timed = true in commands.toml) also: every time, rate, size, price and amount of memory becomes N, histograms of times and facts of the machine are
-    emptied.
+    a program VERSION, the size of a file that was written N, the id of an event ID and its seconds N. Of commands that
+    take times (timed = true in commands.toml) also: every time, rate, size, price and amount of memory becomes N,
+    histograms of times and facts of the machine are emptied.
     """
     for path, name in ((folder.resolve(), "."), (folder, "."), (ROOT, "CHECKOUT")):
         text = text.replace(str(path), name)

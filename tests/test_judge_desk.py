@@ -200,6 +200,22 @@ def test_imported_qrels_are_judged_already_and_a_models_are_not(location: str) -
     assert any(event.source == "model" and (event.topic, event.document) in asked for event in events(location))
 
 
+def test_a_third_person_decides_what_two_disagree_about(location: str, tmp_path: Path) -> None:
+    assert cranfield("judge", "add", location, "labels.jsonl", "bob.csv").code == 0
+    pool = tmp_path / "third.jsonl"
+    assert cranfield("judge", "agree", location, "--disagreements", pool).code == 0
+    answer = judge(location, "3|3|u|2|0|q", "--pool", pool, "--adjudicate", assessor="cat")
+    assert "document doc-044\nsaid: ann 0, bob 1\n" in answer.err
+    told = [event for event in events(location) if event.assessor == "cat" and event.kind != "withdrawal"]
+    assert {event.kind for event in told} == {"adjudication"}
+    decided = {document: grade for (_, document), grade in standing(location).items()}
+    assert [decided[item.document] for item in read_pool(pool)] == [3.0, 2.0, 0.0]
+    again = judge(location, "1", "--pool", pool, "--adjudicate", assessor="dan")
+    assert "nothing is left to judge; 3 of 3" in again.err
+    told = cranfield("eval", location, "bm25.run").err
+    assert "3 documents have labels that contradict each other; resolved by latest, 3 of all by adjudication" in told
+
+
 # two people at once
 
 
@@ -341,6 +357,7 @@ def test_who_is_not_in_a_round_is_told(location: str) -> None:
         (["bm25.run", "--judgments", "work.db@spring"], 2, "is frozen; name the log itself"),
         (["bm25.run", "--judgments", "l.jsonl", "--scale", "a"], 2, "expected grades such as 0-3"),
         (["--round", "none", "--judgments", "l.jsonl", "--assessor", "ann"], 3, "there is no round 'none'"),
+        (["--round", "1", "--adjudicate", "--judgments", "l.jsonl"], 2, "a round asks for labels"),
         (["bm25.run", "--judgments", "qrels.txt"], 3, "qrels.txt:1: expected a JSON object"),
     ],
 )

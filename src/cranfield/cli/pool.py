@@ -220,6 +220,7 @@ def _strategies(**shown: Any) -> None:
 @option("--judgments", "Where labels are kept: labels.jsonl, work.db or postgresql://…", required=True, metavar="LOG")
 @option("--assessor", "Who judges.", default="", show_default=False, metavar="NAME")
 @option("--overlap", "How many people are to judge each document.", type=click.IntRange(1, 1000), default=1)
+@option("--adjudicate", "Decide as a third person: shows who said what, and your word binds.", is_flag=True)
 @scale_option
 @option("--guidelines", "What you were told; its hash is kept with each label.", name="guideline", metavar="FILE")
 @tops

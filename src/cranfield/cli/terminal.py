@@ -34,6 +34,8 @@ def sit(desk: Desk) -> None:
         if isinstance(task, Task):
             note(f"\n{desk.need.topic(task.topic, task.topic != topic)}\n{desk.need.document(task.document)}")
             topic = task.topic
+            if opinions := desk.opinions(task):
+                note(opinions)
             after = _judged(desk, task)
         else:
             note(f"\n{task}")

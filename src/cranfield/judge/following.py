@@ -63,7 +63,7 @@ class Follower:
             if event.assessor == self.assessor
             and event.round == round
             and event.source == "human"
-            and event.kind in ("judgment", "cannot-judge", "skip", "note")
+            and event.kind in ("judgment", "adjudication", "cannot-judge", "skip", "note")
             and event.document
             and event.id not in self.withdrawn
         ]
@@ -71,7 +71,7 @@ class Follower:
 
     def seen(self, topic: str) -> int:
         """How many documents of a topic this person has answered or skipped."""
-        answers = ("judgment", "cannot-judge", "skip")
+        answers = ("judgment", "adjudication", "cannot-judge", "skip")
         return len(
             {
                 event.document

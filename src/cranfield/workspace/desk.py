@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cranfield.workspace.inputs import Inputs
     from cranfield.workspace.pooling import Depths
 
+KEPT = ("judgment", "cannot-judge")
 AWAY = timedelta(minutes=30)  # after which nobody is taken to be at a topic any more
 
 
@@ -57,12 +58,15 @@ class Progress:
 
     said: Follower
     overlap: int = 1
+    deciding: bool = False  # as the third person, whose word binds
     topic: str | None = None
     skipped: set[tuple[str, str]] = field(default_factory=set)
 
     def settled(self, topic: str, document: str) -> bool:
         """Whether this person need not judge a document: they have, a third person has decided, or enough others have."""
         labels = self.said.labels(topic, document)
+        if self.deciding:
+            return any(label.kind == "adjudication" for label in labels)
         mine = any(label.assessor == self.said.assessor or label.kind == "adjudication" for label in labels)
         return mine or len(others(labels, self.said.assessor)) >= self.overlap
 
@@ -243,13 +247,13 @@ class Need:
 class Desk:
     """One person at one log."""
 
-    def __init__(self, log: Log, assessor: str, source: Source, need: Need, guideline: str, overlap: int) -> None:
+    def __init__(self, log: Log, source: Source, need: Need, guideline: str, progress: Progress) -> None:
         self.log = log
-        self.assessor = assessor
         self.source = source
         self.need = need
         self.guideline = guideline or source.guideline
-        self.progress = Progress(Follower(log, assessor), overlap)
+        self.progress = progress
+        self.assessor = progress.said.assessor
         last = self.progress.said.last(source.round)
         self.progress.topic = None if last is None else last.topic
         self.source.start(self.progress)
@@ -275,7 +279,7 @@ class Desk:
     def answer(self, task: Task, kind: str, seconds: float, **said: Any) -> str:
         """Keep what somebody says of a document; empty, or why it is not kept."""
         event = Event(
-            kind=kind,
+            kind="adjudication" if kind == "judgment" and self.progress.deciding else kind,
             topic=task.topic,
             document=task.document,
             assessor=self.assessor,
@@ -296,12 +300,27 @@ class Desk:
             self.progress.topic = None  # they are at work there
             who = ", ".join(sorted(self.progress.said.people(task.topic, task.document))) or "somebody else"
             return f"{who} has judged it meanwhile; yours is not kept (--overlap 2 asks for a second label)"
-        self.kept += kind in ("judgment", "cannot-judge")
+        self.kept += kind in KEPT
         return ""
 
     def _is_free(self, standing: list[Event]) -> bool:
         """Whether a document can take one more label."""
+        if self.progress.deciding:
+            return not any(event.kind == "adjudication" for event in standing)
         return len(others(counted(standing), self.assessor)) < self.progress.overlap
+
+    def opinions(self, task: Task) -> str:
+        """Who said what of a document, for the one who decides; empty for everybody else."""
+        if not self.progress.deciding:
+            return ""
+        labels = sorted(self.progress.said.labels(task.topic, task.document), key=lambda label: label.assessor)
+        told = [
+            f"{label.assessor or 'somebody'} {label.grade:g}{'' if label.sure else '?'}"
+            + (f" ({label.note})" if label.note else "")
+            for label in labels
+            if label.grade is not None
+        ]
+        return f"said: {', '.join(told)}" if told else ""
 
     def refuse(self, grade: float) -> str:
         """Why a grade cannot be given; empty if it can."""
@@ -318,7 +337,7 @@ class Desk:
         task = Task(last.topic, last.document, last.list, last.rank, last.round, last.repeat)
         self.log.add([Event(kind="withdrawal", refers=last.id, assessor=self.assessor)])
         self.progress.skipped.discard((task.topic, task.document))
-        self.kept -= last.kind in ("judgment", "cannot-judge") and self.kept > 0
+        self.kept -= last.kind in (*KEPT, "adjudication") and self.kept > 0
         self.progress.topic = task.topic
         said = last.kind if last.grade is None else f"{last.grade:g}{'' if last.sure else '?'}"
         return task, f"taken back: {said} for {task.document} of topic {task.topic}"
@@ -340,6 +359,7 @@ def desk(
     scale: tuple[float, ...] = (),
     guideline: str | None = None,
     overlap: int = 1,
+    adjudicate: bool = False,
     **options: Any,
 ) -> Desk:
     """Sit down to judge: documents of runs by a strategy, of a pool file, or of a round of the log."""
@@ -353,6 +373,8 @@ def desk(
         raise ConventionError(f"--judgments: version {word.version!r} is frozen; name the log itself")
     if sum((bool(inputs.runs), pool is not None, round is not None)) != 1:
         raise ConventionError("documents come from RUN…, from --pool FILE or from --round NAME: give one of them")
+    if adjudicate and round is not None:
+        raise ConventionError("--adjudicate decides about documents of --pool FILE or RUN…; a round asks for labels")
     log = open_log(judgments)
     try:
         known = None if collection is None else cranfield.read_collection(collection)
@@ -361,7 +383,8 @@ def desk(
         topics = topic_table(inputs.topics_file, collection, inputs.fields)
         grades = {} if known is None else known.grades
         need = Need(topics, None if texts is None else texts.documents, grades, scale or source.scale or tuple(grades))
-        at_work = Desk(log, assessor, source, need, "" if guideline is None else hash_of_file(guideline), overlap)
+        told = "" if guideline is None else hash_of_file(guideline)
+        at_work = Desk(log, source, need, told, Progress(Follower(log, assessor), overlap, adjudicate))
         say(decide(log.standing()).notes())
     except BaseException:
         log.close()
