@@ -50,6 +50,16 @@ def test_what_all_agree_on_stands(name):
         assert list(decided(name, labels, ties=ties).labels.values()) == row
 
 
+@examples(30)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sets(st.integers(0, 4), min_size=1)), min_size=1), st.sampled_from(EVERY)
+)
+def test_what_all_agree_on_stands_whoever_labelled_it(items, name):
+    lines = [(rater, item, label) for item, (label, raters) in enumerate(items) for rater in raters]
+    verdict = decided(name, Labels.of(*zip(*lines, strict=True)), ties="open")
+    assert list(verdict.labels.values()) == [label for label, _ in items]
+
+
 tables = st.lists(st.lists(st.none() | st.integers(0, 2), min_size=6, max_size=6), min_size=1, max_size=5).filter(
     lambda table: any(label is not None for row in table for label in row)
 )
