@@ -52,7 +52,8 @@ def test_what_all_agree_on_stands(name):
 
 @examples(30)
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.sets(st.integers(0, 4), min_size=1)), min_size=1), st.sampled_from(EVERY)
+    st.lists(st.tuples(st.integers(0, 3), st.sets(st.integers(0, 4), min_size=1)), min_size=1),
+    st.sampled_from([*EVERY, "mace(rates=learnt)"]),
 )
 def test_what_all_agree_on_stands_whoever_labelled_it(items, name):
     lines = [(rater, item, label) for item, (label, raters) in enumerate(items) for rater in raters]

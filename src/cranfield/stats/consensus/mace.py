@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.parameters import Choice, Real, Whole
-from cranfield.stats.consensus.method import Consensus, Opinion, shares
+from cranfield.stats.consensus.method import Consensus, Opinion, shares, undisputed
 
 if TYPE_CHECKING:
     from cranfield.stats.labels import Labels
@@ -36,11 +36,12 @@ class MACE(Consensus):
     def opinion(self, labels: Labels, gold: Ints) -> Opinion:
         cell = labels.item * len(labels.scale) + labels.label
         posterior, known = shares(labels), np.full(len(labels), 0.5)
+        learnt = self.rates == "learnt" and not undisputed(posterior, gold)
         converged, done = False, 0
         while not converged and done < self.passes:
             log_known, log_guessed = self.fitted(labels, posterior.ravel()[cell] * known)
             odds = np.exp(log_known - log_guessed)
-            rates = posterior.sum(axis=0) + LEAST if self.rates == "learnt" else np.ones(len(labels.scale))
+            rates = posterior.sum(axis=0) + LEAST if learnt else np.ones(len(labels.scale))
             before, posterior = posterior, _posterior(labels, cell, np.log1p(odds), np.log(rates), gold)
             known = odds / (1 + odds)
             converged, done = bool(np.abs(posterior - before).max(initial=0.0) <= self.near), done + 1
