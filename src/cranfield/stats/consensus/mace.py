@@ -19,17 +19,19 @@ LEAST = 0.01  # items added to each label's, so that nothing is impossible
 class MACE(Consensus):
     """The likeliest label where a rater gives the true one or, not knowing it, one out of habit (variational Bayes).
 
-    Starts from the shares of votes, so that nothing is drawn. As its authors have it, all labels are as likely before any
-    is seen; where one prevails, `rates=learnt` does better, but an item's unanimous label need not stand then.
+    Starts from the shares of votes, so that nothing is drawn. How common labels are is learnt, so that an item's unanimous
+    label need not stand; where no item is disputed, all stand. Its authors take all labels for equally likely
+    (`rates=even`): an item's unanimous label stands then, but a label that prevails is taken for a habit of guessing.
     """
 
     name = "mace"
     title = "MACE"
     reference = "Hovy, Berg-Kirkpatrick, Vaswani and Hovy (2013)"
     models_raters = True
+    keeps_unanimity = "of all"
     prior = Real(0.5, "labels known, and as many guessed, that each rater begins with", low=0, open=True)
     habit = Real(0.1, "guesses of each label that each rater begins with", low=0, open=True)
-    rates = Choice("even", "how common labels are before any is seen", "learnt")
+    rates = Choice("learnt", "how common labels are before any is seen", "even")
     passes = Whole(1000, "how often the model is fitted again at the most")
     near = Real(1e-5, "it is done when no chance changes by more", low=0, open=True)
 
