@@ -30,7 +30,7 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
 	@echo "make test      style, types and tests; make test PYTEST='-k ties' chooses tests"
-	@echo "make test-all  the slow suites too (fuzzing, soak), and how much of the code they reach"
+	@echo "make test-all  the slow suites too (fuzzing, soak, pdflatex if it is there), and how much of the code they reach"
 	@echo "make coverage  how much of each room the tests of make test reach"
 	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
 	@echo "make bench     time against other tools; make bench-judge: labels, agreement and consensus"

@@ -30,7 +30,7 @@ shows the same as this page.
 - `rel` is the lowest grade that counts as relevant; `--rel 2` (or `rel=2` in Python) sets it for all measures whose
   name does not.
 - `judged_only=True` goes with every measure: the list is scored without its unjudged documents (the condensed list).
-- Topics are averaged alike (macro). Ratios of counts can be pooled instead: `SetP(average=micro)` adds up what stands
+- Topics are averaged alike (macro). Ratios of counts can be pooled instead: `micro(SetP)` adds up what stands
   above and below the line over all topics, and then divides; a topic's own value stays.
 - Grades are real numbers. What ties, missing topics and negative grades do is no part of a measure: see
   [conventions.md](conventions.md).

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cranfield import Evaluator, evaluate, measure, measures
-from cranfield.errors import MeasureError
+from cranfield import Evaluator, compare, evaluate, gate, leaderboard, measure, measures
+from cranfield.errors import ConventionError, MeasureError
 from cranfield.measures import REGISTRY
-from cranfield.measures.measure import AGGREGATES, aggregated
+from cranfield.measures.measure import AGGREGATES, Ratio, aggregated, load_all
 from shell import cranfield
 
 if TYPE_CHECKING:
@@ -156,3 +156,51 @@ def test_the_command_takes_an_aggregate_and_prints_the_note_apart_from_the_data(
     wrong = cranfield("eval", "qrels.txt", "bm25.run", "--aggregate", "average")
     assert (wrong.code, wrong.out) == (2, "")
     assert "aggregate must be one of" in wrong.err
+
+
+# micro averages
+
+MICRO_QRELS = {"A": {"a": 1}, "B": {"b": 1, "c": 1, "d": 1, "e": 1}}
+MICRO_RUNS = {"one": {"A": {"a": 2}, "B": {"b": 2, "x": 1}}, "two": {"A": {"x": 2}, "B": {"b": 2, "c": 1}}}
+
+
+def test_a_micro_average_is_typed_around_the_measure_as_the_leaderboard_prints_it():
+    scores = evaluate(MICRO_QRELS, MICRO_RUNS, "R@5 micro(R@5) R(average=micro)@5")
+    assert scores.means("one") == {"R@5": 0.625, "micro(R@5)": 0.4, "R(average=micro)@5": 0.4}
+    assert measure("micro(R@5)") == measure("R(average=micro)@5")
+    assert str(measure("R(average=micro)@5")) == "micro(R@5)" == str(measure("micro( R@5 )"))
+    assert str(measure("micro(R(rel=2)@5)")) == "micro(R(rel=2)@5)" == str(measure("micro(R@5)", rel=2))
+    assert str(measure("median(micro(SetP))")) == "median(micro(SetP))"
+    board = leaderboard(MICRO_QRELS, MICRO_RUNS, "R@5 micro(R@5)")
+    assert board.to_text().splitlines()[0].count("micro(R@5)") == 1
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in load_all().values() if issubclass(cls, Ratio)], ids=lambda cls: cls.name
+)
+def test_every_ratio_has_a_micro_average_whose_name_reads_back(cls):
+    chosen = cls(average="micro", **({"k": 5} if cls.at == "k" else {}))
+    assert str(chosen).startswith(f"micro({cls.name}")
+    assert measure(str(chosen)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("micro(AP)", r"micro\(AP\): AP is no ratio that could be summed up; micro averages are there of .*\bR\b"),
+        ("micro(micro(R@5))", r"micro\(R@5\) is one number for all topics already"),
+        ("micro(median(R@5))", r"median\(R@5\) is one number for all topics already"),
+        ("micro(R)@5", r"a cut-off stands behind the measure: micro\(R@5\)"),
+    ],
+)
+def test_a_micro_average_that_is_none_is_refused_by_name(typed, said):
+    with pytest.raises(MeasureError, match=said):
+        measure(typed)
+
+
+def test_tests_refuse_a_micro_average_by_name():
+    [pair] = compare(MICRO_QRELS, MICRO_RUNS, "micro(R@5)").pairs
+    assert pair.p != pair.p
+    assert pair.reason.startswith("micro(R@5) adds up all topics before it divides (a micro average)")
+    with pytest.raises(ConventionError, match=r"a gate compares means over topics, and micro\(R@5\) is not one"):
+        gate(MICRO_QRELS, MICRO_RUNS["one"], MICRO_RUNS["two"], measures="micro(R@5)")

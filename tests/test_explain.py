@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cranfield
-from cranfield import Evaluator, Measure, Run, evaluate, explain
+from cranfield import Evaluator, Measure, Run, evaluate, explain, side_by_side
 from cranfield.errors import CranfieldError, DataError
+from cranfield.explanation import Fold, Step, condensed
 from cranfield.measures import REGISTRY
 from hypotheses import examples
 from shell import cranfield as shell
 from test_measure_promises import PHASES, drawn, scored, topics
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+BUNDLED = Path(cranfield.__file__).parent / "bundled" / "allotment" / "runs"
 QRELS = {"q": {"d1": 3, "d2": 2, "d3": 2, "d4": 1, "d5": 1, "d6": 0, "d7": 0, "d8": -2, "e1": 3, "e2": 2}}
 QRELS["q"] |= dict.fromkeys(("e3", "e4", "e5", "e6"), 1)
 RUN = {"q": {"d4": 9, "d1": 8, "d6": 8, "u1": 7, "d2": 6, "d8": 5}}
@@ -158,14 +158,14 @@ def test_a_long_list_is_folded_to_its_top_and_its_judged_documents() -> None:
     assert [step.rank for step in told.steps] == [*range(1, 11), 52, 100]
     text = told.to_text()
     assert "11–51" in text
-    assert "… 41 unjudged documents" in text
+    assert "… 41 unjudged, nothing added" in text
     assert len(explain({"q": {"n052": 1}}, long_run(), "AP", full=True).steps) == 100
 
 
 def test_what_stands_below_the_cut_off_is_folded_too() -> None:
     told = explain({"q": {"n002": 1, "n052": 1}}, long_run(), "P@5")
     assert [step.rank for step in told.steps] == [1, 2, 3, 4, 5]
-    assert "… 95 documents, 1 of them judged, below the cut-off" in told.to_text()
+    assert "6–100  … 94 unjudged, 1 relevant, below the cut-off" in told.to_text()
     assert told.to_dict()["folded"] == [{"from": 6, "to": 100, "judged": 1}]
 
 
@@ -193,7 +193,7 @@ def test_duplicates_passages_and_the_topic_itself_are_treated_as_in_the_score(tm
 def test_a_topic_that_the_run_lacks_is_explained_as_an_empty_list() -> None:
     told = explain({"q": {"a": 1}, "silent": {"b": 2}}, {"q": {"a": 1}}, "AP", "silent")
     assert (told.value, told.returned, told.steps) == (0, 0, [])
-    assert told.notes() == ["not returned: 1 documents of a grade above 0: b (2)"]
+    assert told.notes() == ["not returned: 1 document of a grade above 0: b (2)"]
 
 
 # from Scores
@@ -302,7 +302,127 @@ def test_the_measure_follows_as_an_option_and_may_still_stand_first() -> None:
     assert (
         shell("explain", "allotment", "bm25.run", "-m", "AP").code == 3
     )  # a collection that comes along is no measure
-    for words in (("qrels.txt",), ("qrels.txt", "bm25.run", "dense.run"), ("AP", "qrels.txt", "bm25.run", "-m", "RR")):
+    for words in (
+        ("qrels.txt",),
+        ("qrels.txt", "a", "b", "c", "-m", "AP"),
+        ("AP", "qrels.txt", "bm25.run", "-m", "RR"),
+    ):
         refused = shell("explain", *words)
         assert refused.code == 2
-        assert f"expected QRELS and RUN, found {3 if len(words) > 3 else len(words)}" in refused.err
+        found = [word for word in words if word not in ("-m", words[-1])] or words
+        assert f"expected QRELS RUN or QRELS RUN RUN, found {len(found)}" in refused.err
+
+
+# a screen, and two runs side by side
+
+
+def crowd(shuffled: int) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Judgments and a run of a thousand documents with ids of 40 characters, many of them tied."""
+    names = np.array([f"collection-of-long-ids-{i:07}-{i * 7919 % 10**9:09}" for i in range(1400)])
+    drawn_from = np.random.default_rng(7)
+    grades = {str(name): int(drawn_from.integers(0, 4)) for name in drawn_from.choice(names, 300, replace=False)}
+    order = np.random.default_rng(shuffled).permutation(names)[:1000]
+    assert {len(name) for name in names} == {40}
+    return {"13": grades}, {"13": {str(name): round(20 - i / 60, 1) for i, name in enumerate(order)}}
+
+
+@pytest.mark.parametrize("name", ["nDCG@10", "AP", "nDCG", "P@50", "RBP", "Bpref", "ERR@100", "infAP", "RR"])
+def test_an_explanation_of_a_thousand_documents_fits_a_screen(name: str) -> None:
+    qrels, run = crowd(1)
+    told = explain(qrels, run, name, queries={"13": "what is asked " * 20})
+    lines = told.to_text(limit=80).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith(f"{name} of run, topic 13 (what is asked")
+    assert told.to_dict()["steps"][0]["document"] in run["13"]
+    if told.steps[0].tied:
+        assert any(line.startswith("1= ") for line in lines)
+
+
+def test_folds_count_what_they_hide_and_what_that_adds() -> None:
+    qrels, run = crowd(1)
+    told = explain(qrels, run, "AP")
+    shown = condensed(told.rows, 20)
+    assert len(shown) <= 20
+    ends = [row.so_far for row in shown if isinstance(row, Step)]
+    assert ends[-1] == told.value
+    before = 0.0
+    for row, below in pairwise(shown):
+        before = row.so_far if isinstance(row, Step) else before + row.added
+        if isinstance(below, Step) and not below.grade:
+            assert below.so_far == pytest.approx(before)
+    judged = sum(row.judged if isinstance(row, Fold) else row.grade is not None for row in shown)
+    assert judged == len(qrels["13"].keys() & run["13"].keys())
+
+
+OLD = {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "u": 1.0}, "r": {"x": 1.0}}
+NEW = {"q": {"c": 4.0, "a": 3.0, "d": 2.0}, "r": {"x": 1.0}}
+JUDGED = {"q": {"a": 1, "b": 0, "c": 2, "d": 0}, "r": {"x": 1}}
+
+
+def test_two_lists_side_by_side_tell_moves_and_what_each_rank_adds() -> None:
+    sides = side_by_side(JUDGED, {"old": OLD}, {"new": NEW}, "nDCG@10")
+    assert sides.most_different_of == 2
+    assert [entry.move for entry in sides.lists[1]] == [2, -1, None]
+    assert [entry.elsewhere for entry in sides.lists[0]] == [2, None, 1, None]
+    for told, entries in zip((sides.one, sides.other), sides.lists, strict=True):
+        assert sum(entry.added or 0 for entry in entries) == pytest.approx(told.value)
+        assert told.value == pytest.approx(
+            evaluate(JUDGED, {told.run: OLD if told.run == "old" else NEW}, "nDCG@10").at(topic="q")
+        )
+    lines = sides.to_text(limit=80).splitlines()
+    assert (
+        lines[0]
+        == f"nDCG@10 of topic q: old {sides.one.value:.4f}, new {sides.other.value:.4f} ({sides.difference:+.4f})"
+    )
+    assert lines[3].split() == [
+        "1",
+        "1",
+        "a",
+        f"{sides.lists[0][0].added:+.4f}",
+        "2",
+        "c",
+        f"{sides.lists[1][0].added:+.4f}",
+        "↑2",
+    ]
+    assert lines[4].split()[:4] == ["2", "0", "b", "gone"]
+    assert lines[-1] == "before each document its grade (? unjudged: 1 and 0 of the first 4)"
+    assert "+2" in sides.to_text(limit=80, ascii_only=True)
+
+
+@pytest.mark.parametrize("name", ["nDCG@10", "AP", "P@50"])
+def test_two_lists_of_a_thousand_documents_fit_a_screen(name: str) -> None:
+    (qrels, one), (_, other) = crowd(1), crowd(2)
+    sides = side_by_side(qrels, {"a-name-that-goes-on-and-on": one}, {"another-name-of-a-run": other}, name)
+    lines = sides.to_text(limit=80).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert json.loads(sides.to_json())["lists"][1]["documents"][0]["document"] in other["13"]
+
+
+def test_the_command_lays_two_runs_side_by_side() -> None:
+    two = shell("explain", "qrels.txt", "bm25.run", "dense.run", "--topic", "q1")
+    assert two.out.startswith("nDCG@10 of topic q1: bm25 0.9079, dense ")
+    assert shell("explain", "nDCG@10", "qrels.txt", "bm25.run", "dense.run", "--topic", "q1").out == two.out
+    assert "on which they differ most" in shell("explain", "qrels.txt", "bm25.run", "dense.run").out
+    told = json.loads(shell("explain", "qrels.txt", "bm25.run", "dense.run", "--topic", "q1", "--format", "json").out)
+    assert [each["run"] for each in told["lists"]] == ["bm25", "dense"]
+    assert told["difference"] == pytest.approx(told["lists"][1]["value"] - told["lists"][0]["value"])
+    assert [each["run"] for each in told["explanations"]] == ["bm25", "dense"]
+    titled = shell(
+        "explain", "allotment", *(BUNDLED / f"{run}.run" for run in ("bm25", "fusion")), "--topic", "147"
+    ).out
+    assert titled.startswith("nDCG@10 of topic 147 (bonfire rules): bm25 0.3751, fusion 0.8192 (+0.4441)")
+    assert "3 d258  Bonfires" in titled
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("qrels.txt", "bm25.run", "dense.run", "--as", "all"), 2),
+        (("qrels.txt", "bm25.run", "dense.run", "--topic", "nowhere"), 3),
+        (("qrels.txt",), 2),
+    ],
+)
+def test_two_runs_that_cannot_be_laid_side_by_side_are_refused(words: tuple[str, ...], code: int) -> None:
+    assert shell("explain", *words).code == code

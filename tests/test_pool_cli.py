@@ -123,7 +123,7 @@ def test_reuse_reads_a_stranger_and_writes_what_to_judge(folder: Path) -> None:
     answer = cranfield(*asked, "--new", "new.run", "--holes", "holes.jsonl", "--format", "json", folder=folder)
     assert answer.code == 0
     assert "corrected" in json.loads(answer.out)["new"][0]
-    assert "documents to judge in holes.jsonl" in answer.err
+    assert "wrote holes.jsonl (1 kB): 1 documents to judge" in answer.err
     assert (folder / "holes.jsonl").exists()
     assert cranfield(*asked, "--format", "csv").out.startswith("run,team,score,without,")
 

@@ -42,6 +42,7 @@ PUBLIC = [
     "slices",
     "explain",
     "explain_as",
+    "side_by_side",
     "correlate",
     "rbo",
     "reproduce",

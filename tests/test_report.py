@@ -390,18 +390,92 @@ def test_latex_is_sound_whatever_the_names(wide: Report) -> None:
     assert tex_problems("a & b_ {") != []
 
 
-def test_latex_compiles_with_pdflatex(tmp_path: Path, wide: Report) -> None:
+ODD = [EVIL, "[b] {c", "*star -- ``q'' ?`", "Zoë Łódź ørsted", "β-Ω ≤ 5 µs", "検索 🙂 έ þ", "a\x1b[2J\tb"]
+
+
+@pytest.fixture(scope="module")
+def odd() -> Scores:
+    """Seven systems with names that TeX would take for something else; the last is far better, the first far worse."""
+    rng = np.random.default_rng(6)
+    steps = np.array([-0.2, 0, 0, 0, 0, 0, 0.2])
+    tables = {name: 0.5 + steps + rng.normal(0, 0.1, (30, 7)) for name in ("AP", "nDCG@10")}
+    return Scores.from_table(tables, ODD)
+
+
+def test_means_alone_have_letters_against_the_baselines(odd: Scores) -> None:
+    report = report_of(compare(odd, baselines=[ODD[1]], tests="t"))
+    text = written(report, "tex", latex="means").decode()
+    assert text.count(r"\begin{table}") == 1
+    assert "tab:pairs" not in text
+    rows = {line.split(" & ")[1]: line for line in text.splitlines() if line.endswith(r"\\")}
+    assert rows[escaped(ODD[1])].startswith("a & ")
+    assert rows[escaped(ODD[6])].count(r"$^{\mathrm{a}}$") == 2  # better by both measures
+    assert rows[escaped(ODD[6])].count(r"\textbf{") == 2
+    assert rows[escaped(ODD[0])].count(r"$^{\mathrm{\downarrow a}}$") == 2  # and worse
+    assert r"$^" not in rows[escaped(ODD[2])]
+    assert "significantly better than the baseline of that letter, behind an arrow worse (t test, Holm over 12" in text
+
+
+def test_pairs_alone_name_the_one_baseline_once(odd: Scores) -> None:
+    report = report_of(compare(odd, baselines=[ODD[1]], tests="t"))
+    text = written(report, "tex", latex="pairs").decode()
+    assert "tab:runs" not in text
+    assert r"One is [b] \{c throughout." in text
+    assert "measure & other & difference" in text
+    both = written(report, "tex").decode()
+    assert text.partition("\\begin")[2] in both
+    with pytest.raises(ConventionError, match="latex must be one of means, pairs, both"):
+        written(report, "tex", latex="all")
+
+
+def test_the_command_writes_the_part_asked_for(tmp_path: Path) -> None:
+    files = [EXAMPLES / name for name in ("qrels.txt", "bm25.run", "dense.run")]
+    means = cranfield("report", *files, "-m", "AP", "--latex", "means")
+    assert means.out.count(r"\begin{table}") == 1
+    assert cranfield("report", *files, "-m", "AP", "--latex", "both", "-o", tmp_path / "x.tex").code == 0
+    assert (tmp_path / "x.tex").read_text().count(r"\begin{table}") == 2
+    wrong = cranfield("report", *files, "--latex", "means", "-o", tmp_path / "x.html")
+    assert (wrong.code, "--latex is for tex, not for html" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a_b%c&d#e^f~g\\h{i}", r"a\_b\%c\&d\#e\textasciicircum{}f\textasciitilde{}g\textbackslash{}h\{i\}"),
+        ("é ü ñ ő ç ß", r"\'{e} \"{u} \~{n} \H{o} \c{c} \ss{}"),
+        ("a--b---c", "a-{}-b-{}-{}-c"),
+        ("e\u0301", r"\'{e}"),
+        ("αΩ", r"$\alpha$$\Omega$"),
+        ("検", r"\ifdefined\Umathchar 検\else[U+691C]\fi{}"),
+    ],
+)
+def test_latex_prints_names_as_they_are_labelled(text: str, said: str) -> None:
+    assert escaped(text) == said
+
+
+@pytest.mark.slow
+def test_latex_compiles_with_pdflatex(tmp_path: Path, wide: Report, odd: Scores) -> None:
     if shutil.which("pdflatex") is None:
-        pytest.skip("needs pdflatex")
-    values = np.random.default_rng(6).random((7, 2))
-    odd = report_of(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=EVIL)
-    (tmp_path / "a.tex").write_bytes(written(odd, "tex"))
-    (tmp_path / "b.tex").write_bytes(written(wide, "tex"))
-    start = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
-    (tmp_path / "doc.tex").write_text(rf"{start}\input{{a}}\input{{b}}\end{{document}}")
+        pytest.skip("needs pdflatex (Debian: texlive-latex-base and texlive-latex-recommended)")
+    against = report_of(compare(odd, baselines=ODD[:2], tests="t"), title=f"{EVIL}\n検")
+    every = [chr(code) for code in (*range(32, 127), *range(0xA1, 0x250), *range(0x370, 0x400), 0x691C, 0x1F642)]
+    parts = {
+        "a": written(against, "tex"),
+        "b": written(wide, "tex"),
+        "c": written(against, "tex", latex="means"),
+        "d": written(report_of(compare(odd, tests="t")), "tex", latex="pairs"),
+        "e": r"\par ".join(escaped("".join(every[i : i + 9])) for i in range(0, len(every), 9)).encode(),
+    }
+    for name, data in parts.items():
+        (tmp_path / f"{name}.tex").write_bytes(data)
+    body = "".join(rf"\input{{{name}}}\clearpage" for name in parts)
+    start = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}\listoftables"
+    (tmp_path / "doc.tex").write_text(rf"{start}{body}\end{{document}}")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "doc.tex"]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert answer.returncode == 0, answer.stdout[-2000:]
+    for _ in range(2):  # the second time with the list of tables, which repeats the captions
+        answer = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100)
+        assert answer.returncode == 0, answer.stdout[-2000:].decode(errors="replace")
+    assert b"Missing character" not in (tmp_path / "doc.log").read_bytes()
 
 
 def test_json_holds_everything_and_csv_a_row_a_pair(three: Report) -> None:

@@ -376,6 +376,28 @@ def test_scores_go_out_as_frames_of_three_libraries(two):
     assert nothing.to_pandas().empty
 
 
+def test_frame_libraries_take_scores_as_they_are_and_numpy_the_array(two):
+    frame = pd.DataFrame(two)
+    assert frame.equals(two.to_pandas())
+    assert list(frame.columns) == ["run", "topic", "measure", "value"]
+    assert frame["value"].dtype == np.float64
+    assert pl.DataFrame(two).equals(two.to_polars())
+    assert pa.table(two).equals(two.to_arrow())
+    assert np.asarray(two).shape == two.shape == (2, 3, 3)
+
+
+def test_scores_are_rows_by_number_and_arrays_by_name():
+    skipped = evaluate(QRELS, {"first": FIRST, "second": SECOND}, "AP RR", missing="skip")
+    rows = list(skipped.rows())
+    assert [skipped[i] for i in range(len(skipped))] == rows == list(skipped)
+    assert len(rows) == 2 * (3 + 2)
+    assert (
+        skipped[-1] == ("second", "q2", "RR", 0.5) == (rows[-1].run, rows[-1].topic, rows[-1].measure, rows[-1].value)
+    )
+    with pytest.raises(IndexError, match="no row 10; there are 10"):
+        skipped[10]
+
+
 @pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
 def test_a_library_that_is_not_there_is_named(name, one, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)

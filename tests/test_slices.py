@@ -103,7 +103,6 @@ def test_the_command_splits_its_table_and_its_json() -> None:
     "wrong",
     [
         ("--by", "category"),
-        ("--topics-file", "topics.tsv"),
         ("--by", "category", "--topics-file", "topics.tsv", "--format", "trec"),
         ("--by", "category", "--topics-file", "topics.tsv", "--per-topic"),
         ("--by", "category", "--topics-file", "topics.tsv", "--bounds", "ties"),

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cranfield.reproduce import reproduce as reproduce
     from cranfield.run import Run as Run
     from cranfield.scores import Scores as Scores
+    from cranfield.sides import side_by_side as side_by_side
     from cranfield.slices import slices as slices
     from cranfield.stability import stability as stability
     from cranfield.stats.overlap import rbo as rbo
@@ -84,6 +85,7 @@ _HOMES = {
     "slices": "slices",
     "explain": "explain",
     "explain_as": "explain",
+    "side_by_side": "sides",
     "correlate": "correlate",
     "rbo": "stats.overlap",
     "reproduce": "reproduce",
@@ -117,6 +119,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _picture(answer: Any) -> Any:
+    import importlib
+
+    return importlib.import_module("cranfield.report.notebook").picture(answer)
+
+
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES])
 
@@ -127,6 +135,8 @@ class _Package(ModuleType):
         # its module's name (evaluate, measures), the function is what people mean by it.
         if name in _HOMES and isinstance(value, ModuleType):
             value = getattr(value, name)
+        if name == "answer":
+            value.picture = _picture  # a room above draws what results show in notebooks; only the door may name it
         super().__setattr__(name, value)
 
 

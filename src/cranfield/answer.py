@@ -12,9 +12,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from cranfield.columns import HIDDEN, aligned, folded, in_line, legible
+from cranfield.columns import GAP, HIDDEN, aligned, cut_end, folded, in_line, legible, width
 from cranfield.errors import ConventionError
 from cranfield.parameters import refuse_below
 
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     Style = Callable[[str, str], str]  # (what it is: "head", "best" or "dim"; text) → text
 
 Row = TypeVar("Row")
+WRAPPED = 24  # cells of a last column of sentences that others need not yield to
+WIDEST = 100  # the width that long texts are cut to where nobody says how wide a line may be
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+MOST_ROWS, FIRST_ROWS = 60, 20  # of a table in a notebook: so many at the most, or these of a longer one
 A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
 
@@ -49,6 +53,7 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
     keys: Sequence[Mapping[str, str]] = ()  # what each row is about, for a page's script
     tail: bool = False  # in a text the last column is set to the left as well: it holds sentences or bars
+    spans: Mapping[int, str] = MappingProxyType({})  # in a text: lines across all columns, each before a row
 
     def texts(self) -> list[list[str]]:
         """Head and rows as plain text."""
@@ -63,6 +68,25 @@ class Table(NamedTuple):
         """Of each column, whether numbers stand behind its cells."""
         rows = self.cells()
         return [any(row[i].value is not None for row in rows) for i in range(len(self.head))]
+
+
+def fitted(table: Table, column: int, limit: int | None, least: int = 12) -> Table:
+    """The table with one column's texts cut to what the width leaves beside the others, though not below `least` cells.
+
+    >>> [row[1] for row in fitted(Table(["topic", "query"], [["101", "blossom end rot"]]), 1, 20).rows]
+    ['blossom end…']
+    """
+    texts = [[in_line(cell) for cell in row] for row in table.texts()]
+    widths = [max(map(width, cells)) for cells in zip(*texts, strict=True)]
+    widths[-1] = min(widths[-1], WRAPPED) if table.tail else widths[-1]
+    room = max((limit or WIDEST) - sum(widths) + widths[column] - len(GAP) * (len(widths) - 1), least)
+    if widths[column] <= room:
+        return table
+    rows = [
+        [*row[:column], cut_end(text[column], room), *row[column + 1 :]]
+        for row, text in zip(table.rows, texts[1:], strict=True)
+    ]
+    return table._replace(rows=rows)
 
 
 class Lines(NamedTuple):
@@ -190,7 +214,9 @@ class Answer(ABC):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        """What a notebook shows: its chart, then what `to_html` gives, long tables cut."""
+        parts = [*self._said(Layout(digits=4, undefined="–", medium="html")), Lines(self.notes())]
+        return picture(self) + html(map(_cut, parts))
 
     # for programs
 
@@ -239,6 +265,19 @@ class Answer(ABC):
         refuse_below(0, digits=how.digits)
         if how.per_topic and not self.has_topics:
             raise ConventionError(f"{type(self).__name__} holds no values of single topics")
+
+
+def picture(answer: Answer) -> str:
+    """A chart for notebooks. There is none down here: the package puts what draws them in this place (see `cranfield`)."""
+    return ""
+
+
+def _cut(part: Part) -> Part:
+    """A table that a notebook can show; any other part as it is."""
+    if not isinstance(part, Table) or len(part.rows) <= MOST_ROWS:
+        return part
+    more = f"… {len(part.rows) - FIRST_ROWS:,} more rows: to_html() and to_csv() have all"
+    return part._replace(rows=part.rows[:FIRST_ROWS], keys=part.keys[:FIRST_ROWS], notes=[more, *part.notes])
 
 
 class Rows(Answer, Generic[Row]):
@@ -315,7 +354,17 @@ def table_lines(table: Table, limit: int | None = None, style: Style | None = No
 
     texts = [[in_line(cell) for cell in row] for row in table.texts()]
     lines = aligned(texts, table.names, table.left, limit, paint if style else None, table.tail)
-    return [line.rstrip() for line in lines]
+    return _with_spans([line.rstrip() for line in lines], table, limit) if table.spans else [*map(str.rstrip, lines)]
+
+
+def _with_spans(lines: list[str], table: Table, limit: int | None) -> list[str]:
+    """The lines of a table with those that go across all columns in their places."""
+    spans = {row: folded(in_line(said), limit, 2) for row, said in table.spans.items()}
+    answer = []
+    for place, line in enumerate([*lines, ""]):
+        row = place % (len(table.rows) + 2) - 1  # a block is the head, the rows, and an empty line
+        answer += [spans[row], line] if row in spans else [line]
+    return answer[:-1]
 
 
 # Markdown

@@ -54,6 +54,33 @@ class Topic:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Queries(Mapping[str, str]):
+    """The text of each topic's query, read when it is first asked for; topics without one are not in it.
+
+    >>> Queries(lambda: {"301": "organized crime"}).get("302", "")
+    ''
+    """
+
+    def __init__(self, read: Callable[[], Mapping[str, str]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        return self._read()
+
+    def __getitem__(self, topic: str) -> str:
+        return self._texts[topic]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self._texts),)  # what reads them does not travel
+
+
 @dataclass(frozen=True, slots=True)
 class Grade:
     """What a grade is called, and when an assessor gives it."""

@@ -41,6 +41,36 @@ def _cells(char: str) -> int:
     return 2 if east_asian_width(char) in "WF" else 1
 
 
+def cut(text: str, cells: int) -> str:
+    """A name in so many cells, with … for the middle that is left out: names differ at their beginning or their end.
+
+    >>> cut("cs.uni.bm25-large.seed17", 15), cut("bm25", 15)
+    ('cs.uni.….seed17', 'bm25')
+    """
+    if width(text) <= cells:
+        return text
+    room = max(cells - 1, 2)
+    head = _beginning(text, room // 2)
+    tail = _beginning(text[::-1], room - width(head))[::-1]
+    return f"{head}…{tail}"
+
+
+def cut_end(text: str, cells: int) -> str:
+    """As much of a text as fits, with … at its end where something is left out.
+
+    >>> cut_end("blossom end rot", 10), cut_end("mulch", 10), cut_end("検索エンジン", 6)
+    ('blossom e…', 'mulch', '検索…')
+    """
+    return text if width(text) <= cells else f"{_beginning(text, cells - 1).rstrip()}…"
+
+
+def _beginning(text: str, cells: int) -> str:
+    end = 0
+    while end < len(text) and width(text[: end + 1]) <= cells:
+        end += 1
+    return text[:end]
+
+
 def aligned(
     rows: Sequence[Sequence[str]],
     names: int = 1,
@@ -117,6 +147,15 @@ def counted(count: int, word: str) -> str:
     ('1 line', '1,200 lines')
     """
     return f"{count:,} {word if count == 1 else word + 's'}"
+
+
+def in_bytes(size: int) -> str:
+    """How large a file is, in kB or MB.
+
+    >>> in_bytes(80), in_bytes(312_400), in_bytes(2_340_000)
+    ('1 kB', '312 kB', '2.3 MB')
+    """
+    return f"{max(size, 501) / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:,.1f} MB"
 
 
 def folded(text: str, limit: int | None, margin: int = 0) -> str:

@@ -96,7 +96,8 @@ class Curves(Answer):
         head, *rows = self.records(how)
         cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in rows]
         areas = [[curve.run, how.number(curve.area)] for curve in self.curves]
-        return [Table(head, cells), Table(["run", KINDS[self.kind][2]], areas)]
+        points, sizes = Table(head, cells, title="Points"), Table(["run", KINDS[self.kind][2]], areas, title="Areas")
+        return [sizes, points] if how.medium == "html" else [points, sizes]
 
     def records(self, how: Layout) -> list[list[Any]]:
         """A header and a row a point."""

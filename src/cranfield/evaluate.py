@@ -60,6 +60,7 @@ def evaluate(
     extras: Extras | None = None,
     aggregate: str | None = None,
     baseline: Any = None,
+    queries: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Scores:
     """Score one run or several against judgments.
@@ -72,7 +73,7 @@ def evaluate(
     says what columns are called: {"topic": "search", "document": "sku"}. `baseline` is the run that measures of risk
     compare with.
     `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
-    mean; `gmean(AP)` as a measure does it for one.
+    mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, to be shown beside its id.
 
     >>> scores = evaluate({"q1": {"d1": 1}}, {"q1": {"d1": 0.5, "d2": 0.9}}, "RR nDCG@10")
     >>> scores.mean("RR")
@@ -90,6 +91,7 @@ def evaluate(
         extras=extras,
         aggregate=aggregate,
         baseline=baseline,
+        queries=queries,
         **changes,
     )
     return evaluator.evaluate(runs)
@@ -119,6 +121,7 @@ class Evaluator:
         extras: Extras | None = None,
         aggregate: str | None = None,
         baseline: Any = None,
+        queries: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
@@ -127,6 +130,7 @@ class Evaluator:
         self.lenient = lenient
         self.run_format = run_format
         self.fields = fields
+        self.queries: Mapping[str, str] = {} if queries is None else queries
         self.qrels: Qrels = as_qrels(qrels, qrels_format, lenient, fields)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
@@ -300,6 +304,7 @@ class Evaluator:
             assumed=self.assumed,
             sampled=_stacked(rows, kept),
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
+            queries=self.queries,
         )
 
     def _barren(self) -> npt.NDArray[np.bool_]:

@@ -125,6 +125,7 @@ class Views(Answer):
     topic: str | None
     ours: float
     views: list[View]
+    query: str = ""  # what the topic asks, where that is known
 
     ends_with_notes = True
 
@@ -137,7 +138,8 @@ class Views(Answer):
 
     def title(self) -> str:
         """What this is, and our own value."""
-        where = "mean over topics" if self.topic is None else f"topic {self.topic}"
+        asked = f" ({self.query})" if self.query else ""
+        where = "mean over topics" if self.topic is None else f"topic {self.topic}{asked}"
         return f"{self.measure} of {self.run}, {where}: {self.ours:.4f} by default"
 
     def notes(self, shell: bool = False) -> list[str]:
@@ -173,6 +175,7 @@ def explain_as(
     fields: Fields | None = None,
     extras: Extras | None = None,
     baseline: Any = None,
+    queries: Mapping[str, str] | None = None,
 ) -> Views:
     """The same run as other programs would score it: the mean over topics, or one topic.
 
@@ -196,7 +199,8 @@ def explain_as(
 
     value = mean(ours, Conventions())
     views = [_view(name, PEERS[name], ours, judged, mean, topic) for name in names]
-    return Views(str(ours), only.name, topic, value, views)
+    query = "" if topic is None or queries is None else queries.get(topic, "")
+    return Views(str(ours), only.name, topic, value, views, query)
 
 
 def _view(name: str, peer: Peer, ours: Measure, judged: Qrels, mean: Any, topic: str | None) -> View:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import pairwise, permutations, product
+from itertools import groupby, pairwise, permutations, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from cranfield.answer import Answer, Drawing, Layout, Table, plain
+from cranfield.answer import Answer, Layout, Lines, Table, plain
+from cranfield.columns import GAP, counted, cut, cut_end, in_line, width
 from cranfield.kernels import decode
 from cranfield.orders import DRAWN, SEED
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cranfield.answer import Part
     from cranfield.collection import Qrels
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 
 TOP = 10  # ranks always shown
+MOST_LINES = 20  # rows on a screen, unless all ranks are asked for
+LONGEST_ID, SHORTEST_ID = 32, 12  # cells of a document's id on a screen
+LONGEST_QUERY = 60
 MOST = 60  # ranks shown at most, unless all are asked for
 ORDERS = 120  # orders of ties that are tried out one by one
 DIGITS = 4_000  # of the number of orders: Python writes no longer numbers
@@ -42,6 +46,7 @@ class Scorer(Protocol):
 
     measures: dict[str, Measure]
     qrels: Qrels
+    queries: Mapping[str, str]
 
     def hits(self, run: Any, measure: Measure | None = None) -> Hits:
         """One run seen through the judgments, as a measure sees it."""
@@ -89,13 +94,23 @@ class Fold:
     first: int
     last: int
     judged: int
+    relevant: int
     counted: bool  # whether the measure looks so far
+    added: float | None = None  # how much the score of the list changes over these ranks, where that is known
 
     def __str__(self) -> str:
         number = self.last - self.first + 1
-        what = "document" if number == 1 else "documents"
-        some = f"{number} unjudged {what}" if not self.judged else f"{number} {what}, {self.judged} of them judged"
-        return some if self.counted else f"{some}, below the cut-off"
+        kinds = {
+            "unjudged": number - self.judged,
+            "not relevant": self.judged - self.relevant,
+            "relevant": self.relevant,
+        }
+        parts = [f"{count:,} {kind}" for kind, count in kinds.items() if count]
+        if not self.counted:
+            parts.append("below the cut-off")
+        elif self.added is not None and self.added == self.added:
+            parts.append(f"{self.added:+.4f}" if round(self.added, 4) else "nothing added")
+        return ", ".join(parts)
 
     @property
     def ranks(self) -> str:
@@ -139,6 +154,8 @@ class Explanation(Answer):
     ties: Ties | None
     conventions: Conventions
     preset: str | None = None
+    query: str = ""  # what the topic asks, where that is known
+    full: bool = False  # whether every rank was asked for
     error: float = 0.0  # the standard error of the value, where it is a mean over orders of ties that were drawn
 
     @property
@@ -169,9 +186,9 @@ class Explanation(Answer):
     def _on_missed(self) -> str:
         if not self.missed:
             return ""
-        some = ", ".join(f"{document} ({grade:g})" for document, grade in self.missed[:5])
-        return f"not returned: {len(self.missed)} documents of a grade above 0: {some}" + (
-            " …" if len(self.missed) > 5 else ""
+        some = ", ".join(f"{cut(document, 20)} ({grade:g})" for document, grade in self.missed[:3])
+        return f"not returned: {counted(len(self.missed), 'document')} of a grade above 0: {some}" + (
+            " …" if len(self.missed) > 3 else ""
         )
 
     def _on_ties(self) -> str:
@@ -203,6 +220,8 @@ class Explanation(Answer):
     def plain(self, how: Layout) -> Any:
         """Measure, value, formula, a row a rank, and what could be otherwise. `so_far`: of the list cut after that rank."""
         answer: dict[str, Any] = {"measure": self.measure, "run": self.run, "topic": self.topic, "value": self.value}
+        if self.query:
+            answer["query"] = self.query
         if self.preset is not None:
             answer["as"] = {self.preset: self.value}
         folds = [row for row in self.rows if isinstance(row, Fold)]
@@ -224,47 +243,143 @@ class Explanation(Answer):
     def title(self) -> str:
         """What this is, and the value."""
         value = "undefined" if math.isnan(self.value) else f"{self.value:.4f}"
-        return f"{self.measure} of {self.run}, topic {self.topic}: {value}"
+        asked = f" ({cut_end(in_line(self.query), LONGEST_QUERY)})" if self.query else ""
+        return f"{self.measure} of {self.run}, topic {self.topic}{asked}: {value}"
 
     def content(self, how: Layout) -> Iterator[Part]:
-        formula = [line for line in (self.formula, self.worked) if line]
-        head, rows = self._table(how)
-        if how.medium == "html":
-            yield from formula
-            yield Table(head, rows, names=2, caption=self.title())
-            return
-        indent = "  " if how.medium == "text" else ""
-        yield Drawing(self.title(), [f"{indent}{line}" for line in formula])
-        if rows:
-            yield Table(head, rows, names=2)
+        if how.medium == "text":
+            yield self.title()
+            yield self._for_screen(how)
+        else:
+            columns = [(name, cells) for name, cells, _ in self._columns(self.steps, how)]
+            cells = map(list, zip(*(column for _, column in columns), strict=True))
+            blank = [""] * (len(columns) - 2)
+            rows = [[row.ranks, f"… {row}", *blank] if isinstance(row, Fold) else next(cells) for row in self.rows]
+            head = [name for name, _ in columns]
+            if how.medium == "html":
+                yield Table(head, rows, names=2, caption=self.title())
+            else:
+                yield from (self.title(), Table(head, rows, names=2))
+        yield Lines([line for line in (self.formula, self.worked) if line])
 
-    def _table(self, how: Layout) -> tuple[list[str], list[list[str]]]:
-        """The head, and a row a rank or fold."""
-        steps = self.steps
-        documents = [step.document if step.document is not None else "–" for step in steps]
-        columns = [
-            ("rank", [str(step.rank) for step in steps]),
-            ("document", documents),
-            ("score", ["" if step.score is None else f"{step.score:g}" for step in steps]),
-        ]
-        if any(step.tied for step in steps):
-            columns.append(("tied", ["–".join(map(str, step.tied or ())) for step in steps]))
-        columns.append(("grade", [_grade(step) for step in steps]))
-        columns += [(name, _numbers([step.columns.get(name) for step in steps], how)) for name in self.columns]
-        columns.append((f"{self.measure} so far", [_decimals(step.so_far, how) for step in steps]))
+    def _for_screen(self, how: Layout) -> Table | Lines:
+        """The ranks that matter most, in as many columns as the screen has room for; folds go across all of them."""
+        rows = self.rows if self.full else condensed(self.rows, MOST_LINES)
+        steps = [row for row in rows if isinstance(row, Step)]
+        spans: dict[int, list[str]] = {}
+        for place, row in enumerate(rows):
+            if isinstance(row, Fold):
+                before = sum(isinstance(each, Step) for each in rows[:place])
+                spans.setdefault(before, []).append(f"{row.ranks}  … {row}")
+        if not steps:
+            return Lines([line for lines in spans.values() for line in lines])
+        columns = _fitting(self._columns(steps, how), how.limit)
+        cells = [list(row) for row in zip(*(column for _, column in columns), strict=True)]
+        return Table([name for name, _ in columns], cells, 2, spans={row: "; ".join(spans[row]) for row in spans})
+
+    def _columns(self, steps: list[Step], how: Layout) -> list[tuple[str, list[str], int]]:
+        """Names and cells, and a number each: the higher, the sooner a narrow screen does without it."""
+        screen = how.medium == "text"
+        ties = ["–".join(map(str, step.tied or ())) for step in steps]
+        documents = ["–" if step.document is None else step.document for step in steps]
+        ranks = [f"{step.rank}{'=' if step.tied and screen else ''}" for step in steps]
+        columns = [("rank", ranks, 0), ("document", documents, 0)]
+        columns.append(("score", ["" if step.score is None else f"{step.score:g}" for step in steps], 5))
+        if any(ties) and not screen:
+            columns.append(("tied", ties, 0))
+        columns.append(("grade", [_grade(step, screen) for step in steps], 1))
+        own = [(name, _numbers([step.columns.get(name) for step in steps], how)) for name in self.columns]
+        columns += [(name, cells, 2 if (name, cells) == own[-1] else 6) for name, cells in own]
+        columns.append(("so far" if screen else f"{self.measure} so far", [_decimals(s.so_far, how) for s in steps], 3))
         if any(step.ideal for step in steps):
-            columns.append(("ideal", [step.ideal.get("document", "") for step in steps]))
-            columns.append(("ideal grade", [f"{step.ideal['grade']:g}" if step.ideal else "" for step in steps]))
+            columns.append(("ideal", [step.ideal.get("document", "") for step in steps], 8))
+            columns.append(("ideal grade", [f"{step.ideal['grade']:g}" if step.ideal else "" for step in steps], 4))
             best = {name: [step.ideal.get(name) for step in steps] for name in self.ideal_columns}
-            columns += [(f"ideal {name}", _numbers(values, how)) for name, values in best.items()]
-        cells = map(list, zip(*(column for _, column in columns), strict=True))
-        blank = [""] * (len(columns) - 2)
-        rows = [[row.ranks, f"… {row}", *blank] if isinstance(row, Fold) else next(cells) for row in self.rows]
-        return [name for name, _ in columns], rows
+            columns += [(f"ideal {name}", _numbers(values, how), 7) for name, values in best.items()]
+        return columns
 
 
-def _grade(step: Step) -> str:
-    return "" if step.document is None else "unjudged" if step.grade is None else f"{step.grade:g}"
+def condensed(rows: list[Step | Fold], most: int) -> list[Step | Fold]:
+    """So many rows at the most: the first ranks, then the relevant documents from the top, and the end; the rest is folded."""
+    if len(rows) <= most:
+        return rows
+    steps = [place for place, row in enumerate(rows) if isinstance(row, Step)]
+    relevant = [place for place in steps if _adds(rows[place])]
+    kept: set[int] = set()
+    for place in dict.fromkeys([*steps[:TOP], *steps[-1:], *relevant, *steps[:most]]):
+        if _rows_left(len(rows), {*kept, place}) <= most:
+            kept.add(place)
+    ends = _ends(rows)
+    answer: list[Step | Fold] = []
+    for (folds, looked), group in groupby(range(len(rows)), lambda place: (place not in kept, _counted(rows[place]))):
+        places = list(group)
+        if not folds:
+            answer += [rows[place] for place in places]
+            continue
+        some, before = [rows[place] for place in places], ends[places[0] - 1] if places[0] else 0.0
+        added = ends[places[-1]] - before if looked else None
+        answer.append(Fold(_span(some[0])[0], _span(some[-1])[1], *_judged(some), counted=looked, added=added))
+    return answer
+
+
+def _ends(rows: list[Step | Fold]) -> list[float]:
+    """The score so far at the end of each row."""
+    answer: list[float] = []
+    for row in rows:
+        before = answer[-1] if answer else 0.0
+        added = row.added or 0.0 if isinstance(row, Fold) else 0.0 if row.so_far is None else row.so_far - before
+        answer.append(before + added)
+    return answer
+
+
+def _judged(rows: list[Step | Fold]) -> tuple[int, int]:
+    """How many documents of some rows are judged, and how many relevant."""
+    judged = [row.judged if isinstance(row, Fold) else int(row.grade is not None) for row in rows]
+    return sum(judged), sum(row.relevant if isinstance(row, Fold) else int(_adds(row)) for row in rows)
+
+
+def _adds(row: Step | Fold) -> bool:
+    return isinstance(row, Step) and row.grade is not None and row.grade > 0
+
+
+def _rows_left(number: int, kept: set[int]) -> int:
+    """How many rows there are when those between the kept ones become one each."""
+    places = [-1, *sorted(kept), number]
+    return len(kept) + sum(after - before > 1 for before, after in pairwise(places))
+
+
+def _span(row: Step | Fold) -> tuple[int, int]:
+    return (row.rank, row.rank) if isinstance(row, Step) else (row.first, row.last)
+
+
+def _counted(row: Step | Fold) -> bool:
+    return True if isinstance(row, Step) else row.counted
+
+
+def _fitting(columns: list[tuple[str, list[str], int]], limit: int | None) -> list[tuple[str, list[str]]]:
+    """The columns that a screen has room for, the documents' ids cut in the middle to what is left."""
+    widths = [max(width(in_line(text)) for text in (name, *cells)) for name, cells, _ in columns]
+    at = [name for name, _, _ in columns].index("document")
+    ids = [i for i, (name, _, _) in enumerate(columns) if name in ("document", "ideal")]
+    for i in ids:
+        widths[i] = min(widths[i], LONGEST_ID if limit is None else SHORTEST_ID)
+    kept = {i for i, (_, _, spare) in enumerate(columns) if not spare}
+    for i in sorted(range(len(columns)), key=lambda i: columns[i][2]):
+        across = sum(widths[j] + len(GAP) for j in {*kept, i}) - len(GAP)
+        kept |= {i} if limit is None or across <= limit else set()
+    if limit is not None:
+        room = limit - sum(widths[j] + len(GAP) for j in kept) + len(GAP)
+        widths[at] = min(widths[at] + max(room, 0), LONGEST_ID)
+    answer = []
+    for i in sorted(kept):
+        name, cells, _ = columns[i]
+        answer.append((name, [cut(in_line(cell), widths[i]) for cell in cells] if i in ids else cells))
+    return answer
+
+
+def _grade(step: Step, screen: bool = False) -> str:
+    unjudged = "?" if screen else "unjudged"
+    return "" if step.document is None else unjudged if step.grade is None else f"{step.grade:g}"
 
 
 def _numbers(values: list[float | None], how: Layout) -> list[str]:
@@ -312,6 +427,8 @@ def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explana
         ties=ties,
         conventions=case.conventions,
         preset=preset,
+        query=case.evaluator.queries.get(case.topic, ""),
+        full=full,
         error=case.error,
     )
 
@@ -389,17 +506,22 @@ class _Case:
         shown = range(1, deepest + 1) if full else self._shown(deepest, cut)
         rows: list[Step | Fold] = []
         for above, rank in pairwise([0, *shown, deepest + 1]):
-            for first, last, counted in _stretches(above + 1, min(rank - 1, len(self.listing)), cut):
-                if counted and first == last:
-                    rows.append(self.step(first))
-                else:
-                    judged = sum(grade is not None for grade in self.graded[first - 1 : last])
-                    rows.append(Fold(first, last, judged, counted))
+            for first, last, looked in _stretches(above + 1, min(rank - 1, len(self.listing)), cut):
+                before = rows[-1].so_far if rows and isinstance(rows[-1], Step) else None
+                rows.append(self.step(first) if looked and first == last else self._fold(first, last, looked, before))
             rows += [self.step(rank)] if rank <= deepest else []
         ends = [row.so_far for row in rows if isinstance(row, Step) and row.so_far is not None][-1:]
         if cut is not None and not np.array_equal(ends, [value] * len(ends), equal_nan=True):
             return self.rows(value, None, full)  # what stands below the cut-off counts as well: show the end
         return rows
+
+    def _fold(self, first: int, last: int, looked: bool, before: float | None) -> Fold:
+        """Ranks that are not shown, and what they add together to the score before them."""
+        grades = [grade for grade in self.graded[first - 1 : last] if grade is not None]
+        relevant = sum(grade > 0 for grade in grades)
+        start = self.score(self.listing[: first - 1]) if before is None and looked else before or 0.0
+        added = self.score(self.listing[:last]) - start if looked else None
+        return Fold(first, last, len(grades), relevant, looked, added)
 
     def _shown(self, deepest: int, cut: int | None) -> list[int]:
         """The ranks that matter: the top ones, those of judged documents as far as the measure looks, and the end."""

@@ -8,21 +8,22 @@ short decimals often ends in a 5, and then the order of adding decides the print
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cranfield.absent import Absent
-from cranfield.answer import Answer, Cell, Layout, Lines, Table, plain, text
-from cranfield.columns import legible, listed
+from cranfield.answer import Answer, Cell, Layout, Lines, Table, fitted, plain, text
+from cranfield.columns import cut_end, in_line, legible, listed
 from cranfield.conventions import PRESETS
 from cranfield.errors import CranfieldError, DataError, MissingExtraError
 from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("judged", "retrieved", "missing")
+
+
+class Score(NamedTuple):
+    """One value: of a run, on a topic, by a measure; NaN where it is undefined."""
+
+    run: str
+    topic: str
+    measure: str
+    value: float
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +81,7 @@ class Scores(Answer):
     sampled: dict[str, Floats] = field(
         default_factory=dict
     )  # measure → runs × topics: errors of means over drawn orders
+    queries: Mapping[str, str] = field(default_factory=dict)  # topic → what was asked, where that is known
     elsewhere: bool = False  # whether they come from a table, so that nobody knows under which conventions
     _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → what to open, which run of it
 
@@ -158,7 +169,9 @@ class Scores(Answer):
         """Runs × measures × topics."""
         return self.values.shape
 
-    def __getitem__(self, key: str | Measure | tuple[str | Measure, ...]) -> Any:
+    def __getitem__(self, key: int | str | Measure | tuple[str | Measure, ...]) -> Any:
+        if isinstance(key, (int, np.integer)):
+            return self._row(int(key))
         chosen: dict[str, str | Measure] = {}
         for part in key if isinstance(key, tuple) else (key,):
             chosen[self._axis_of(part, chosen)] = part
@@ -316,6 +329,10 @@ class Scores(Answer):
 
     # in words
 
+    def topic_in_words(self, topic: str, room: int = 40) -> str:
+        """A topic as a sentence names it: its id, and what it asks where that is known."""
+        return topic_in_words(topic, self.queries, room)
+
     def notes(self, shell: bool = False) -> list[str]:
         """What is not as one expects (missing topics and so on), a sentence each; `shell` hints name options."""
         notes = self.absent.in_words(self.conventions, len(self.topics), shell)
@@ -370,13 +387,31 @@ class Scores(Answer):
 
     # going out
 
-    def rows(self) -> Iterator[tuple[str, str, str, float]]:
+    def rows(self) -> Iterator[Score]:
         """Run, topic, measure and value, one at a time; topics that do not count for a run are left out."""
         for r, run in enumerate(self.runs):
             for t, topic in enumerate(self.topics):
                 if self.counted[r, t]:
                     for m, measure in enumerate(self.measures):
-                        yield run, topic, measure, float(self.values[r, m, t])
+                        yield Score(run, topic, measure, float(self.values[r, m, t]))
+
+    def __iter__(self) -> Iterator[Score]:
+        return self.rows()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.counted)) * len(self.measures)
+
+    def _row(self, i: int) -> Score:
+        """The i-th of `rows`: frame libraries go through them by number."""
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"no row {i}; there are {len(self)}")
+        nth, m = divmod(i % len(self), len(self.measures))
+        r, t = self._counted_places[nth].tolist()
+        return Score(self.runs[r], self.topics[t], list(self.measures)[m], float(self.values[r, m, t]))
+
+    @cached_property
+    def _counted_places(self) -> npt.NDArray[np.intp]:
+        return np.argwhere(self.counted)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The rows as columns run, topic, measure and value: what any frame library takes."""
@@ -424,6 +459,8 @@ class Scores(Answer):
                 row["topics"] = {self.topics[t]: self._named(self.values[r, :, t], how) for t in kept}
             runs.append(row)
         answer = {"measures": list(self.measures), "runs": runs, "conventions": self.conventions.to_dict()}
+        if how.per_topic and self.queries:
+            answer["queries"] = self.queries_of(self.topics)
         if self.exceptions:
             answer["exceptions"] = self.exceptions
         turned = {name: list(pair) for name, pair in self.turned().items()}
@@ -431,6 +468,10 @@ class Scores(Answer):
             answer["mean_and_gmean_differ"] = turned
         absent = self.absent.to_dict()
         return {**answer, "absent": absent} if absent else answer
+
+    def queries_of(self, topics: Iterable[str]) -> dict[str, str]:
+        """What these topics ask, as far as that is known."""
+        return {topic: self.queries[topic] for topic in topics if topic in self.queries}
 
     def _named(self, values: Floats, how: Layout) -> dict[str, float | None]:
         return dict(zip(self.measures, plain(values, how.digits), strict=True))
@@ -466,10 +507,14 @@ class Scores(Answer):
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"
-        return Table(self._head(how), list(self._rows(how)), 1 + how.per_topic, title=title)
+        asked = bool(how.per_topic and self.queries)
+        table = Table(self._head(how), list(self._rows(how)), 1 + how.per_topic + asked, title=title)
+        return fitted(table, 2, how.limit) if asked and how.medium == "text" else table
 
     def _head(self, how: Layout) -> list[str]:
-        return ["run", "topic", *self.measures] if how.per_topic else ["run", *self.measures, *COUNTS]
+        if not how.per_topic:
+            return ["run", *self.measures, *COUNTS]
+        return ["run", "topic", *(["query"] if self.queries else []), *self.measures]
 
     def _rows(self, how: Layout, total: bool = True) -> Iterator[list[Cell | str]]:
         """A row a run; or a row a run and topic, and one for all of them where there is to be a `total`."""
@@ -481,9 +526,10 @@ class Scores(Answer):
             return
         for r, run in enumerate(self.runs):
             for t in np.flatnonzero(self.counted[r]).tolist():
-                yield [run, self.topics[t], *self._texts(self.values[r, :, t], how)]
+                asked = [self.queries.get(self.topics[t], "")] if self.queries else []
+                yield [run, self.topics[t], *asked, *self._texts(self.values[r, :, t], how)]
             if total:
-                yield [run, "all", *self._texts(self.summary[r], how)]
+                yield [run, "all", *([""] if self.queries else []), *self._texts(self.summary[r], how)]
 
     def _texts(self, values: Floats, how: Layout) -> list[str]:
         """One value a measure as text: counts as whole numbers."""
@@ -507,6 +553,19 @@ class Scores(Answer):
 
     def __repr__(self) -> str:
         return f"{text([self._table(Layout(digits=4))])}\nconventions: {nearest_preset(self.conventions)}"
+
+
+def topic_in_words(topic: str, queries: Mapping[str, str], room: int = 40) -> str:
+    """A topic as a sentence names it: its id, and what it asks where that is known.
+
+    >>> topic_in_words("101", {"101": "blossom end rot"}), topic_in_words("102", {})
+    ("'101' (blossom end rot)", "'102'")
+    """
+    query = in_line(queries.get(topic, ""))
+    return f"{topic!r} ({cut_end(query, room)})" if query else repr(topic)
+
+
+Sequence.register(Scores)  # of rows: pandas takes anything else that has an __array__ for a table of numbers
 
 
 def conventions_in_words(conventions: Conventions) -> str:

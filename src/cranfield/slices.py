@@ -1,8 +1,7 @@
 """Scores split by a category of their topics: navigational or informational, short or long, any tag.
 
-A topics file is a table with a header: the first column (or `topic`, `topic_id`, `qid`, `query_id`, `_id`) is the
-topic's id, every other column can be split by. Where there is a column with the query's text (`query`, `text`,
-`title`), `length` is its number of words, unless the file has a column of that name.
+Any column of a collection's topics or of a topics file can be split by (see `formats.topics`); where the query's text
+is known, `length` is its number of words, unless there is a column of that name.
 """
 
 from __future__ import annotations
@@ -12,83 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Layout, Lines, Table, text
 from cranfield.columns import listed
-from cranfield.errors import BadLineError, DataError
-from cranfield.formats import open_buffer
+from cranfield.formats.topics import read_topic_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cranfield.answer import Part
+    from cranfield.formats.topics import TopicTable
     from cranfield.scores import Scores
 
 
-IDS = ("topic", "topic_id", "qid", "query_id", "_id", "id")
-TEXTS = ("query", "text", "title")
 NONE = "(none)"
 
 
-def categories(path: str, column: str) -> dict[str, str]:
-    """The category of each topic: one column of a topics file (TSV, CSV or JSON lines)."""
-    rows = _rows(path)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    key = next((name for name in IDS if name in names), names[0])
-    if column in names and column != key:
-        chosen = {row[key]: row.get(column) for row in rows if key in row}
-    else:
-        text = next((name for name in TEXTS if name in names), None)
-        if column != "length" or text is None:
-            others = ", ".join(name for name in names if name != key)
-            hint = " and length" if text else ""
-            raise DataError(f"{path}: no column {column!r} to split by; it has {others}{hint}")
-        chosen = {row[key]: _words(row.get(text)) for row in rows if key in row}
-    return {topic: value if value not in (None, "") else NONE for topic, value in chosen.items()}
-
-
-def _words(text: str | None) -> str:
-    number = len((text or "").split())
-    return f"{number} word{'' if number == 1 else 's'}" if number else ""
-
-
-def _rows(path: str) -> list[dict[str, str]]:
-    content = bytes(open_buffer(path)).decode("utf-8-sig", "surrogateescape")
-    rows = (_json_rows if content.lstrip().startswith("{") else _delimited_rows)(path, content)
-    if not rows:
-        raise DataError(f"{path}: expected a row for each topic, found none")
-    return rows
-
-
-def _json_rows(path: str, content: str) -> list[dict[str, str]]:
-    import json
-
-    rows = []
-    for number, line in enumerate(content.splitlines(), 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            if not isinstance(row, dict):
-                raise BadLineError(path, number, "expected a JSON object a line (topic and its columns)")
-            rows.append({str(k): v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
-    return rows
-
-
-def _delimited_rows(path: str, content: str) -> list[dict[str, str]]:
-    import csv
-    import io
-
-    head = content.split("\n", 1)[0]
-    try:
-        lines = list(csv.reader(io.StringIO(content), delimiter="\t" if "\t" in head else ","))
-    except csv.Error as error:
-        raise DataError(f"{path}: expected a table of topics ({error})") from None
-    names = lines[0] if lines else []
-    if len(names) < 2:
-        raise DataError(f"{path}: expected a header with the topic and at least one more column, found {head!r}")
-    for number, cells in enumerate(lines[1:], 2):
-        if cells and len(cells) != len(names):
-            raise BadLineError(path, number, f"expected {len(names)} columns, found {len(cells)}")
-    return [dict(zip(names, cells, strict=True)) for cells in lines[1:] if cells]
+def categories(topics: TopicTable | str, column: str) -> dict[str, str]:
+    """The category of each topic: one column of the topics, or of a file of them (TSV, CSV or JSON lines)."""
+    table = read_topic_table(topics) if isinstance(topics, str) else topics
+    return {topic: value or NONE for topic, value in table.column(column).items()}
 
 
 def slices(scores: Scores, by: Mapping[str, str], column: str = "category") -> Slices:

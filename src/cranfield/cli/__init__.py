@@ -86,7 +86,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into one line on stderr and an exit code."""
         try:
-            with _legible():
+            from cranfield.cli.output import telling_where
+
+            with _legible(), telling_where():
                 answer = super().invoke(ctx)
             sys.stdout.flush()
         except CranfieldError as error:

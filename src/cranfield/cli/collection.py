@@ -14,7 +14,7 @@ import click
 
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import option
-from cranfield.cli.output import drawn, note, put, show, written
+from cranfield.cli.output import about, drawn, note, put, show, written
 
 PLACE = 20
 
@@ -80,7 +80,7 @@ def _stats(collection: str, **shown: Any) -> None:
     with progress("documents") as tell:
         counted = stats(collection, tell)
     if drawn(counted, shown["output"]):
-        note(f"{shown['output']}: {len(counted.distributions)} charts")
+        about(shown["output"], f"{len(counted.distributions)} charts")
     else:
         show(counted, **shown)
 
@@ -124,4 +124,4 @@ def _stamp(collection: str) -> None:
     """Write the counts and hashes of a collection's files into its collection.toml, after a change that is meant."""
     from cranfield.workspace.collecting import stamp
 
-    note(f"{stamp(collection)}: counts and hashes written")
+    about(stamp(collection), "counts and hashes")

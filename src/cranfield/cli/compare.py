@@ -59,6 +59,7 @@ question = options.together(
     ),
     option("--rel"),
     option("--topics"),
+    option("--topics-file"),
     option("--collection-size"),
     option("--preferences"),
     option("--groups"),

@@ -16,7 +16,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import note, notes
+from cranfield.cli.output import about, notes
 
 PLACE = 40
 
@@ -40,5 +40,5 @@ def command(sources: tuple[str, ...], **how: Any) -> None:
         raise click.UsageError("give at least two files: what to read, and last what to write")
     *files, target = sources
     done = convert(files, target, **how)
-    note(f"{target}: {done.kind}, {done.rows} rows, {done.topics} topics, as {done.format}")
+    about(target, f"{done.kind}, {done.rows} rows, {done.topics} topics, as {done.format}")
     notes(done.notes)

@@ -52,26 +52,24 @@ PLACE = 90
     metavar="ties|unjudged",
 )
 @option("--seed", "Where --bounds has to draw samples.", show_default=False)
-@option("--by", "A row for each value of a column of --topics-file (or length, in words).", metavar="COLUMN")
-@option("--topics-file", "A table of topics (TSV, CSV, JSON lines) for --by.", metavar="FILE")
+@option("--by", "A row for each value of a column of the topics (or length, in words).", metavar="COLUMN")
+@option("--topics-file")
 @option("--per-topic")
 @option("--sort", "Order the runs by a measure, best first, or by name.", metavar="MEASURE|name")
 @option("--digits")
 @options.output("table", "json", "csv", "tsv", "trec")
 @options.rules
 @option("--threads", "How many cores to use.  [default: all]")
-def command(by: str | None, topics_file: str | None, bounds: str | None, **typed: Any) -> None:
+def command(by: str | None, bounds: str | None, **typed: Any) -> None:
     options.without_algebra()
     from cranfield.cli.progress import progress
     from cranfield.workspace.scoring import evaluate
 
     inputs, shown, how = options.split(typed)
-    if (by is None) != (topics_file is None):
-        raise click.UsageError("--by COLUMN and --topics-file FILE go together")
     if shown["shape"] == "trec" and (by or bounds):
         raise click.UsageError("--format trec has no place for bounds or categories; try tsv")
     if by and (bounds or (shown["per_topic"] and shown["shape"] != "json")):
         raise click.UsageError(f"--by does not go with {'--bounds' if bounds else '--per-topic'}")
     with progress("runs scored") as tell:
-        scores = evaluate(inputs, by=by, topics_file=topics_file, bounds=bounds, progress=tell, **how)
+        scores = evaluate(inputs, by=by, bounds=bounds, progress=tell, **how)
     show(scores, **shown)

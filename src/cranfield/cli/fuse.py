@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import names, options
 from cranfield.cli.options import option
-from cranfield.cli.output import note, notes, show
+from cranfield.cli.output import about, note, notes, show
 from cranfield.parameters import real
 
 PLACE = 60
@@ -72,7 +72,7 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
         note(str(tuned))
     if output not in (None, "-"):
         size = f"{len(fused.run)} rows, {len(fused.run.topics)} topics"
-        note(f"{output}: {size}, {how['method']} of {len(inputs.runs)} runs")
+        about(str(output), f"{size}, {how['method']} of {len(inputs.runs)} runs")
     notes(fused.notes)
 
 

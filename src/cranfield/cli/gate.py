@@ -62,6 +62,7 @@ PLACE = 180
 @option("--seed", "For --test randomisation.")
 @option("--rel")
 @option("--topics")
+@option("--topics-file")
 @option("--junit", "Write JUnit XML as well: a test case a measure.", metavar="FILE")
 @option("--markdown", "Write Markdown as well, for a comment on a pull request.", metavar="FILE")
 @option("--json", "Write JSON as well.", metavar="FILE")

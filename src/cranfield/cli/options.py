@@ -105,6 +105,11 @@ SHARED: dict[str, dict[str, Any]] = {
         "instead.",
     },
     "--topics": {"metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
+    "--topics-file": {
+        "metavar": "FILE",
+        "help": "What the topics ask, shown beside their ids, and columns for --by: a table (TSV, CSV, JSON lines, Parquet), "
+        "TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
+    },
     "--rel": {
         "type": float,
         "metavar": "N",

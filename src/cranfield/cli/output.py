@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.columns import for_screen, legible
+from cranfield.columns import for_screen, in_bytes, legible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from cranfield.answer import Answer
 
@@ -120,6 +121,39 @@ def notes(sentences: Iterable[str]) -> None:
     """Tell what to know beside an answer, a sentence a line."""
     for sentence in sentences:
         note(f"note: {sentence}")
+
+
+_about: dict[str, str] = {}
+
+
+def about(path: str, words: str) -> None:
+    """Say what a file holds, in the line that says that it was written; of standard output, in a line of its own."""
+    if path == "-":
+        note(words)
+    else:
+        _about[path] = words
+
+
+@contextmanager
+def telling_where() -> Iterator[None]:
+    """Say at the end which files a command has written, in one line."""
+    from cranfield.formats.streams import written_files
+
+    _about.clear()
+    with written_files() as files:
+        try:
+            yield
+        finally:
+            if files:
+                note(f"wrote {', '.join(map(_as_written, files))}")
+
+
+def _as_written(path: str) -> str:
+    """A file or folder with its size, and what it holds where that is known."""
+    inside = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
+    size = in_bytes(sum(map(os.path.getsize, inside)))
+    words = f": {_about[path]}" if path in _about else ""
+    return f"{path} ({f'{len(inside)} files, ' if os.path.isdir(path) else ''}{size}){words}"
 
 
 def style(path: str | None = None) -> Callable[[str, str], str] | None:

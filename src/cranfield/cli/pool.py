@@ -14,7 +14,8 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import note, show
+from cranfield.cli.output import about, note, show
+from cranfield.columns import counted
 from cranfield.parameters import real, shortened, whole
 
 if TYPE_CHECKING:
@@ -111,8 +112,11 @@ choosing = options.together(
     option("--team", "Which runs a team sent in.", name="teams", multiple=True, metavar="PATTERN=TEAM"),
     option("--budget", "The most documents, labels so far included.", type=click.IntRange(min=1), metavar="N"),
     rel,
-    option("--collection", "The documents' texts, for strategies that read them.", metavar="FOLDER"),
+    option("--collection", "The documents' texts, for strategies that read them and for sheets.", metavar="FOLDER"),
     option("--topics", "Only these topics: the first word of each line."),
+    option(
+        "--topics-file", "What the topics ask, for assessors to see: a table of topics, TREC's topics, or a collection."
+    ),
     seed,
 )
 
@@ -140,11 +144,17 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
 @option("--order", "How each topic's documents are laid out.", metavar="shuffled|priority|document")
 @option("--assessors", "Give whole topics to assessors, evenly.", metavar="NAME,NAME…")
 @option("-o --output")
-def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
-    """Write a pool: one JSON line for each document to judge.
+@option(
+    "--format",
+    "JSON lines, or CSV for a spreadsheet with an empty column for grades; texts by --collection.  [default: by ending, jsonl]",
+    name="layout",
+    type=click.Choice(("jsonl", "csv")),
+)
+def _make(output: str | None, layout: str | None, assessors: str | None, **typed: Any) -> None:
+    """Write a pool: one JSON line for each document to judge, or a row of a sheet.
 
     Strategies that adapt are called again and again: --next 5 --judgments labels.jsonl writes the next five of each
-    topic, given the labels so far.
+    topic, given the labels so far. A sheet that was filled in is read wherever labels are: cranfield convert pool.csv judged.txt.
 
     \b
     $ cranfield pool bm25.run dense.run --depth 10
@@ -152,15 +162,23 @@ def _make(output: str | None, assessors: str | None, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.formats.streams import write_bytes
     from cranfield.pool.make import uncollected
-    from cranfield.workspace.pooling import pool
+    from cranfield.workspace.pooling import pool, queries_in, sheet
 
+    how = chosen(typed)
+    queries = queries_in(how["inputs"], how["collection"])
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
+    layout = layout or ("csv" if (output or "").endswith((".csv", ".csv.gz")) else "jsonl")
     with uncollected():
         with progress("runs read") as tell:
-            pooled = pool(assessors=names, progress=tell, **chosen(typed))
-        write_bytes(output or "-", pooled.lines())
+            pooled = pool(assessors=names, progress=tell, **how)
+        lines = sheet(pooled, how["collection"]) if layout == "csv" else pooled.lines(queries)
+        write_bytes(output or "-", lines)
     for sentence in pooled.notes():
         note(sentence)
+    if layout == "csv" and pooled.session.strategy.samples:
+        note(
+            "note: a sheet does not say how the sample was drawn; keep the pool as .jsonl as well, for statAP and xinfAP"
+        )
 
 
 @command.command("statistics")
@@ -301,9 +319,9 @@ def _thin(**typed: Any) -> None:
 
     inputs, shown, how = options.split(typed)
     readings, written = thin(inputs, **how)
-    show(readings, **shown)
     if how["holes"]:
-        note(f"{written} documents to judge in {how['holes']}")
+        about(how["holes"], f"{written} documents to judge")
+    show(readings, **shown)
 
 
 @command.command("stop")
@@ -343,4 +361,8 @@ def _qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
 
     collected = collect(pool, judgments, output, format)
     missing = f"; {collected.missing} documents of the pool have no label" if collected.missing else ""
-    note(f"{collected.labels} judgments in {output}{missing}")
+    about(output, f"{collected.labels} judgments{missing}")
+    if collected.strange:
+        topic, document = collected.strange[0]
+        some = f"{counted(len(collected.strange), 'label')} of documents that are not in the pool"
+        note(f"note: {some}, such as {document!r} of topic {topic!r} (a spreadsheet may have changed ids)")

@@ -22,6 +22,7 @@ from cranfield.cli.options import option
 from cranfield.cli.output import note, notes
 
 PLACE = 190
+PARTS = ("means", "pairs", "both")
 ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 
 
@@ -34,6 +35,11 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     "--format", "What to write; md to standard output if nothing says it.", name="shape", type=click.Choice(ENDINGS)
 )
 @option("--spreadsheet", "With csv: put an apostrophe before text that a spreadsheet would take for a formula.")
+@option(
+    "--latex",
+    "With tex: the means, with raised letters for what is significant, the pairs, or both.",
+    type=click.Choice(PARTS),
+)
 @option("--title", "The title.  [default: the runs and the judgments]", metavar="TEXT")
 @option(
     "--chart",
@@ -52,6 +58,7 @@ def command(
     pair: tuple[str, str] | None,
     digits: int,
     spreadsheet: bool,
+    latex: str | None,
     **typed: Any,
 ) -> None:
     from cranfield.cli.progress import progress
@@ -61,15 +68,16 @@ def command(
 
     inputs, _, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
-    ending = shape or _ending(output)
+    ending = shape or ("tex" if latex and output in (None, "-") else _ending(output))
     _fitting(ending, chart)
     if spreadsheet and ending != "csv":
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
+    if latex and ending != "tex":
+        raise click.UsageError(f"--latex is for tex, not for {ending}")
     with progress("runs scored") as tell:
         page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **how)
-    write_bytes(
-        "-" if output is None else output, [written(page, ending, chart, pair or None, spreadsheet=spreadsheet)]
-    )
+    data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
+    write_bytes("-" if output is None else output, [data])
     for sentence in page.comparison.notes():
         note(sentence)
     notes(page.comparison.scores.notes(shell=True))

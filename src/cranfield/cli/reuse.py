@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import note, show
+from cranfield.cli.output import about, show
 from cranfield.cli.pool import contributing, depths_of, pairs_of
 
 PLACE = 80
@@ -38,6 +38,6 @@ def command(depths: tuple[str, ...], teams: tuple[str, ...], **typed: Any) -> No
     if how["holes"] and not how["new"]:
         raise click.UsageError("--holes goes with --new RUN")
     answer, written = reuse(inputs, depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"), **how)
-    show(answer, **shown)
     if how["holes"]:
-        note(f"{written} documents to judge in {how['holes']}")
+        about(how["holes"], f"{written} documents to judge")
+    show(answer, **shown)

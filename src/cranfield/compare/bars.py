@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Drawing, Layout, html_text
-from cranfield.columns import in_line, width
+from cranfield.columns import cut_end, in_line, width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cranfield.compare.evidence import Evidence
     from cranfield.compare.pair import Pair
@@ -30,7 +30,7 @@ def drawn(evidence: Evidence, pair: Pair, how: Layout) -> Drawing | None:
     names, differences = evidence.differences(pair)
     if not names:
         return None
-    topics = [in_line(name) for name in names]
+    topics = labels(names, evidence.scores.queries, None if how.medium == "html" else how.limit or WIDEST)
     lead = f"{pair.measure} of {pair.other} less that of {pair.one}, topic by topic"
     if how.medium == "html":
         record = f"{pair.wins} won, {pair.ties} tied, {pair.losses} lost"
@@ -38,6 +38,23 @@ def drawn(evidence: Evidence, pair: Pair, how: Layout) -> Drawing | None:
     lower = "; lower is better" if evidence.lower_is_better(pair.measure) else ""
     lines = difference_bars(topics, differences.tolist(), limit=how.limit, ascii_only=how.ascii_only)
     return Drawing(f"{lead}{lower}:", lines)
+
+
+def labels(topics: Sequence[str], queries: Mapping[str, str], limit: int | None = None) -> list[str]:
+    """What stands before the bars: the topics' ids, and what they ask where that is known, in less than half of the line.
+
+    >>> labels(["101", "7"], {"101": "blossom end rot"}, 40)
+    ['101  blossom end r…', '7']
+    """
+    names = [in_line(topic) for topic in topics]
+    longest = max(map(width, names), default=0)
+    room = None if limit is None else max(limit * 2 // 5, 12) - min(longest, 20)
+    asked = [in_line(queries.get(topic, "")) for topic in topics] if queries else [""] * len(names)
+    texts = asked if room is None else [cut_end(query, room) for query in asked]
+    return [
+        f"{name}{' ' * (longest - width(name))}  {text}" if text else name
+        for name, text in zip(names, texts, strict=True)
+    ]
 
 
 def difference_bars(

@@ -247,7 +247,8 @@ def one_topic_decides(evidence: Evidence) -> Iterator[Caution]:
             tests.append((pair, t, float(t_p[t])))
     tested = iter([*_again(evidence, tests[:PAIRS_TRIED]), *(t_p for _, _, t_p in tests[PAIRS_TRIED:])])
     said = [(pair, topic, then or _turned(evidence, pair, next(tested))) for pair, topic, then in doubts]
-    warnings = [(pair, _without(pair, topic, then)) for pair, topic, then in said if then]
+    named = evidence.scores.topic_in_words
+    warnings = [(pair, _without(pair, named(topic), then)) for pair, topic, then in said if then]
     yield from _some("one-topic", warnings, "decided by one topic")
 
 
@@ -283,7 +284,7 @@ def _doubtful(evidence: Evidence) -> Iterator[Pair]:
 
 
 def _without(pair: Pair, topic: str, then: str) -> str:
-    return f"without topic {topic!r} the difference of {pair.other} and {pair.one} by {pair.measure} {then}"
+    return f"without topic {topic} the difference of {pair.other} and {pair.one} by {pair.measure} {then}"
 
 
 def _at_the_floor(pair: Pair) -> bool:

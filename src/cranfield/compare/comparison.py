@@ -99,6 +99,7 @@ class Comparison(Evidence, Answer):
             "remarks": self.remarks,
             "efficiency": None if self.efficiency is None else self.efficiency.plain(how),
             "inputs": self.inputs,
+            "queries": self.scores.queries_of(self.scores.topics) if how.per_topic else {},
             "conventions": None if self.scores.elsewhere else self.scores.conventions.to_dict(),
             "versions": versions(),
         }
@@ -138,12 +139,23 @@ class Comparison(Evidence, Answer):
             yield [*row, pair.better, "yes" if self.significant(pair) else "no", *answer, *tested]
 
     def _topic_records(self) -> Iterator[list[Any]]:
-        yield ["measure", "one", "other", "topic", "value one", "value other", "difference"]
+        queries = self.scores.queries
+        yield [
+            "measure",
+            "one",
+            "other",
+            "topic",
+            *(["query"] if queries else []),
+            "value one",
+            "value other",
+            "difference",
+        ]
         for pair in self.pairs:
             a, b = self.values(pair.one, pair.measure), self.values(pair.other, pair.measure)
             for topic, x, y in zip(self.scores.topics, a.tolist(), b.tolist(), strict=True):
                 if x == x and y == y:
-                    yield [pair.measure, pair.one, pair.other, topic, x, y, y - x]
+                    asked = [queries.get(topic, "")] if queries else []
+                    yield [pair.measure, pair.one, pair.other, topic, *asked, x, y, y - x]
 
 
 def versions() -> dict[str, str]:

@@ -41,7 +41,8 @@ class Scored:
 def evaluated(evaluator: Evaluator, runs: Any, depths: Iterable[int], progress: Progress | None = None) -> Scored:
     """Score runs, and beside their measures how much was judged at these depths, and the micro averages of ratios."""
     own = evaluator.measures
-    ratios = {name: micro for name, each in own.items() if (micro := micro_average(each)) is not None}
+    micros = {name: micro_average(each) for name, each in own.items()}
+    ratios = {name: micro for name, micro in micros.items() if micro is not None and micro not in own.values()}
     judged = {f"Judged@{k}": measure(f"Judged@{k}") for k in depths}
     added = {name: each for name, each in judged.items() if name not in own}
     evaluator.in_order_given(added.values())  # the same whatever becomes of ties, but for those that k divides

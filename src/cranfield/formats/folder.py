@@ -29,7 +29,16 @@ from cranfield.collection import Collection, Document, Grade, Qrels, Topic
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.format import whole
 from cranfield.formats.known.trec import TREC
-from cranfield.formats.streams import COMPRESSED, json_rows, name_beside, opened, plain_ending, reason, write_bytes
+from cranfield.formats.streams import (
+    COMPRESSED,
+    json_rows,
+    name_beside,
+    opened,
+    plain_ending,
+    reason,
+    tell_written,
+    write_bytes,
+)
 from cranfield.parameters import real
 
 if TYPE_CHECKING:
@@ -287,6 +296,7 @@ def _new_folder(target: str, shown: str) -> Iterator[str]:
         os.mkdir(beside)
         yield beside
         os.rename(beside, target)
+        tell_written(shown)
     except BaseException as error:
         shutil.rmtree(beside, ignore_errors=True)
         if isinstance(error, OSError):

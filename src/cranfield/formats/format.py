@@ -113,6 +113,7 @@ class Format(ABC):
     scores: ClassVar[bool] = True  # False where a run keeps its order only
     labels: ClassVar[tuple[Kind, ...]] = ("run", "qrels")  # where a run's tags and the second column of qrels are kept
     twice: ClassVar[bool] = True  # whether a document can stand twice for a topic, under two labels
+    any_bytes: ClassVar[bool] = True  # False where ids must be UTF-8
     samples: ClassVar[bool] = False  # whether it says how documents were sampled
     fields: Fields = USUAL  # where columns have names, those of this file
 

@@ -1,4 +1,4 @@
-"""Labels as they come back from assessors: JSON lines of topic, document, grade, assessor and time, or plain qrels.
+"""Labels as they come back from assessors: JSON lines of topic, document, grade, assessor and time, sheets, or plain qrels.
 
 The file is a log: lines are only ever added, and a later label of the same document replaces an earlier one. Each
 label is on disk before it is acknowledged; a line torn by a crash was not, and is cut off before the next is added.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.reading import read_qrels
+from cranfield.formats.sheets import delimiter_of, graded
 from cranfield.formats.streams import open_buffer, reason
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ def read_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
     raw = bytes(open_buffer(where)).removeprefix(b"\xef\xbb\xbf")
     if not raw.strip() or _torn_alone(raw):
         return []
+    if delimiter_of(raw) is not None:
+        return [
+            Judgment(mark.topic, mark.document, mark.grade, mark.assessor)
+            for mark in graded(raw, where)
+            if mark.grade is not None
+        ]
     if not _is_log(raw):
         return [
             Judgment(topic, document, grade)

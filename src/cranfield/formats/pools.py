@@ -1,4 +1,7 @@
-"""Pool files: one JSON line for each document to judge, with who returned it and how it was chosen."""
+"""Pool files: one JSON line for each document to judge, with who returned it and how it was chosen.
+
+A sheet for assessors (`formats.sheets`) is read as a pool as well; it knows documents and assessors alone.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
+from cranfield.formats.sheets import delimiter_of, read_sheet
 from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 BATCH = 4096  # lines written together
@@ -41,8 +45,9 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def pool_lines(items: Iterable[Item]) -> Iterator[bytes]:
-    """One line an item, some thousand at a time; what is empty is left out."""
+def pool_lines(items: Iterable[Item], queries: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    """One line an item, some thousand at a time; what is empty is left out, as is a query that nobody knows."""
+    asked = queries or {}
     spelt = _Spelt()
     name_of, spell = spelt.__getitem__, json.encoder.encode_basestring_ascii  # half a million lines are made of these
     lines: list[str] = []
@@ -51,6 +56,8 @@ def pool_lines(items: Iterable[Item]) -> Iterator[bytes]:
         more = f', "stratum": {spelt[stratum]}' if stratum else ""
         if assessor:
             more += f', "assessor": {spelt[assessor]}'
+        if topic in asked:
+            more += f', "query": {spelt[asked[topic]]}'
         lines.append(
             f'{{"topic": {spelt[topic]}, "document": {spell(document)}, "rank": {rank}, "runs": [{who}], '
             f'"priority": {priority}, "probability": {probability}{more}}}\n'
@@ -73,8 +80,12 @@ class _Spelt(dict[str, str]):
 def read_pool(path: str | os.PathLike[str]) -> list[Item]:
     """The items of a pool file."""
     where = os.fspath(path)
+    raw = bytes(open_buffer(where))
+    if delimiter_of(raw) is not None:
+        marks = {(mark.topic, mark.document): mark for mark in read_sheet(raw, where)}
+        return [Item(mark.topic, mark.document, 0, priority=1, assessor=mark.assessor) for mark in marks.values()]
     answer = []
-    for number, line in enumerate(bytes(open_buffer(where)).split(b"\n"), 1):
+    for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
             continue
         try:

@@ -32,6 +32,7 @@ class ScoreTable(NamedTuple):
     runs: list[str]
     topics: list[str]
     tables: dict[str, Floats]
+    queries: dict[str, str]  # topic → what was asked, where the file says
 
 
 def read_score_table(path: str) -> ScoreTable:
@@ -77,23 +78,26 @@ def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> Sc
             raise BadLineError(path, number, f"topic {topic!r} stands twice in the table")
         seen.add(topic)
     values = [[_number(path, n, cell) for cell in (row[1:] if named else row)] for n, row in rows]
-    return ScoreTable(runs, topics, {"": np.array(values, np.float64)})
+    return ScoreTable(runs, topics, {"": np.array(values, np.float64)}, {})
 
 
 def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> ScoreTable:
     runs = list(dict.fromkeys(row[0] for _, row in rows))
     topics = list(dict.fromkeys(row[1] for _, row in rows))
     place = {run: r for r, run in enumerate(runs)}, {topic: t for t, topic in enumerate(topics)}
-    tables = {name: np.full((len(topics), len(runs)), np.nan) for name in header[2:]}
+    asked = header[2:3] == ["query"]
+    first = 2 + asked
+    tables = {name: np.full((len(topics), len(runs)), np.nan) for name in header[first:]}
     seen: set[tuple[int, int]] = set()
     for number, row in rows:
         at = place[1][row[1]], place[0][row[0]]
         if at in seen:
             raise BadLineError(path, number, f"topic {row[1]!r} of {row[0]!r} stands twice in the table")
         seen.add(at)
-        for name, cell in zip(header[2:], row[2:], strict=True):
+        for name, cell in zip(header[first:], row[first:], strict=True):
             tables[name][at] = _number(path, number, cell)
-    return ScoreTable(runs, topics, tables)
+    queries = {row[1]: row[2] for _, row in rows if row[2]} if asked else {}
+    return ScoreTable(runs, topics, tables, queries)
 
 
 def _number(path: str, line: int, cell: str) -> float:

@@ -391,6 +391,25 @@ def _codec(packing: str) -> Any:
         raise MissingExtraError(f"{packing} cannot be read or written here: {advice}") from error
 
 
+_told: list[dict[str, None]] = []
+
+
+@contextmanager
+def written_files() -> Iterator[dict[str, None]]:
+    """The files and folders that are written meanwhile, by the names they were given, in order."""
+    _told.append({})
+    try:
+        yield _told[-1]
+    finally:
+        _told.pop()
+
+
+def tell_written(path: str) -> None:
+    """Let whoever listens know that a file is there, whole."""
+    for files in _told:
+        files[path] = None
+
+
 def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     """Write a file, or standard output for `-`; a file is either written whole or left as it was."""
     if os.fspath(path) == "-":
@@ -511,6 +530,7 @@ def _replacing(path: str) -> Iterator[Any]:
         if os.path.exists(target):
             os.chmod(beside, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(beside, target)
+        tell_written(path)
     except BaseException as error:
         if os.path.exists(beside):
             os.unlink(beside)

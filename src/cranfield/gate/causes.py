@@ -207,7 +207,7 @@ def forgiven(evaluator: Evaluator, one: Run, moved: Turnover, options: Mapping[s
 
 def _like(evaluator: Evaluator, qrels: Qrels, options: Mapping[str, Any], **changes: Any) -> Evaluator:
     """The same measures under the same conventions, some of them changed, and by other judgments."""
-    kept = ("topics", "threads", "lenient", "run_format", "fields", "extras", "baseline")
+    kept = ("topics", "threads", "lenient", "run_format", "fields", "extras", "baseline", "queries")
     reading: dict[str, Any] = {key: options[key] for key in kept if key in options}
     conventions = replace(evaluator.conventions, **changes)
     alike = Evaluator(qrels, list(evaluator.measures.values()), conventions=conventions, **reading)
@@ -279,8 +279,15 @@ class Suspects:
         lacking = set(missing)
         kept = self.scores.select(topics=[topic for topic in self.scores.topics if topic not in lacking])
         number = f"{len(lacking)} judged topic{'s' if len(lacking) > 1 else ''}"
-        lead = f"the candidate does not answer {number} ({listed(missing, most=3)}); on the others"
+        lead = f"the candidate does not answer {number} ({self._some(missing)}); on the others"
         return _View("missing", lead, kept)
+
+    def _some(self, topics: list[str], most: int = 3) -> str:
+        """The first few topics, and what they ask where that is known."""
+        if not self.scores.queries:
+            return listed(topics, most)
+        shown = ", ".join(map(self.scores.topic_in_words, topics[:most]))
+        return shown if len(topics) <= most else f"{shown} and {len(topics) - most} more"
 
     def _without_gone(self) -> _View:
         evaluator, one = forgiven(self.evaluator, self.one, self.moved, self.options)

@@ -267,7 +267,7 @@ def _fallen(scores: Scores, m: int, t: int, hits: tuple[Hits, Hits], rel: float,
             lost.append(Lost(document, grade, rank, now, document in gone))
     lost.sort(key=lambda each: each.before)
     missing = not int(hits[1].retrieved[place])
-    return Fallen(topic, before, after, after - before, missing, tuple(lost[:3]))
+    return Fallen(topic, before, after, after - before, missing, tuple(lost[:3]), scores.queries.get(topic, ""))
 
 
 def _ranks(hits: Hits, place: int, rel: float) -> dict[int, tuple[int, float]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree as Tree
 
-from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, markdown_table, markdown_text, plain
+from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, fitted, markdown_table, markdown_text, plain
 from cranfield.columns import in_line, legible
 from cranfield.gate.question import QUESTIONS, GateQuestion, State, shown_p
 from cranfield.stats.testing import test
@@ -48,6 +48,7 @@ class Fallen:
     difference: float  # after − before
     missing: bool = False  # the candidate does not answer the topic
     lost: tuple[Lost, ...] = ()
+    query: str = ""  # what the topic asks, where that is known
 
     @property
     def why(self) -> str:
@@ -55,7 +56,8 @@ class Fallen:
         return "the candidate does not answer it" if self.missing else ", ".join(map(str, self.lost))
 
     def __str__(self) -> str:
-        return f"{self.topic}: {self.before:.4f} → {self.after:.4f}" + (f" ({self.why})" if self.why else "")
+        asked = f" ({self.query})" if self.query else ""
+        return f"{self.topic}{asked}: {self.before:.4f} → {self.after:.4f}" + (f" ({self.why})" if self.why else "")
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,23 @@ class Verdict:
         if self.state == "passed" or not self.fallen:
             return []
         rows: list[list[Cell | str]] = []
+        asked = any(each.query for each in self.fallen)
         for each in self.fallen:
             numbers = how.cell(each.before), how.cell(each.after), how.cell(each.difference, signed=True)
-            rows.append([each.topic, *numbers, f"({each.why})" if each.missing else each.why])
+            query = [each.query] if asked else []
+            rows.append([each.topic, *query, *numbers, f"({each.why})" if each.missing else each.why])
         if self.more:
-            rows.append([f"and {self.more} more", "", "", "", ""])
-        head = ["topic", "before", "after", "difference", "relevant documents that lost ranks"]
-        return [Table(head, rows, title=f"Topics that fell most by {self.measure}", tail=True)]
+            rows.append([f"and {self.more} more", *([""] if asked else []), "", "", "", ""])
+        head = [
+            "topic",
+            *(["query"] if asked else []),
+            "before",
+            "after",
+            "difference",
+            "relevant documents that lost ranks",
+        ]
+        table = Table(head, rows, 1 + asked, title=f"Topics that fell most by {self.measure}", tail=True)
+        return [fitted(table, 1, how.limit, 24) if asked and how.medium == "text" else table]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an undefined one is None."""
@@ -123,8 +135,13 @@ class Verdict:
             "topics_fallen": len(self.fallen) + self.more,
             "topics_risen": self.risen,
             "causes": [cause.to_dict() for cause in self.causes],
-            "worst_topics": plain(self.fallen),
+            "worst_topics": [_without_nothing(plain(each)) for each in self.fallen],
         }
+
+
+def _without_nothing(fallen: dict[str, Any]) -> dict[str, Any]:
+    """A topic that fell, its query left out where nobody knows it."""
+    return {name: value for name, value in fallen.items() if name != "query" or value}
 
 
 @dataclass(frozen=True)

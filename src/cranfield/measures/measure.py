@@ -3,7 +3,7 @@
 Everything said about a measure (help, docs, name parsing, promise tests) comes from its class. The
 grammar is the one the field already types: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; the names of
 trec_eval, ir_measures and ranx are read as well, and `str(measure)` reads back to the same measure.
-`gmean(AP)` is AP with its topics made one number by the geometric mean.
+`gmean(AP)` is AP with its topics made one number by the geometric mean, `micro(R@50)` R@50 with its topics added up first.
 """
 
 from __future__ import annotations
@@ -281,12 +281,15 @@ class Measure(Parametrised, ABC):
         return None
 
     def __str__(self) -> str:
-        typed = ", ".join(f"{key}={value}" for key, value in self.changed().items() if key != self.at)
+        text = self.spelt(self.changed())
+        return text if self.aggregate == type(self).aggregate else f"{self.aggregate}({text})"
+
+    def spelt(self, changed: Mapping[str, Any]) -> str:
+        """Its name with the parameters that are not as usual, whatever becomes of the topics."""
+        typed = ", ".join(f"{key}={value}" for key, value in changed.items() if key != self.at)
         text = f"{self.name}({typed})" if typed else self.name
         at = self.values.get(self.at) if self.at else None
-        if at is not None:
-            text = f"{text}@{self.parameters[str(self.at)].show(at)}"
-        return text if self.aggregate == type(self).aggregate else f"{self.aggregate}({text})"
+        return text if at is None else f"{text}@{self.parameters[str(self.at)].show(at)}"
 
     def with_values(self, **changes: Any) -> Measure:
         """The same measure with other values for some of its parameters."""
@@ -327,6 +330,9 @@ class Binary(Measure):
     rel = Real(1, "the lowest relevant grade")
 
 
+MICRO = "micro"
+
+
 class Ratio(Measure):
     """A measure that is one number over another, so that topics can be averaged in two ways.
 
@@ -334,18 +340,22 @@ class Ratio(Measure):
     above the line and what stands below it over all topics, and then divides: a topic counts by what it has below.
     """
 
-    average = Choice("macro", "the mean of the topics' ratios, or the ratio of the topics' sums", "micro")
+    average = Choice("macro", "the mean of the topics' ratios, or the ratio of the topics' sums", MICRO)
     rel = Real(1, "the lowest relevant grade")
 
     @abstractmethod
     def parts(self, hits: Hits) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """What stands above and below the line, one value a topic each."""
 
+    def spelt(self, changed: Mapping[str, Any]) -> str:
+        text = super().spelt({key: value for key, value in changed.items() if key != "average"})
+        return f"{MICRO}({text})" if self.average == MICRO else text
+
     def score(self, hits: Hits) -> Floats:
         return ratio(*self.parts(hits))
 
     def pooled(self, hits: Hits) -> tuple[Floats, Floats] | None:
-        if self.average != "micro":
+        if self.average != MICRO:
             return None
         above, below = self.parts(hits.condensed() if self.judged_only else hits)
         return np.asarray(above, np.float64), np.asarray(below, np.float64)
@@ -368,11 +378,22 @@ def micro_average(measure: Measure) -> Measure | None:
 
     >>> from cranfield.measures import measure
     >>> str(micro_average(measure("R@5"))), micro_average(measure("AP"))
-    ('R(average=micro)@5', None)
+    ('micro(R@5)', None)
     """
     if measure.values.get("average") != "macro" or measure.aggregate != "mean":
         return None
-    return measure.with_values(average="micro")
+    return measure.with_values(average=MICRO)
+
+
+def _micro(text: str, rel: float | None) -> Measure:
+    """`micro(R@50)`, by what stands inside."""
+    of = measure(text, rel)
+    answer = micro_average(of)
+    if answer is None:
+        ratios = ", ".join(name for name, cls in load_all().items() if issubclass(cls, Ratio))
+        why = "is one number for all topics already" if isinstance(of, Ratio) else "is no ratio that could be summed up"
+        raise MeasureError(f"{MICRO}({text}): {of} {why}; micro averages are there of {ratios}")
+    return answer
 
 
 def aggregated(measure: Measure, aggregate: str) -> Measure:
@@ -462,10 +483,10 @@ def measure(text: str, rel: float | None = None) -> Measure:
     if text.count("(") > NESTED:
         raise MeasureError(f"{shortened(text)!r}: expected {NESTED} brackets at the most, found {text.count('(')}")
     match = GRAMMAR.fullmatch(text)
-    if match and match[1] in AGGREGATES and match[2] is not None:
+    if match and match[1] in (*AGGREGATES, MICRO) and match[2] is not None:
         if match[3] is not None:
             raise MeasureError(f"{text}: a cut-off stands behind the measure: {match[1]}({match[2]}@{match[3]})")
-        return aggregated(measure(match[2], rel), match[1])
+        return _micro(match[2], rel) if match[1] == MICRO else aggregated(measure(match[2], rel), match[1])
     cls, arguments = _read(text)
     aggregate = arguments.pop("aggregate", None)
     if rel is not None:

@@ -96,7 +96,7 @@ class P(_AtCut):
 class R(_AtCut, Ratio):
     """Recall at k: the share of the topic's relevant documents that stand within the first k ranks.
 
-    `average=micro` pools the topics: all relevant documents found over all there are.
+    `micro(R@50)` (`average=micro`) pools the topics: all relevant documents found over all there are.
 
     Use it where what is missed matters, and for a first stage whose k documents are reranked; not where users need one
     good answer, and not with k far below the number of relevant documents, where RelativeP is fairer. Lecture 004 works
@@ -157,7 +157,7 @@ class F(_AtCut):
 class SetP(_Set, Ratio):
     """Set precision: the share of all that was returned that is relevant.
 
-    `average=micro` pools the topics before dividing, as the lecture (004) shows: a topic then counts by how much was
+    `micro(SetP)` pools the topics before dividing, as the lecture (004) shows: a topic then counts by how much was
     returned for it. `relative` divides by the best that a list of this length could reach: it need not be longer than
     there are relevant documents.
 
@@ -205,7 +205,7 @@ class SetAP(_Set):
 class SetR(_Set, Ratio):
     """Set recall: the share of the relevant documents that was returned at all.
 
-    `average=micro` pools the topics before dividing: a topic then counts by how many relevant documents it has.
+    `micro(SetR)` pools the topics before dividing: a topic then counts by how many relevant documents it has.
 
     Use it where everything relevant must be found; not alone, as returning everything scores 1, the "naive" system of
     lecture 004.
@@ -226,7 +226,7 @@ class SetR(_Set, Ratio):
 class SetF(_Set, Ratio):
     """Set F: the weighted harmonic mean of set precision and set recall. A beta above 1 favours recall.
 
-    `average=micro` is F of the micro-averaged precision and recall. trec_eval's `set_F_x` takes x = beta², and
+    `micro(SetF)` is F of the micro-averaged precision and recall. trec_eval's `set_F_x` takes x = beta², and
     ir_measures hands its beta over as that x.
 
     Use it to compare sets by one number; not for rankings. Lecture 000 contrasts it with the arithmetic mean, which

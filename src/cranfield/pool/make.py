@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Table, plain
 from cranfield.collection import Extras, Qrels
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats import as_runs, write_qrels
 from cranfield.formats.judgments import latest
 from cranfield.formats.pools import Item, pool_lines
+from cranfield.formats.sheets import Texts, sheet_lines
 from cranfield.kernels import Order, encode
 from cranfield.pool.rankings import Rankings, rankings
 from cranfield.pool.session import Session
@@ -31,6 +33,8 @@ from cranfield.pool.strategy import STRATEGIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cranfield.answer import Layout, Part
+    from cranfield.collection import Collection
     from cranfield.formats.judgments import Judgment
     from cranfield.pool.strategy import Strategy
 
@@ -39,7 +43,7 @@ ORDERS = ("shuffled", "priority", "document")
 
 
 @dataclass(repr=False, eq=False)
-class Pool:
+class Pool(Answer):
     """Documents to judge. `items` come in the order in which assessors are to see them, topic by topic."""
 
     items: list[Item]
@@ -66,7 +70,7 @@ class Pool:
         """The documents to judge for a topic, in order."""
         return [item.document for item in self.items if item.topic == topic]
 
-    def notes(self) -> list[str]:
+    def notes(self, shell: bool = False) -> list[str]:
         """How it came about, a sentence each."""
         session, tops = self.session, self.rankings
         drawn = sum(item.priority > 0 for item in self.items) if session.strategy.samples else len(self)
@@ -75,9 +79,36 @@ class Pool:
         labels = f"labels so far: {session.judged}, {session.relevant} of them relevant"
         return [f"{size} by {session.strategy}; seed {self.seed}", *([labels] if session.judged else [])]
 
-    def lines(self) -> Iterator[bytes]:
-        """The pool as JSON lines."""
-        return pool_lines(self.items)
+    def lines(self, queries: Mapping[str, str] | None = None) -> Iterator[bytes]:
+        """The pool as JSON lines, with what each topic asks where that is known."""
+        return pool_lines(self.items, queries)
+
+    def sheet(self, collection: Collection | None = None) -> Iterator[bytes]:
+        """The pool as CSV for a spreadsheet: an empty column for grades, and what a collection's topics and documents say."""
+        asked = [
+            (item.topic, item.document, item.assessor) for item in self.items if item.priority > 0
+        ]  # that were drawn
+        return sheet_lines(asked, None if collection is None else self._texts(collection))
+
+    def _texts(self, collection: Collection) -> Texts:
+        wanted = {item.document for item in self.items}
+        documents = {each.id: (each.title, each.text) for each in collection.documents() if each.id in wanted}
+        return Texts({topic.id: topic.title for topic in collection.topics}, documents)
+
+    def content(self, how: Layout) -> list[Part]:
+        rows = [[topic, document, str(rank), ", ".join(runs)] for topic, document, rank, runs, *_ in self.items]
+        return [
+            Table(["topic", "document", "best rank", "returned by"], rows, 2, tail=True, title="Documents to judge")
+        ]
+
+    def records(self, how: Layout) -> list[list[Any]]:
+        """A header and a row an item, all that is known of it."""
+        rows = ([*item[:3], " ".join(item.runs), *item[4:]] for item in self.items)
+        return [list(Item._fields), *rows]
+
+    def plain(self, how: Layout) -> Any:
+        """An object an item, as in the file."""
+        return [plain(item._asdict(), how.digits) for item in self.items]
 
     def __repr__(self) -> str:
         return f"<Pool: {len(self)} documents for {len(self.topics)} topics by {self.session.strategy}>"
@@ -298,6 +329,7 @@ class Collected:
     labels: int
     missing: int
     sampled: bool
+    strange: tuple[tuple[str, str], ...] = ()  # topics and documents that have a label and are not in the pool
 
 
 def collect(pool: Sequence[Item], labels: Iterable[Judgment]) -> Collected:
@@ -319,7 +351,10 @@ def collect(pool: Sequence[Item], labels: Iterable[Judgment]) -> Collected:
     qrels = Qrels({topic: judged for topic, judged in grades.items() if judged})
     if sampled:
         qrels.extras = Extras(probabilities=known)
-    return Collected(qrels, sum(map(len, standing.values())), missing, sampled)
+    strange = tuple(
+        (topic, each) for topic, judged in standing.items() for each in judged if (topic, each) not in known
+    )
+    return Collected(qrels, sum(map(len, standing.values())), missing, sampled, strange)
 
 
 def write_collected(collected: Collected, path: str, format: str | None = None) -> None:

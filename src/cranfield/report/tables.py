@@ -55,7 +55,7 @@ def leaderboard_table(report: Report) -> Table:
                 Cell(number(value, report.digits), value, top, " ".join(beaten) if _long(letters) else "".join(beaten))
             )
         rows.append(cells)
-    raised = f"significantly better than the system of that letter ({_decided(report)})"
+    raised = f"significantly better than the system of that letter ({decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
     return Table(["", "run", *report.measures], rows, names=2, caption="Mean over topics", notes=notes)
 
@@ -64,7 +64,7 @@ def _long(letters: dict[str, str]) -> bool:
     return any(len(each) > 1 for each in letters.values())
 
 
-def _decided(report: Report) -> str:
+def decided(report: Report) -> str:
     """By which test, after which correction, at which level."""
     comparison = report.comparison
     correction = CORRECTIONS[comparison.correction].short
@@ -135,7 +135,7 @@ def comparison_table(report: Report) -> Table:
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
     notes = [
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. d_z: the mean "
-        f"difference in standard deviations. Verdict, and a star at the difference: by {_decided(report)}."
+        f"difference in standard deviations. Verdict, and a star at the difference: by {decided(report)}."
     ]
     if any(map(report.comparison.torn, report.listed)):
         notes.append("†: the mean and the test point apart.")

@@ -22,8 +22,12 @@ def written(
     pair: tuple[str, str] | None = None,
     *,
     spreadsheet: bool = False,
+    latex: str = "both",
 ) -> bytes:
-    """The report as html, md, tex, json or csv; or one `chart` of it as svg, png, pdf or vl.json."""
+    """The report as html, md, tex, json or csv; or one `chart` of it as svg, png, pdf or vl.json.
+
+    `latex` says what of it a tex file holds: means, pairs or both.
+    """
     if ending not in (*TEXT_ENDINGS, *CHART_ENDINGS):
         known = ", ".join(f".{each}" for each in (*TEXT_ENDINGS, *CHART_ENDINGS))
         raise ConventionError(f"a report is written as {known}, found .{ending}")
@@ -38,10 +42,10 @@ def written(
         return rendered(spec, "json" if ending == "vl.json" else ending)
     if ending == "csv":
         return report.comparison.to_csv(spreadsheet=spreadsheet).encode("utf-8", "surrogateescape")
-    return _text(report, ending).encode("utf-8", "backslashreplace")
+    return _text(report, ending, latex).encode("utf-8", "backslashreplace")
 
 
-def _text(report: Report, ending: str) -> str:
+def _text(report: Report, ending: str, part: str) -> str:
     if ending == "html":
         from cranfield.report.html import page
 
@@ -53,7 +57,7 @@ def _text(report: Report, ending: str) -> str:
     if ending == "tex":
         from cranfield.report.latex import latex
 
-        return latex(report)
+        return latex(report, part)
     return as_json(plain(to_dict(report)), ascii_only=True) + "\n"
 
 

@@ -150,7 +150,7 @@ def report(inputs: Inputs, *, title: str | None = None, command: str = "", digit
 
 def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:
     """Whether the second run file may replace the first. `documents` is a file of the corpus's ids."""
-    once(inputs.qrels, *inputs.runs, inputs.topics, documents)
+    once(inputs.qrels, *inputs.runs, inputs.topics, inputs.topics_file, documents)
     named = labelled(list(inputs.runs))
     baseline, candidate = named if isinstance(named, list) else ({name: file} for name, file in named.items())
     corpus = None if documents is None else read_topics(documents)

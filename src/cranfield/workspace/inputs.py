@@ -9,14 +9,16 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import DataError
+from cranfield.errors import ConventionError, DataError
+from cranfield.workspace.topics import queries_of, topic_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.collection import Extras, Qrels
+    from cranfield.collection import Extras, Qrels, Queries
     from cranfield.conventions import Conventions
     from cranfield.formats.format import Fields
+    from cranfield.formats.topics import TopicTable
     from cranfield.run import Run
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
@@ -31,6 +33,7 @@ class Inputs:
     measures: Sequence[str] = ()
     table: str | None = None  # scores, in place of judgments and runs
     topics: str | None = None
+    topics_file: str | None = None  # a table of topics: what was asked, and columns to split or weigh by
 
     rel: float | None = None
     preset: str | None = None
@@ -52,7 +55,16 @@ class Inputs:
     @property
     def others(self) -> tuple[str | None, ...]:
         """The files beside judgments and runs."""
-        return self.topics, self.baseline, self.preferences, self.groups, self.aspect, self.costs
+        return self.topics, self.topics_file, self.baseline, self.preferences, self.groups, self.aspect, self.costs
+
+    @property
+    def collection(self) -> str | None:
+        """The collection's folder or name, where that is what names the judgments."""
+        if self.qrels is None:
+            return None
+        from cranfield.formats.reading import qrels_in
+
+        return None if qrels_in(self.qrels) == self.qrels else self.qrels
 
     @property
     def judgments(self) -> str:
@@ -93,6 +105,18 @@ class Inputs:
         """The ids in the file of topics, or None for all topics."""
         return None if self.topics is None else read_topics(self.topics)
 
+    def topic_table(self, asking: str) -> TopicTable:
+        """The queries and columns of the topics, from the topics file or the collection, for an option that needs them."""
+        table = topic_table(self.topics_file, self.collection, self.fields)
+        if table is None:
+            advice = "name a collection in place of QRELS, or give --topics-file FILE"
+            raise ConventionError(f"{asking}: nothing is known of the topics but their ids; {advice}")
+        return table
+
+    def queries(self) -> Queries | None:
+        """What each topic asks, read when it is first looked up; None where nobody can know."""
+        return queries_of(self.topics_file, self.collection, self.fields)
+
     def options(self) -> dict[str, Any]:
         """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
         known = {
@@ -106,6 +130,7 @@ class Inputs:
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,
+            "queries": self.queries(),
         }
         return {name: value for name, value in known.items() if value is not None} | dict(self.changes)
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.answer import Both
 from cranfield.workspace.inputs import Inputs, once
+from cranfield.workspace.topics import queries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cranfield.answer import Answer
     from cranfield.collection import Qrels
@@ -66,6 +67,11 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
 def pool(inputs: Inputs, depths: Depths, **options: Any) -> Pool:
     """What to judge from the tops of run files: options of `_session` and of `cranfield.pool`."""
     return cranfield.pool(**_session(inputs, depths, **options))
+
+
+def sheet(made: Pool, collection: str | None) -> Iterator[bytes]:
+    """A pool as CSV for assessors, with the texts of a collection."""
+    return made.sheet(None if collection is None else cranfield.read_collection(collection))
 
 
 def _session(
@@ -211,6 +217,7 @@ class Judging:
     judgments: str
     assessor: str
     texts: Texts | None
+    queries: Mapping[str, str]
 
     def keep(self, topic: str, document: str, grade: float) -> None:
         """Write a label to the file, then tell the session."""
@@ -225,11 +232,18 @@ class Judging:
     def shown(self, topic: str, document: str) -> str:
         """What an assessor reads."""
         if self.texts is None:
-            return f"topic {topic}\ndocument {document}"
+            asked = f"\n{self.queries[topic]}\n" if topic in self.queries else ""
+            return f"topic {topic}{asked}\ndocument {document}"
         return f"topic {topic}\n{self.texts.topic(topic)}\n\ndocument {document}\n{self.texts.document(document)}"
 
 
 def judging(inputs: Inputs, depths: Depths, *, judgments: str, assessor: str = "", **options: Any) -> Judging:
     """Begin to judge, or go on where the file of labels ends."""
     opened = _session(inputs, depths, judgments=judgments, **options)
-    return Judging(cranfield.session(**opened), judgments, assessor, opened["texts"])
+    queries = queries_in(inputs, options.get("collection"))
+    return Judging(cranfield.session(**opened), judgments, assessor, opened["texts"], queries)
+
+
+def queries_in(inputs: Inputs, collection: str | None = None) -> Mapping[str, str]:
+    """What the topics of a pool ask: by the topics file, the collection of the texts, or that of judgments from before."""
+    return queries_of(inputs.topics_file, collection or inputs.collection, inputs.fields) or {}

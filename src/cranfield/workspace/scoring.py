@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cranfield
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cranfield.explanation import Explanation
     from cranfield.reproduce import Reproduction
     from cranfield.scores import Scores
+    from cranfield.sides import Sides
 
 
 def evaluate(
@@ -30,15 +32,15 @@ def evaluate(
     seed: int = 0,
     sort: str | None = None,
     by: str | None = None,
-    topics_file: str | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Score run files against a qrels file.
 
     With `bounds` (ties or unjudged) the answer is how low and high the scores could be; with `by`, a column of
-    `topics_file`, the scores split by it.
+    the topics file or of the collection's topics, the scores split by it.
     """
     files = inputs.files()
+    topics = None if by is None else inputs.topic_table(f"--by {by}")
     measures = inputs.measures or DEFAULT_MEASURES
     evaluator = cranfield.Evaluator(inputs.judgments, measures, aggregate=aggregate, **inputs.options())
     if bounds is not None:
@@ -49,11 +51,11 @@ def evaluate(
     scores = evaluator.evaluate(files, progress)
     if sort is not None:
         scores = scores.sort(sort)
-    if by is None or topics_file is None:
+    if by is None or topics is None:
         return scores
     from cranfield.slices import categories
 
-    return cranfield.slices(scores, categories(topics_file, by), by)
+    return cranfield.slices(scores, categories(topics, by), by)
 
 
 def scored(inputs: Inputs) -> Scores:
@@ -73,6 +75,7 @@ def scored(inputs: Inputs) -> Scores:
             )
         tables, wanted = {names[0] if names else table_name(inputs.table): tables[""]}, None
     scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
+    scores = replace(scores, queries=inputs.queries() or read.queries)
     return scores.select(measures=wanted, topics=inputs.chosen_topics())
 
 
@@ -103,13 +106,16 @@ def curve(inputs: Inputs, kind: str = "pr", *, topic: str | None = None, **optio
     return cranfield.curves(inputs.judgments, files, kind, **options)
 
 
-def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> Explanation | Views:
+def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> Explanation | Views | Sides:
     """How a run file came by its score on one topic; or its score as another program has it, or all of them (`all`).
 
-    A preset without a topic is the latter.
+    A preset without a topic is the latter. Two run files are laid side by side.
     """
-    inputs.files()
-    [run], [measure] = inputs.runs, inputs.measures
+    files = inputs.files()
+    [measure] = inputs.measures
+    if len(inputs.runs) == 2:
+        return _side_by_side(inputs, files, measure, topic, full)
+    [run] = inputs.runs
     preset = inputs.preset
     if preset == "all" or (preset is not None and topic is None and preset != "cranfield"):
         if inputs.changes:
@@ -118,6 +124,22 @@ def explain(inputs: Inputs, topic: str | None = None, *, full: bool = False) -> 
         options = replace(inputs, preset=None).options()
         return cranfield.explain_as(inputs.judgments, run, measure, topic, preset, **options)
     return cranfield.explain(inputs.judgments, run, measure, topic, full=full, **inputs.options())
+
+
+def _side_by_side(
+    inputs: Inputs, files: list[str] | dict[str, str], measure: str, topic: str | None, full: bool
+) -> Sides:
+    """Two run files on one topic, with the documents' titles where the collection is known."""
+    from cranfield.workspace.texts import titles
+
+    if inputs.preset == "all":
+        raise ConventionError("--as all is for one run; leave out the other, or choose one preset")
+    collection = inputs.collection
+    texts = None if collection is None else partial(titles, collection)
+    runs: list[Any] = [{name: file} for name, file in files.items()] if isinstance(files, dict) else files
+    one, other = runs if len(runs) == 2 else inputs.runs
+    options = inputs.options()
+    return cranfield.side_by_side(inputs.judgments, one, other, measure, topic, full=full, texts=texts, **options)
 
 
 def correlate(

@@ -1,0 +1,199 @@
+"""What a notebook shows of every result: well-formed HTML, names escaped, charts where there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as Tree
+
+import pytest
+
+import cranfield
+from cranfield import Run, design, evaluate, explain, explain_as, leaderboard, pool, read_collection, stability
+from cranfield.answer import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
+from cranfield.catalogue import CATALOGUE
+from cranfield.check import check
+from cranfield.check.findings import Finding, Findings
+from cranfield.compare.efficiency import beside
+from cranfield.describe import diff, stats
+from cranfield.describe.show import show
+from cranfield.formats.folder import write_collection
+from cranfield.formats.judgments import Judgment
+from cranfield.pool.rankings import rankings
+from cranfield.pool.reuse import Strangers
+from cranfield.pool.simulate import estimates
+from cranfield.pool.statistics import statistics
+from cranfield.pool.stop import stopping
+from cranfield.pool.thin import thin
+from cranfield.workspace.listing import strategies
+from shell import EXAMPLES
+from shell import cranfield as command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+EVIL = "<script>alert('x&y')</script>"
+TOPICS = [f"{EVIL}{i}" for i in range(8)]
+QRELS = {topic: {f"{EVIL}a": 2, "b": 1, "c": 0, "d": 1} for topic in TOPICS}
+RUNS: dict[str, Any] = {
+    f"{EVIL}one": {t: {f"{EVIL}a": 3.0, "b": 2.0, "c": 1.0, "x": 0.5} for t in TOPICS},
+    "two": {t: {"c": 3.0 + i % 2, f"{EVIL}a": 2.0, "d": 1.5, "b": 1.0} for i, t in enumerate(TOPICS)},
+    "three": {t: {"x": 3.0, "c": 2.0 - i % 3, "d": 1.0} for i, t in enumerate(TOPICS)},
+}
+ONE = RUNS[f"{EVIL}one"]
+
+
+def results(base: type[Answer] = Answer) -> Iterable[type[Answer]]:
+    for cls in base.__subclasses__():
+        yield from (cls, *results(cls))
+
+
+@cache
+def scores() -> Any:
+    return evaluate(QRELS, RUNS, "AP nDCG@3")
+
+
+def opened() -> list[Run]:
+    return [Run(rows, name) for name, rows in RUNS.items()]
+
+
+def pooled() -> Any:
+    return pool(RUNS, depth=3)
+
+
+def reused() -> Any:
+    return cranfield.reuse(QRELS, RUNS, "AP", depth=2)
+
+
+def stopped() -> Any:
+    made = pooled()
+    return stopping([Judgment(item.topic, item.document, 1.0) for item in made], made.items)
+
+
+def folder(path: Path) -> Any:
+    documents = [cranfield.Document("d", EVIL, EVIL)]
+    topics = [cranfield.Topic("q", EVIL)]
+    return write_collection(path / "shop", documents, topics, cranfield.Qrels({"q": {"d": 1}}), meta={"title": EVIL})
+
+
+def ran(path: Path) -> Any:
+    from cranfield.workspace.running import run
+
+    return run(collection="allotment", system="sqlite", output=str(path / "<b>.run"), k=5, fields=["title"])
+
+
+def costs(path: Path) -> Any:
+    ran(path)
+    found = beside(evaluate("allotment", path / "<b>.run", "AP"), {"<b>": str(path / "<b>.run")})
+    assert found is not None
+    return found
+
+
+MADE: dict[str, Callable[[Path], Any]] = {
+    "Scores": lambda path: scores(),
+    "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
+    "Leaderboard": lambda path: leaderboard(QRELS, RUNS, "AP R@2"),
+    "Efficiency": costs,
+    "Stability": lambda path: stability(scores()),
+    "Gate": lambda path: cranfield.gate(QRELS, ONE, RUNS["two"], "AP"),
+    "Plans": lambda path: design(difference=0.05, sd=0.2),
+    "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "Curves": lambda path: cranfield.curves(QRELS, RUNS, "pr"),
+    "Bounds": lambda path: cranfield.bounds(QRELS, RUNS, "AP"),
+    "Reproduction": lambda path: cranfield.reproduce(QRELS, RUNS["two"], ONE),
+    "Correlations": lambda path: cranfield.correlate(scores()),
+    "Slices": lambda path: cranfield.slices(scores(), dict.fromkeys(TOPICS[:4], EVIL)),
+    "Findings": lambda path: Findings([Finding(EVIL, 1, "note", "crlf", EVIL, 1, (EVIL,))]),
+    "Catalogue": lambda path: CATALOGUE,
+    "CollectionStats": lambda path: stats(read_collection("allotment")),
+    "CollectionDiff": lambda path: diff(folder(path), read_collection("allotment")),
+    "Shown": lambda path: show(folder(path)),
+    "Pool": lambda path: pooled(),
+    "PoolStatistics": lambda path: statistics(rankings(opened(), 3)),
+    "Simulation": lambda path: cranfield.simulate(QRELS, opened(), ["depth"], "AP", depth=3),
+    "Estimates": lambda path: estimates(QRELS, opened(), rankings(opened(), 3), [0.5], draws=2),
+    "Readings": lambda path: thin(QRELS, opened(), "AP"),
+    "Reuse": lambda path: reused(),
+    "Strangers": lambda path: Strangers(thin(QRELS, opened(), "AP"), reused(), 1),
+    "Stoppings": lambda path: stopped(),
+    "Produced": ran,
+    "Listing": lambda path: strategies(),
+    "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
+}
+BASES = {"Rows"}
+DRAWN = {"Curves", "Leaderboard", "Plans", "CollectionStats", "Simulation", "Comparison", "Efficiency", "Both"}
+
+
+def test_every_result_is_made_here():
+    for module in walk_packages(cranfield.__path__, "cranfield."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    ours = {cls.__name__ for cls in results() if cls.__module__.startswith("cranfield.")}
+    assert ours - BASES == {*MADE}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_notebook_shows_every_result_as_sound_html_with_names_escaped(name, tmp_path):
+    answer = MADE[name](tmp_path)
+    assert type(answer).__name__ == name
+    shown = answer._repr_html_()
+    Tree.fromstring(f"<div>{shown}</div>")  # which stops at anything unbalanced
+    assert "<script" not in shown
+    assert "<b>" not in shown
+    assert any(f"<{tag}" in shown for tag in ("table", "dl", "ul", "p"))
+    assert ("<figure" in shown) == (name in DRAWN)
+
+
+@pytest.mark.parametrize("kind", ["pr", "pr11", "roc", "recall", "gain"])
+def test_curves_are_drawn_without_an_extra_and_names_escaped(kind, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    shown = cranfield.curves(QRELS, RUNS, kind)._repr_html_()
+    tree = Tree.fromstring(f"<div>{shown}</div>")
+    [chart] = (
+        tree.iter("svg") if shown.count("<svg") == 1 else [s for s in tree.iter("svg") if s.get("class") == "chart"]
+    )
+    assert len([path for path in chart.iter("path") if "mark" in (path.get("class") or "")]) >= len(RUNS)
+    assert "&lt;script&gt;" in shown
+    assert EVIL in "".join(tree.itertext())
+
+
+def test_two_charts_on_a_page_have_ids_of_their_own():
+    shown = [cranfield.curves(QRELS, RUNS, kind)._repr_html_() for kind in ("recall", "gain")]
+    names = [{part.split('"')[0] for part in each.split(' id="')[1:]} for each in shown]
+    assert not names[0] & names[1]
+
+
+@pytest.mark.parametrize("part", ["discrimination", "halves", "generalisability"])
+def test_one_part_of_a_stability_is_drawn(part):
+    shown = stability(scores(), parts=[part])._repr_html_()
+    assert "<figure" in shown
+    Tree.fromstring(f"<div>{shown}</div>")
+
+
+@dataclass
+class Long(Answer):
+    rows: int
+
+    def content(self, how: Layout) -> list[Part]:
+        return [Table(["n"], [[str(i)] for i in range(self.rows)], keys=[{"n": "1"}] * self.rows), Lines(["said"])]
+
+    def plain(self, how: Layout) -> Any:
+        return self.rows
+
+
+def test_a_long_table_is_cut_in_a_notebook_and_nowhere_else():
+    shown = Long(1000)._repr_html_()
+    assert shown.count("<tr") == 1 + FIRST_ROWS
+    assert "… 980 more rows: to_html() and to_csv() have all" in shown
+    assert Long(1000).to_html().count("<tr") == 1001
+    assert Long(MOST_ROWS)._repr_html_() == Long(MOST_ROWS).to_html()
+
+
+def test_a_check_of_files_is_shown_too():
+    assert "<" in check([EXAMPLES / "bm25.run"])._repr_html_()
+    assert command("check", EXAMPLES / "bm25.run").code == 0

@@ -1,0 +1,132 @@
+"""Every command that writes a file says so, in one line on standard error: where, and how large it is."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from cranfield.cli import COMMANDS, cli
+from cranfield.formats.streams import write_bytes, written_files
+from shell import EXAMPLES, cranfield
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RUNS = f"{EXAMPLES}/bm25.run {EXAMPLES}/dense.run"
+QRELS = f"{EXAMPLES}/qrels.txt"
+WRITES = {  # a command that writes, and the files that it then names
+    f"eval {QRELS} {RUNS} -o scores.csv --format csv": ["scores.csv"],
+    f"compare {QRELS} {RUNS} -o compared.json --format json": ["compared.json"],
+    f"leaderboard {QRELS} {RUNS} -o board.md --format markdown": ["board.md"],
+    f"gate {QRELS} {RUNS} --junit gate.xml --json gate.json -o gate.txt": ["gate.xml", "gate.json", "gate.txt"],
+    f"report {QRELS} {RUNS} -o report.html": ["report.html"],
+    f"curve {QRELS} {RUNS} -o curve.csv --format csv": ["curve.csv"],
+    f"curve {QRELS} {RUNS} -o curve.svg": ["curve.svg"],
+    f"explain nDCG@10 {QRELS} {EXAMPLES}/bm25.run --topic q1 -o why.txt": ["why.txt"],
+    f"convert {QRELS} judged.jsonl": ["judged.jsonl"],
+    f"convert {EXAMPLES}/bm25.run bm25.run.gz": ["bm25.run.gz"],
+    f"fuse {RUNS} -o fused.run": ["fused.run"],
+    f"pool {RUNS} --depth 3 -o pool.jsonl": ["pool.jsonl"],
+    f"pool statistics {RUNS} -o sizes.json --format json": ["sizes.json"],
+    "pool strategies -o strategies.txt": ["strategies.txt"],
+    f"pool simulate {QRELS} {RUNS} --depth 5 --strategy depth -o simulated.csv --format csv": ["simulated.csv"],
+    f"pool thin {QRELS} {RUNS} --holes holes.jsonl -o thin.txt": ["holes.jsonl", "thin.txt"],
+    f"pool qrels given.jsonl {QRELS} -o judged.txt": ["judged.txt"],
+    f"pool stop {QRELS} --pool given.jsonl -o stop.txt": ["stop.txt"],
+    f"reuse {QRELS} {RUNS} --new {EXAMPLES}/dense.run --holes holes.jsonl": ["holes.jsonl"],
+    f"stability {QRELS} {RUNS} -o stability.txt": ["stability.txt"],
+    f"correlate {RUNS} -o alike.txt": ["alike.txt"],
+    f"reproduce {QRELS} {RUNS} {RUNS} -o again.txt": ["again.txt"],
+    "design --difference 0.05 --sd 0.2 -o plan.txt": ["plan.txt"],
+    f"check {RUNS} -o findings.json --format json": ["findings.json"],
+    "measures -o measures.json --format json": ["measures.json"],
+    "tests -o tests.json --format json": ["tests.json"],
+    "corrections -o corrections.json --format json": ["corrections.json"],
+    "presets -o presets.json --format json": ["presets.json"],
+    "formats -o formats.json --format json": ["formats.json"],
+    "collection show allotment -o shown.json --format json": ["shown.json"],
+    "collection stats allotment -o stats.json --format json": ["stats.json"],
+    "collection check allotment -o checked.json --format json": ["checked.json"],
+    "collection diff allotment allotment -o diff.json --format json": ["diff.json"],
+    "collection list -o list.json --format json": ["list.json"],
+    "run allotment --system sqlite --fields title -o new.run -k 5": ["new.run", "new.run.stats.json"],
+    "import tables shop": ["shop"],
+    "collection stamp imported": ["imported/collection.toml"],
+}
+SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
+OTHERS = {"pool judge"}  # whose last line says how many labels there are, and where
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = cranfield("pool", *shlex.split(RUNS), "--depth", "3", "-o", tmp_path / "given.jsonl")
+    assert made.code == 0
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "documents.jsonl").write_text('{"id": "d1", "title": "a", "text": "b"}\n')
+    (tables / "topics.jsonl").write_text('{"id": "q1", "title": "a"}\n')
+    (tables / "qrels.txt").write_text("q1 0 d1 1\n")
+    assert cranfield("import", tables, tmp_path / "imported").code == 0
+    return tmp_path
+
+
+def writers(command: click.Command, name: str = "") -> Iterator[str]:
+    """The commands that have an option -o."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for each in command.list_commands(context):
+            found = command.get_command(context, each)
+            assert found is not None
+            yield from writers(found, f"{name} {each}".strip())
+    elif any("-o" in parameter.opts for parameter in command.params):
+        yield name
+
+
+def test_every_command_that_can_write_is_tried_here():
+    tried = {words.removeprefix("pool make") for words in WRITES}
+    for name in writers(cli):
+        typed = name.replace("pool make", "pool")
+        assert name in SILENT | OTHERS or any(f"{words} ".startswith(f"{typed} ") for words in tried), name
+
+
+@pytest.mark.parametrize("typed", WRITES, ids=lambda typed: " ".join(typed.split()[:2]).replace(str(EXAMPLES), ""))
+def test_a_command_that_writes_says_where_in_one_line(typed, folder):
+    if "curve.svg" in typed:
+        pytest.importorskip("vl_convert", reason="charts need vl-convert")
+    answer = cranfield(*shlex.split(typed), folder=folder)
+    assert answer.code in (0, 1), answer.err
+    [line] = [line for line in answer.err.splitlines() if line.startswith("wrote ")]
+    for name in WRITES[typed]:
+        assert (folder / name).exists()
+        assert f"{name} (" in line
+    assert line.count(" kB)") == len(WRITES[typed])
+    assert answer.err.splitlines()[-1] == line
+
+
+def test_what_goes_to_standard_output_or_a_device_is_not_told():
+    for where in ([], ["-o", "-"], ["-o", "/dev/null"]):
+        assert "wrote" not in cranfield("eval", QRELS, *shlex.split(RUNS), *where).err
+
+
+def test_a_command_that_stops_says_nothing_of_files(tmp_path):
+    answer = cranfield("eval", QRELS, "nothing.run", "-o", "scores.csv", folder=tmp_path)
+    assert answer.code == 3
+    assert "wrote" not in answer.err
+    assert not (tmp_path / "scores.csv").exists()
+
+
+def test_every_command_is_known_to_this_page():
+    assert set(COMMANDS) >= {words.split()[0] for words in WRITES}
+
+
+def test_the_library_keeps_a_list_only_while_somebody_asks(tmp_path):
+    path = str(tmp_path / "x.txt")
+    with written_files() as files:
+        write_bytes(path, [b"x"])
+        assert list(files) == [path]
+    write_bytes(path, [b"y"])
+    assert list(files) == [path]
