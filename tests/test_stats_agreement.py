@@ -294,6 +294,13 @@ def test_weights_that_make_no_sense_are_refused():
     assert indifferent.reason == "the weights tell no two of the labels given apart: chance would agree as well"
 
 
+@pytest.mark.parametrize("metric", ["ordinal", "interval", "ratio"])
+def test_labels_may_be_tiny_or_huge_numbers(metric):
+    table = np.array(table_of(3), float)
+    sizes = [value(Labels.of_table((table * size).tolist()), f"alpha(metric={metric})") for size in (1, 1e-9, 1e9)]
+    assert sizes == pytest.approx([sizes[0]] * 3)
+
+
 def test_metrics_that_need_numbers_say_so():
     words = Labels.of_table([["no", "yes"], ["yes", "yes"]])
     assert agreement(words, "alpha(metric=interval)").reason == "the metric interval needs numbers for labels"

@@ -447,8 +447,7 @@ class Krippendorff(Coefficient):
             observed = draws @ ((counts @ apart * counts).sum(axis=1) / (sizes - 1))
             expected = (total @ apart * total).sum(axis=1)
         observed, expected = observed / number, expected / (number * (number - 1))
-        some = expected > NEAR * max(1.0, float(np.abs(expected).max(initial=0.0)))
-        value = 1 - np.divide(observed, expected, out=np.full(len(draws), np.nan), where=some)
+        value = 1 - np.divide(observed, expected, out=np.full(len(draws), np.nan), where=expected > 0)
         return Figures(value, observed, expected)
 
     def _apart(self, scale: Scale) -> Floats:
@@ -471,8 +470,9 @@ def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats,
     spread = (total * rank**2).sum(axis=1)
     sums, squares = patterns.counts @ rank.T, patterns.counts @ rank.T**2
     shared = (draws.T * (sums**2 - squares) / (patterns.sizes[:, None] - 1)).sum(axis=0)
-    middle = (total * rank).sum(axis=1)
-    return 2 * (spread - shared), 2 * (total.sum(axis=1) * spread - middle**2)
+    all_spread = total.sum(axis=1) * spread
+    expected = all_spread - (total * rank).sum(axis=1) ** 2
+    return 2 * (spread - shared), 2 * np.where(expected > NEAR * all_spread, expected, 0.0)
 
 
 # intervals
@@ -613,13 +613,11 @@ def by_pair(
     >>> {pair: round(one.value, 2) for pair, one in found.items()}
     {(0, 1): 0.67, (0, 2): 0.0, (1, 2): 0.0}
     """
-    once = labels.once()
-    pairs = [
-        (first, second)
-        for number, first in enumerate(once.raters)
-        for second in (once.raters[other] for other in _met(once, number) if other > number)
-    ]
-    return {pair: agreement(labels.of_raters(*pair), chosen, **how) for pair in pairs}
+    pairs = [(one, other) for one in range(len(labels.raters)) for other in _met(labels, one) if other > one]
+    return {
+        (labels.raters[one], labels.raters[other]): agreement(labels.pair(one, other), chosen, **how)
+        for one, other in pairs
+    }
 
 
 def _met(labels: Labels, rater: int) -> list[int]:

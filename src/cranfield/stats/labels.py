@@ -179,12 +179,12 @@ class Labels:
         every = Labels(occasion, unit, self.label, names, tuple(range(len(start))), self.scale)
         return Repeats(every.only(several), self.rater[start[np.unique(unit[several])]])
 
-    def only(self, mask: Bools) -> Labels:
-        """Some of the labels, with their raters and items; the scale stays."""
-        raters, rater = np.unique(self.rater[mask], return_inverse=True)
-        items, item = np.unique(self.item[mask], return_inverse=True)
+    def only(self, lines: Bools | Ints) -> Labels:
+        """Some of the labels, as a mask or by their places in ascending order, with their raters and items; the scale stays."""
+        raters, rater = np.unique(self.rater[lines], return_inverse=True)
+        items, item = np.unique(self.item[lines], return_inverse=True)
         names = tuple(self.raters[code] for code in raters), tuple(self.items[code] for code in items)
-        return Labels(rater, item, self.label[mask], *names, self.scale)
+        return Labels(rater, item, self.label[lines], *names, self.scale)
 
     def of_raters(self, *names: Hashable) -> Labels:
         """What these raters said."""
@@ -201,10 +201,20 @@ class Labels:
 
     def groups(self, group_of: Mapping[Any, Hashable]) -> dict[Hashable, Labels]:
         """The labels of each group of items; an item without a group is left out."""
+        inside = np.array([item in group_of for item in self.items], np.bool_)
         names, code = encode([group_of[item] for item in self.items if item in group_of])
-        groups = np.full(len(self.items), -1)
-        groups[[item in group_of for item in self.items]] = code
-        return {name: self.only(groups[self.item] == number) for number, name in enumerate(names)}
+        group = np.full(len(self.items), -1)
+        group[inside] = code
+        return {names[code]: self.only(lines) for code, lines in enumerate(_lines_of(group[self.item], len(names)))}
+
+    def pair(self, one: int, other: int) -> Labels:
+        """What two raters said, by their codes."""
+        return self.only(np.sort(np.r_[self._of_rater[one], self._of_rater[other]]))
+
+    @cached_property
+    def _of_rater(self) -> list[Ints]:
+        """Where each rater's labels stand."""
+        return _lines_of(self.rater, len(self.raters))
 
     def counts(self) -> Ints:
         """How often each item was given each label: items × labels."""
@@ -229,6 +239,13 @@ def two_columns(labels: Labels) -> tuple[Ints, Ints]:
 def base_rates(labels: Labels) -> Ints:
     """How often each rater (row) gave each label (column)."""
     return _cross(labels.rater, labels.label, len(labels.raters), len(labels.scale))
+
+
+def _lines_of(code: Ints, number: int) -> list[Ints]:
+    """Where each of the codes from 0 on stands, in ascending order."""
+    order = np.argsort(code, kind="stable")
+    ends = np.searchsorted(code[order], np.arange(number + 1))
+    return [order[start:end] for start, end in zip(ends, ends[1:], strict=False)]
 
 
 def _cross(row: Ints, column: Ints, rows: int, columns: int) -> Ints:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NEAR = 1e-9  # of the slope, for each comparison
 HALVINGS = 40
+ROUNDING = 1e-13  # of a likelihood
 
 
 class Fit(NamedTuple):
@@ -93,7 +94,7 @@ def _newton(pairs: Pairs, won: Floats, prior: float, component: Ints, passes: in
         step = spsolve(bend, slope)
         for _ in range(HALVINGS):
             higher = _log_likelihood(strength + step, pairs, won, prior)
-            if higher >= height:
+            if higher >= height - ROUNDING * abs(height):
                 break
             step = step / 2
         strength, height = strength + step, higher

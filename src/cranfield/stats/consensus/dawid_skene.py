@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.parameters import Real, Whole
-from cranfield.stats.consensus.method import Consensus, Opinion, shares
+from cranfield.stats.consensus.method import Consensus, Opinion, shares, undisputed
 
 if TYPE_CHECKING:
     from typing import Any
@@ -33,8 +33,8 @@ class DawidSkene(Consensus):
     """The likeliest label under a table for each rater of how often each true label is given as each other (EM).
 
     Tables start from the shares of votes. Each rater's is moved towards that of all raters together, by `smoothing`
-    labels for each true label, so that a rater of few labels is taken for an average one. A rater who
-    errs in a steady way is put right, so that an item's unanimous label need not stand.
+    labels for each true label, so that a rater of few labels is taken for an average one. A rater who errs in a steady
+    way is put right, so that an item's unanimous label need not stand; where no item is disputed, all stand.
     """
 
     name = "dawid-skene"
@@ -50,12 +50,14 @@ class DawidSkene(Consensus):
     def opinion(self, labels: Labels, gold: Ints) -> Opinion:
         from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
-        scale = len(labels.scale)
+        votes, scale = shares(labels), len(labels.scale)
+        if undisputed(votes, gold):
+            return Opinion(votes, votes)
         cell = labels.rater * scale + labels.label
         shape = (len(labels.items), len(labels.raters) * scale)
         given = csr_array((np.ones(len(labels)), (labels.item, cell)), shape)
         by_cell = given.T.tocsr()
-        chances = _pinned(np.ascontiguousarray(shares(labels).T), gold)
+        chances = _pinned(np.ascontiguousarray(votes.T), gold)
         converged, done = False, 0
         while not converged and done < self.passes:
             before, chances = chances, _pinned(_chances(given, self.fitted(by_cell, chances)), gold)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.parameters import Choice, Real, Whole
-from cranfield.stats.consensus.method import Consensus, Opinion, shares
+from cranfield.stats.consensus.method import Consensus, Opinion, shares, undisputed
 
 if TYPE_CHECKING:
     from cranfield.stats.labels import Labels
@@ -19,28 +19,31 @@ LEAST = 0.01  # items added to each label's, so that nothing is impossible
 class MACE(Consensus):
     """The likeliest label where a rater gives the true one or, not knowing it, one out of habit (variational Bayes).
 
-    Starts from the shares of votes, so that nothing is drawn. As its authors have it, all labels are as likely before any
-    is seen; where one prevails, `rates=learnt` does better, but an item's unanimous label need not stand then.
+    Starts from the shares of votes, so that nothing is drawn. How common labels are is learnt, so that an item's unanimous
+    label need not stand; where no item is disputed, all stand. Its authors take all labels for equally likely
+    (`rates=even`): an item's unanimous label stands then, but a label that prevails is taken for a habit of guessing.
     """
 
     name = "mace"
     title = "MACE"
     reference = "Hovy, Berg-Kirkpatrick, Vaswani and Hovy (2013)"
     models_raters = True
+    keeps_unanimity = "of all"
     prior = Real(0.5, "labels known, and as many guessed, that each rater begins with", low=0, open=True)
     habit = Real(0.1, "guesses of each label that each rater begins with", low=0, open=True)
-    rates = Choice("even", "how common labels are before any is seen", "learnt")
+    rates = Choice("learnt", "how common labels are before any is seen", "even")
     passes = Whole(1000, "how often the model is fitted again at the most")
     near = Real(1e-5, "it is done when no chance changes by more", low=0, open=True)
 
     def opinion(self, labels: Labels, gold: Ints) -> Opinion:
         cell = labels.item * len(labels.scale) + labels.label
         posterior, known = shares(labels), np.full(len(labels), 0.5)
+        learnt = self.rates == "learnt" and not undisputed(posterior, gold)
         converged, done = False, 0
         while not converged and done < self.passes:
             log_known, log_guessed = self.fitted(labels, posterior.ravel()[cell] * known)
             odds = np.exp(log_known - log_guessed)
-            rates = posterior.sum(axis=0) + LEAST if self.rates == "learnt" else np.ones(len(labels.scale))
+            rates = posterior.sum(axis=0) + LEAST if learnt else np.ones(len(labels.scale))
             before, posterior = posterior, _posterior(labels, cell, np.log1p(odds), np.log(rates), gold)
             known = odds / (1 + odds)
             converged, done = bool(np.abs(posterior - before).max(initial=0.0) <= self.near), done + 1

@@ -205,6 +205,11 @@ def shares(labels: Labels) -> Floats:
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), np.float64)
 
 
+def undisputed(votes: Floats, gold: Ints) -> bool:
+    """Whether no item has two different labels, or a true one besides: then nothing can be learnt of errors."""
+    return bool((gold < 0).all() and ((votes == 0) | (votes == 1)).all())
+
+
 def confusions(labels: Labels, posterior: Floats) -> Floats:
     """How many items of each true label each rater gave each label, items spread as their posterior is."""
     raters, scale = len(labels.raters), len(labels.scale)
