@@ -7,7 +7,6 @@ other) goes to whoever listens, once, before anything is made of it.
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,6 +94,8 @@ def _ends(path: str) -> list[bytes]:
 
 
 def _is_event(line: bytes) -> bool:
+    import json
+
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
