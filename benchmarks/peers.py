@@ -11,9 +11,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HOME = Path(__file__).parent / "peers"
 WANTED = {"pytrec_eval": "pytrec-eval-terrier>=0.5.10", "ir_measures": "ir-measures>=0.4.3", "ranx": "ranx>=0.3.20"}
+WANTED_BY_JUDGING = {"crowdkit": "crowd-kit>=1.4"}
+ALONE = {"crowd-kit>=1.4": ("attrs", "nltk", "numpy", "pandas", "pyarrow", "scikit-learn", "tqdm")}
+"""Peers installed without what they ask for, but with these: the rest (gigabytes of transformers) is for other uses."""
 ASK = """
 import importlib.metadata, json, sys
 found = {}
@@ -31,10 +38,10 @@ def program(name: str = "python") -> str:
     return str(HOME / "bin" / name)
 
 
-def ensure(install: bool = True) -> dict[str, str]:
+def ensure(install: bool = True, wanted: Mapping[str, str] = WANTED) -> dict[str, str]:
     """Install the peers that are missing; say which there are, with their versions."""
-    found = versions()
-    missing = [requirement for name, requirement in WANTED.items() if name not in found]
+    found = versions(wanted)
+    missing = [requirement for name, requirement in wanted.items() if name not in found]
     if not install or not missing:
         return found
     if not Path(program()).exists():
@@ -42,17 +49,18 @@ def ensure(install: bool = True) -> dict[str, str]:
     pip = find_pip()
     for requirement in missing if pip else []:
         print(f"installing {requirement} in benchmarks/{HOME.name} …", file=sys.stderr)
-        command = [*pip, "--python", program(), "install", "--quiet", "--disable-pip-version-check", requirement]
-        if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
+        command = [*pip, "--python", program(), "install", "--quiet", "--disable-pip-version-check"]
+        steps = [[*ALONE[requirement]], ["--no-deps", requirement]] if requirement in ALONE else [[requirement]]
+        if any(subprocess.run([*command, *step], check=False, stdout=sys.stderr).returncode for step in steps):
             print(f"{requirement} could not be installed; its rows are left out", file=sys.stderr)
-    return versions()
+    return versions(wanted)
 
 
-def versions() -> dict[str, str]:
+def versions(wanted: Mapping[str, str] = WANTED) -> dict[str, str]:
     """The peers that are installed, under the names they are imported by."""
     if not Path(program()).exists():
         return {}
-    packages = {name: requirement.split(">=")[0] for name, requirement in WANTED.items()}
+    packages = {name: requirement.split(">=")[0] for name, requirement in wanted.items()}
     command = [program(), "-c", ASK, *packages.values()]
     answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return {name: answer[package] for name, package in packages.items() if package in answer}

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hypotheses  # noqa: F401 (it sets how examples are drawn)
+from cranfield.judge import open_log
+from databases import KINDS, location_of, start_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from cranfield.judge import Log
 
 # A worker keeps to one core, its processes too: linear algebra on all cores in every worker takes twice the time.
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -62,3 +66,24 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
         return folder
 
     return folder_of
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server that this worker starts and stops."""
+    yield from start_server()
+
+
+@pytest.fixture(params=KINDS)
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new log goes: each kind in turn."""
+    server = request.getfixturevalue("postgres") if request.param == "postgresql" else None
+    return location_of(request.param, tmp_path, server)
+
+
+@pytest.fixture
+def log(location: str) -> Iterator[Log]:
+    """A new log of each kind."""
+    opened = open_log(location)
+    yield opened
+    opened.close()

@@ -188,15 +188,17 @@ def masked(text: str, folder: Path, timed: bool = False) -> str:
     """What was printed or written, without what no refactoring can keep.
 
     Always: the path of the folder becomes `.` and that of the checkout CHECKOUT, a date with a time DATE, the version of
-    a program VERSION, the size of a file that was written N. Of commands that take times (timed = true in commands.toml)
-    also: every time, rate, size, price and amount of memory becomes N, histograms of times and facts of the machine are
-    emptied.
+    a program VERSION, the size of a file that was written N, the id of an event ID and its seconds N. Of commands that
+    take times (timed = true in commands.toml) also: every time, rate, size, price and amount of memory becomes N,
+    histograms of times and facts of the machine are emptied.
     """
     for path, name in ((folder.resolve(), "."), (folder, "."), (ROOT, "CHECKOUT")):
         text = text.replace(str(path), name)
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "DATE", text)
     text = re.sub(rf"(?i)\b({PROGRAMS})([\"':= \n]+)v?\d+\.\d+\.\d+\w*", r"\1\2VERSION", text)
     text = re.sub(r"(?m)^wrote .*", lambda line: re.sub(rf"{NUMBER} [kM]B\)", "N kB)", line[0]), text)
+    text = re.sub(r'("(?:id|refers)": )"[0-9a-f]{16}-[0-9a-f]{16}"', r'\1"ID"', text)
+    text = re.sub(r'("id": "ID".*?"seconds": )[\d.]+', r"\1N", text)
     if timed:
         text = re.sub(r'("(?:edges_ms|counts)": )\[[^\]]*\]', r"\1[]", text)
         text = re.sub(r'("machine": )\{[^}]*\}', r"\1{}", text)

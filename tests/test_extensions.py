@@ -22,6 +22,7 @@ import pytest
 
 from cranfield import Measure, Scores, compare, evaluate, fuse, pool, read_run
 from cranfield import __file__ as package_file
+from cranfield.errors import ConventionError, DataError
 from cranfield.fuse.method import METHODS, OfScores
 from cranfield.gate import gate
 from cranfield.gate.question import QUESTIONS, MaxDrop
@@ -30,6 +31,9 @@ from cranfield.parameters import Whole
 from cranfield.pool.strategies.fixed import ByPriority
 from cranfield.pool.strategy import STRATEGIES
 from cranfield.registry import Registry
+from cranfield.stats.agreement import COEFFICIENTS, Fleiss, Labels, agreement
+from cranfield.stats.consensus.majority import Majority
+from cranfield.stats.consensus.method import METHODS as CONSENSUS
 from cranfield.stats.correction import CORRECTIONS, Correction
 from cranfield.stats.many import Pairwise, TestOfMany
 from cranfield.stats.method import SignificanceTest
@@ -153,6 +157,39 @@ def test_a_correction_is_one_class():
         assert "Twice every p-value" in cranfield("corrections").out
         assert "Doubling" in cranfield("corrections", "twice").out
         assert "\n### doubled\n\nDoubling. Twice" in generator("generate_tests").page()
+
+
+def test_a_coefficient_of_agreement_is_one_class():
+    with restored(COEFFICIENTS):
+
+        class Handshake(Fleiss):
+            """Fleiss' kappa, shaken by hand. A name for an example."""
+
+            name = "handshake"
+            title = "shaken kappa"
+            aliases = ("shake",)
+
+        labels = Labels.of_table([[0, 1, 1], [0, 1, 0]])
+        assert agreement(labels, "shake").value == agreement(labels, "fleiss").value
+        with pytest.raises(DataError, match="no coefficient 'nod'; there are raw, .*handshake"):
+            agreement(labels, "nod")
+    assert "handshake" not in COEFFICIENTS
+
+
+def test_a_consensus_method_is_one_class():
+    with restored(CONSENSUS):
+
+        class Dictator(Majority):
+            """The vote, said aloud. A name for an example."""
+
+            name = "dictator"
+            title = "dictator's vote"
+
+        verdict = CONSENSUS.named("Dictator").decide(Labels.of_table([[1], [1], [0]]))
+        assert (verdict.method, verdict.labels) == ("dictator", {0: 1})
+        with pytest.raises(ConventionError, match="no consensus method 'coin'; there are .*dictator"):
+            CONSENSUS.named("coin")
+    assert "dictator" not in CONSENSUS
 
 
 def test_a_question_of_the_gate_is_one_class():

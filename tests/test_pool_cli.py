@@ -14,6 +14,7 @@ import pytest
 from cranfield.cli.pool import command, depths_of
 from cranfield.formats.judgments import read_judgments
 from cranfield.formats.pools import read_pool
+from cranfield.judge import open_log
 from cranfield.pool.strategy import STRATEGIES
 from cranfield.workspace.pooling import Depths
 from shell import EXAMPLES, cranfield
@@ -79,16 +80,16 @@ def test_labels_bring_the_next_batch(folder: Path) -> None:
 
 def test_judging_keeps_each_label_and_goes_on_where_it_stopped(folder: Path) -> None:
     asked = "pool", "judge", *RUNS, "--strategy", "move-to-front", "--judgments", "mine.jsonl", "--assessor", "eve"
-    first = cranfield(*asked, stdin=b"2\nx\nnan\n0\nq\n", folder=folder)
+    first = cranfield(*asked, stdin=b"2\nw\nnan\n0\nq\n", folder=folder)
     assert first.code == 0
-    labels = read_judgments(folder / "mine.jsonl")
+    labels = open_log(folder / "mine.jsonl").labels()
     assert [(label.grade, label.assessor) for label in labels] == [(2.0, "eve"), (0.0, "eve")]
     assert all(label.time for label in labels)
-    assert "a number, s to skip" in first.err
+    assert "expected a number, s to skip, q to stop or ? for help, found 'w'" in first.err
     second = cranfield(*asked, stdin=b"s\n1\n", folder=folder)
     assert second.code == 0
     assert "2 labels so far, 1 relevant" in second.err
-    assert len({(label.topic, label.document) for label in read_judgments(folder / "mine.jsonl")}) == 3
+    assert len({(label.topic, label.document) for label in open_log(folder / "mine.jsonl").labels()}) == 3
 
 
 def test_statistics_are_printed_as_text_and_json() -> None:

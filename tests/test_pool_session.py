@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from cranfield.errors import ConventionError, DataError
@@ -17,6 +18,7 @@ from cranfield.formats.judgments import Judgment, append_judgments, latest, read
 from cranfield.pool.make import pool, session
 from cranfield.pool.rankings import rankings
 from cranfield.pool.session import Session
+from cranfield.pool.strategy import STRATEGIES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +93,49 @@ def test_a_sample_is_not_drawn_around_what_was_judged_before() -> None:
         with pytest.raises(ConventionError, match="would spoil the sample"):
             pool(RUNS, strategy="sample(rate=0.5)", **spoilt)
     assert len(pool(RUNS, strategy="sample(rate=0.5)", qrels={"q1": {"a": 1.0}}, keep_judged=True)) == 6
+
+
+def test_a_document_that_is_given_back_is_next_again() -> None:
+    going = session(RUNS, strategy="depth")
+    first, second, third = going.take(3, "q1")
+    going.give_back("q1", third.document)
+    going.give_back("q1", first.document)
+    assert (going.outstanding, going.left) == (1, 5)
+    assert [item.document for item in going.take(9, "q1")] == [first.document, third.document, "c"]
+    with pytest.raises(DataError, match="'c' is not with an assessor|'z' is not with"):
+        going.give_back("q1", "z")
+    going.judge("q1", second.document, 1)
+    with pytest.raises(DataError, match="is not with an assessor, so it cannot be given back"):
+        going.give_back("q1", second.document)
+
+
+def test_a_budget_is_free_again_when_a_document_is_given_back() -> None:
+    going = session(RUNS, strategy="depth", budget=1)
+    item = going.next()
+    assert item is not None
+    assert going.next() is None
+    going.give_back(item.topic, item.document)
+    assert going.next() == item
+
+
+@pytest.mark.parametrize("name", [name for name, one in STRATEGIES.items() if not one.reads])
+def test_a_strategy_goes_on_as_if_what_was_given_back_had_never_been_handed_out(name: str) -> None:
+    rng = np.random.default_rng(7)
+    documents = [f"d{i}" for i in range(40)]
+    runs = {f"r{n}": {"q": dict(zip(rng.permutation(documents), range(40), strict=True))} for n in range(4)}
+    relevant = set(rng.choice(documents, 10, replace=False))
+
+    def asked(hesitant: bool) -> list[str]:
+        going, answer = session(runs, strategy=name, seed=3), []
+        while (item := going.next()) is not None:
+            if hesitant and len(answer) % 3 == 0:
+                going.give_back("q", item.document)
+                assert going.next() == item
+            answer.append(item.document)
+            going.judge("q", item.document, float(item.document in relevant))
+        return answer
+
+    assert asked(True) == asked(False)
 
 
 # the file

@@ -125,6 +125,7 @@ class Qrels:
         self.extras = Extras()
         self.relevant_from: float | None = None  # what its collection says, if it says anything but 1
         self.corpus: Callable[[], Iterator[Document]] | None = None  # the documents of its collection, if it has one
+        self.remarks: list[str] = []  # how the grades came about, where they were made of several labels
         self._text = source if isinstance(source, Text) else None
         if not isinstance(source, (Mapping, Text, Table)):
             raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")

@@ -118,7 +118,7 @@ def fuse_files(
     norm: str | None,
     weights: Sequence[float] | None,
     depth: int | None,
-    qrels: str | None,
+    qrels: str | Qrels | None,
     topics: list[str] | None,
     name: str | None,
     **training: Any,

@@ -14,10 +14,12 @@ from cranfield.check.findings import Findings, by_severity, render, to_dict
 from cranfield.check.judged import judgments, look_through
 from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look_at_run, look_for_scattered
 from cranfield.check.text import look_at_bytes, look_at_lines, recognise
+from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.errors import ConventionError, CranfieldError
 from cranfield.findings import CODES, Code, Finding
 from cranfield.formats.format import USUAL, Head
+from cranfield.formats.known.trec import TREC
 from cranfield.formats.registry import strongest
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ __all__ = ["CODES", "Code", "Finding", "Findings", "check", "render", "to_dict"]
 
 
 def check(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Qrels],
     qrels: Any = None,
     kind: Kind | None = None,
     fields: Fields | None = None,
@@ -63,9 +65,12 @@ def check(
 
 
 def examine(
-    path: str | os.PathLike[str], kind: Kind | None, fields: Fields | None = None
+    path: str | os.PathLike[str] | Qrels, kind: Kind | None, fields: Fields | None = None
 ) -> tuple[File, list[Finding]]:
-    """Open a file, tell what it is, and find all that can be said of it alone."""
+    """Open a file, tell what it is, and find all that can be said of it alone; qrels are looked at as TREC's lines."""
+    if isinstance(path, Qrels):
+        file = File(path.name, b"".join(TREC.write(path.table, "qrels", "")))
+        return file, list(_look_at(file, "qrels", USUAL))
     where = "<stdin>" if path == "-" else os.fspath(path)
     try:
         buffer, problem = unpacked(path, where)

@@ -271,6 +271,24 @@ rules = together(
     option("--allow-unjudged"),
 )
 
+
+def _grades(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...]:
+    """`0-3` or `0,1,2.5` as grades."""
+    if value is None:
+        return ()
+    import re
+
+    span = re.fullmatch(r"(-?\d+)(?:-|\.\.)(\d+)", value)
+    try:
+        if span and int(span[1]) < int(span[2]) < 1000:
+            return tuple(float(grade) for grade in range(int(span[1]), int(span[2]) + 1))
+        return tuple(sorted({real(grade) for grade in value.split(",")}))
+    except ValueError:
+        raise click.BadParameter(f"expected grades such as 0-3 or 0,1,2, found {value!r}", ctx, parameter) from None
+
+
+scale_option = option("--scale", "The grades there are; others are refused.", metavar="0-3|0,1,2", callback=_grades)
+
 qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))
 
 

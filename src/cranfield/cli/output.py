@@ -168,11 +168,12 @@ def about(path: str, words: str) -> None:
 
 @contextmanager
 def telling_where() -> Iterator[None]:
-    """Say at the end which files a command has written, in one line."""
+    """Say at the end which files a command has written, in one line; and at once what there is to know of logs it reads."""
     from cranfield.formats.streams import written_files
+    from cranfield.workspace.logs import heard
 
     _about.clear()
-    with written_files() as files:
+    with written_files() as files, heard(lambda sentence: note(f"note: {sentence}")):
         try:
             yield
         finally:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import option
+from cranfield.cli.options import option, scale_option
 from cranfield.cli.output import about, note, show
 from cranfield.columns import counted
 from cranfield.parameters import real, shortened, whole
 
 if TYPE_CHECKING:
-    from cranfield.workspace.pooling import Depths, Judging
+    from cranfield.workspace.pooling import Depths
 
 PLACE = 70
 
@@ -84,8 +84,7 @@ run_format = options.together(
 )
 rel = option("--rel", "The lowest relevant grade.", default=1, metavar=None)
 seed = option("--seed", "For all that is left to chance.", metavar=None)
-contributing = options.together(
-    click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
+tops = options.together(
     option(
         "--depth",
         "How many documents of each run, or of one run.  [default: 100]",
@@ -97,6 +96,7 @@ contributing = options.together(
     lenient,
     options.conventions,
 )
+contributing = options.together(click.argument("runs", nargs=-1, required=True, metavar="RUN..."), tops)
 choosing = options.together(
     option(
         "--strategy",
@@ -140,8 +140,8 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
 @choosing
 @option("--cap", "The most documents a topic.", type=click.IntRange(min=1), metavar="N")
 @option("--next", "Hand out so many a topic, for adaptive strategies.", type=click.IntRange(min=1), metavar="N")
-@option("--judgments", "The labels so far: qrels, or JSON lines of topic, document, grade …", metavar="FILE")
-@option("--qrels", "Judgments from before; their documents are not asked for again.", metavar="FILE")
+@option("--judgments", "The labels so far: a log (cranfield judge --help), a filled-in sheet, or qrels.", metavar="LOG")
+@option("--qrels", "Judgments from before; their documents are not asked for again.", metavar="QRELS")
 @option("--keep-judged", "Ask for the documents in --qrels again.", is_flag=True)
 @option("--order", "How each topic's documents are laid out.", metavar="shuffled|priority|document")
 @option("--assessors", "Give whole topics to assessors, evenly.", metavar="NAME,NAME…")
@@ -212,55 +212,38 @@ def _strategies(**shown: Any) -> None:
 
 
 @command.command("judge")
-@contributing
-@choosing
-@option("--judgments", "Where labels are kept: JSON lines, added to as you go.", required=True, metavar="FILE")
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@option(
+    "--pool",
+    "Judge this pool file instead of the tops of runs: what is yours, if it assigns documents.",
+    metavar="FILE",
+)
+@option("--round", "Judge what this round of the log has for you (cranfield judge round).", metavar="NAME")
+@option("--judgments", "Where labels are kept: labels.jsonl, work.db or postgresql://…", required=True, metavar="LOG")
 @option("--assessor", "Who judges.", default="", show_default=False, metavar="NAME")
+@option("--overlap", "How many people are to judge each document.", type=click.IntRange(1, 1000), default=1)
+@option("--adjudicate", "Decide as a third person: shows who said what, and your word binds.", is_flag=True)
+@scale_option
+@option("--guidelines", "What you were told; its hash is kept with each label.", name="guideline", metavar="FILE")
+@tops
+@choosing
 def _judge(**typed: Any) -> None:
     """Judge at the terminal: shows the next document, takes its grade, and goes on until you stop (q).
 
-    Every label is on disk before the next document is shown; call it again to go on.
+    Each label is on disk before the next document is shown; call it again to go on. The log is read before each document:
+    several people may judge at once, and none is asked what another has judged.
 
     \b
     $ cranfield pool judge bm25.run dense.run --strategy maxmean --judgments labels.jsonl
     """
-    from cranfield.workspace.pooling import judging
+    from cranfield.cli.terminal import sit
+    from cranfield.workspace.desk import desk
 
-    work = judging(**chosen(typed))
-    session = work.session
-    note(
-        f"{session.judged} labels so far, {session.relevant} relevant; {session.left} documents left. q stops, s skips."
-    )
-    _judge_all(work)
-    note(f"{session.judged} labels, {session.relevant} relevant, in {work.judgments}")
-
-
-def _judge_all(work: Judging) -> None:
-    """Ask for the grade of one document after the other, until all are judged or the assessor stops."""
-    while (item := work.session.next()) is not None:
-        note(f"\n{work.shown(item.topic, item.document)}")
-        answer = _grade()
-        if answer == "stop":
-            return
-        if isinstance(answer, float):
-            work.keep(item.topic, item.document, answer)
-
-
-def _grade() -> float | str:
-    """What the assessor says: a grade, skip or stop."""
-    while True:
-        try:
-            answer = click.prompt("grade", prompt_suffix=" > ", err=True).strip()
-        except (click.Abort, EOFError, OSError):  # or there is no standard input
-            return "stop"
-        if answer in ("q", "quit"):
-            return "stop"
-        if answer in ("s", "skip"):
-            return "skip"
-        try:
-            return real(answer)
-        except ValueError:
-            note("a number, s to skip, q to stop")
+    at_work = desk(**chosen(typed))
+    try:
+        sit(at_work)
+    finally:
+        at_work.close()
 
 
 @command.command("simulate")
@@ -328,7 +311,7 @@ def _thin(**typed: Any) -> None:
 
 
 @command.command("stop")
-@click.argument("judgments")
+@click.argument("judgments", metavar="LOG")
 @option("--pool", "The pool that is being judged.", required=True, metavar="FILE")
 @option("--target", "The recall to reach.", default=0.95)
 @rel
@@ -349,7 +332,7 @@ def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
 
 @command.command("qrels")
 @click.argument("pool")
-@click.argument("judgments")
+@click.argument("judgments", metavar="LOG")
 @option("-o --output", "Where to write.", required=True)
 @option(
     "--to", "trec, prels (for statAP), strata (for xinfAP) …  [default: by ending]", name="format", metavar="FORMAT"

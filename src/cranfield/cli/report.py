@@ -117,7 +117,9 @@ def _fitting(ending: str, chart: str | None) -> None:
 
 
 def as_typed(ctx: click.Context) -> str:
-    """The command as it was typed, without what was left at its default, ready for a shell."""
+    """The command as it was typed, without what was left at its default, ready for a shell; a log's password is masked."""
+    from cranfield.workspace.logs import shown
+
     words, flags = ["cranfield", "report"], []
     for parameter in ctx.command.params:
         name = parameter.name or ""
@@ -128,7 +130,7 @@ def as_typed(ctx: click.Context) -> str:
             words += [value] if isinstance(value, str) else list(value)
         elif isinstance(parameter, click.Option):
             flags += _option_as_typed(parameter, value)
-    return shlex.join([*words, *flags])
+    return shlex.join(map(shown, [*words, *flags]))
 
 
 def _option_as_typed(option: click.Option, value: Any) -> list[str]:

@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from cranfield.formats.streams import open_buffer, reason
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 PIECE = 1 << 16
@@ -75,12 +75,14 @@ def read_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
 
 def _is_log(raw: bytes) -> bool:
     """Whether a file holds labels, by its first line, and not qrels."""
-    return raw.lstrip()[:1] == b"{" and b'"document"' in raw.lstrip().split(b"\n", 1)[0]
+    head = raw.lstrip().split(b"\n", 1)[0]
+    return head[:1] == b"{" and (b'"document"' in head or b'"kind"' in head)
 
 
 def _torn_alone(raw: bytes) -> bool:
     """Whether a file holds the beginning of a first label and nothing else."""
-    return raw.startswith(b'{"topic"'[: len(raw)]) and b"\n" not in raw and _row(raw) is None
+    begun = any(raw.startswith(start[: len(raw)]) for start in (b'{"topic"', b'{"kind"'))
+    return begun and b"\n" not in raw and _row(raw) is None
 
 
 def _row(line: bytes) -> Any:
@@ -120,18 +122,44 @@ def latest(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
 
 def append_judgments(path: str | os.PathLike[str], judgments: Iterable[Judgment]) -> None:
     """Add labels to the end of a file, all or none; they are on disk when this returns. Others may do so as well."""
+    with adding(path) as file:
+        file.add(each.line() for each in judgments)
+
+
+class Adding:
+    """A log that nobody else adds to while this is open."""
+
+    def __init__(self, file: io.FileIO, size: int, unended: bool) -> None:
+        self._file = file
+        self._unended = unended
+        self.size = size  # of whole lines
+
+    def since(self, start: int) -> bytes:
+        """The whole lines from a place on."""
+        self._file.seek(start)
+        return self._file.read(self.size - start)
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Lines without their ends, all or none; they are on disk when this returns."""
+        data = "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+        try:
+            _write(self._file, b"\n" + data if self._unended else data)
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(self.size)
+            raise
+        self.size += len(data) + self._unended
+        self._unended = False
+
+
+@contextmanager
+def adding(path: str | os.PathLike[str]) -> Iterator[Adding]:
+    """Lock a log, mend its end, and add to it."""
     where = os.fspath(path)
-    data = "".join(each.line() + "\n" for each in judgments).encode("utf-8", "surrogateescape")
     try:
         with open(where, "a+b", buffering=0) as file:
             _lock(file)
-            size, unended = _mended(file, where)
-            try:
-                _write(file, b"\n" + data if unended else data)
-            except OSError:
-                with suppress(OSError):
-                    file.truncate(size)
-                raise
+            yield Adding(file, *_mended(file, where))
     except OSError as error:
         raise DataError(f"{where}: cannot be written: {reason(error)}") from error
 

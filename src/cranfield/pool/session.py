@@ -38,6 +38,7 @@ class _Desk:
     handed: int = 0
     waiting: list[int] = field(default_factory=list)  # picked, to be handed out next
     out: set[int] = field(default_factory=set)  # with an assessor, no label yet
+    turn: dict[int, int] = field(default_factory=dict)  # when each was first handed out
 
 
 class Session:
@@ -143,7 +144,22 @@ class Session:
         items = candidates.items(numbers, count(desk.handed + 1))
         desk.handed += len(numbers)
         desk.out.update(numbers)
+        for number in numbers:
+            desk.turn.setdefault(number, len(desk.turn))
         return items
+
+    def give_back(self, topic: str, document: str) -> None:
+        """Take back a document that was handed out and not judged: it is next again, before what was not handed out yet.
+
+        The strategy never hears of it: it goes on as if the document had not been handed out.
+        """
+        desk, number = self._desks.get(topic), self.rankings[topic].number.get(document)
+        if desk is None or number not in desk.out:
+            raise DataError(f"topic {topic!r}: {document!r} is not with an assessor, so it cannot be given back")
+        desk.out.remove(number)
+        desk.handed -= 1
+        desk.waiting.append(number)
+        desk.waiting.sort(key=lambda each: desk.turn.get(each, len(desk.turn)))
 
     def judge(self, topic: str, document: str, grade: float) -> None:
         """Bring back a label. It need not be of a document that was handed out, but of a candidate."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.closeup import closeups
+from cranfield.collection import Qrels
 from cranfield.columns import joined, listed
 from cranfield.compare.comparison import versions
 from cranfield.compare.leaderboard import leaderboard
@@ -22,6 +23,7 @@ from cranfield.curves import curves
 from cranfield.errors import CranfieldError, DataError
 from cranfield.formats import qrels_in, run_name
 from cranfield.formats.folder import document_rows
+from cranfield.formats.known.trec import TREC
 from cranfield.report.texts import documents_file, words_of_documents
 
 if TYPE_CHECKING:
@@ -256,10 +258,12 @@ def report_of(
     digits: int = 4,
     topics: TopicTable | None = None,
     documents: str | None = None,
+    judged: Qrels | None = None,
 ) -> Report:
     """A report of a comparison. `options` are those of `evaluate`, and `others` are further files that were read.
 
-    `topics` and `documents` (a collection, or a file of its shape) are what a page can say beside ids.
+    `topics` and `documents` (a collection, or a file of its shape) are what a page can say beside ids. `judged` are the
+    qrels where they come from no file but from a log.
     """
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     compared = {pair.measure for pair in comparison.pairs}
@@ -276,7 +280,7 @@ def report_of(
         title=title or _title(comparison),
         leaderboards={name: leaderboard(comparison.scores, sort=name, **settings) for name in measures},
         curves=drawn,
-        inputs=_hashes(comparison, others, documents),
+        inputs=_hashes(comparison, others, documents, judged),
         command=command,
         versions=versions(),
         digits=digits,
@@ -285,16 +289,21 @@ def report_of(
     )
 
 
-def _hashes(comparison: Comparison, others: Iterable[str | None], documents: str | None) -> tuple[Input, ...]:
+def _hashes(
+    comparison: Comparison, others: Iterable[str | None], documents: str | None, judged: Qrels | None
+) -> tuple[Input, ...]:
     """The files that were read, as they lie on the disk, with their SHA-256."""
-    files = [("table", comparison.inputs.get("table")), ("qrels", comparison.inputs.get("qrels"))]
+    files = [("table", comparison.inputs.get("table")), ("qrels", judged or comparison.inputs.get("qrels"))]
     files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
     files += [("option", path) for path in others]
     files += [("documents", documents)]
     return tuple(_hashed(role, path) for role, path in files if path is not None)
 
 
-def _hashed(role: str, path: str) -> Input:
+def _hashed(role: str, path: str | Qrels) -> Input:
+    if isinstance(path, Qrels):  # of a log: hashed as it would be written
+        lines = b"".join(TREC.write(path.table, "qrels", ""))
+        return Input(role, path.name, len(lines), hashlib.sha256(lines).hexdigest())
     real = documents_file(path) if role == "documents" else qrels_in(path)  # a collection is named by its folder
     try:
         with open(real, "rb") as file:

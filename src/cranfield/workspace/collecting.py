@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import cranfield
 from cranfield.errors import ConventionError
+from cranfield.workspace.logs import expanded, judgments_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,15 +53,17 @@ def check(files: Sequence[str], qrels: str | None = None, kind: Any = None, fiel
     """What is wrong or suspicious in files (or patterns of them)."""
     from cranfield.check import check
     from cranfield.workspace.inputs import given_runs
+    from cranfield.workspace.logs import named
 
-    return check([one.file for one in given_runs(files)], qrels, kind, fields)
+    logs = {word: judgments_of(word) for word in files if named(word) is not None}
+    read = [one.file for one in given_runs([word for word in files if word not in logs])]
+    return check([*read, *logs.values()], None if qrels is None else judgments_of(qrels), kind, fields)
 
 
 def convert(sources: Sequence[str], target: str, *, kind: Any = None, **options: Any) -> Converted:
     """Write files (or patterns of them) in another format. `options` are those of the library's function."""
-    from cranfield.formats import expand
     from cranfield.formats.convert import convert
 
     if kind not in (None, "run", "qrels"):
         raise ConventionError(f"kind must be run or qrels, got {kind!r}")
-    return convert(expand(sources), target, kind=kind, **options)
+    return convert(expanded(sources), target, kind=kind, **options)

@@ -44,7 +44,7 @@ def compare(
     measures = inputs.measures or DEFAULT_MEASURES
     comparison = cranfield.compare(inputs.judgments, files, measures, progress=progress, **options, **question)
     runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
-    read = {"qrels": inputs.judgments, "runs": runs}
+    read = {"qrels": getattr(inputs.judgments, "name", inputs.qrels), "runs": runs}
     return replace(comparison, inputs=read, efficiency=beside(comparison.scores, runs))
 
 
@@ -159,8 +159,10 @@ def report(
 
     if inputs.streams or documents == "-":
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
+    comparison = compare(inputs, **question)
+    judged = None if inputs.table is not None or isinstance(inputs.judgments, str) else inputs.judgments
     return report_of(
-        compare(inputs, **question),
+        comparison,
         inputs.options(),
         inputs.others,
         title=title,
@@ -168,6 +170,7 @@ def report(
         digits=digits,
         topics=topic_table(inputs.topics_file, inputs.collection, inputs.fields),
         documents=documents_of(inputs.qrels, documents) if texts else None,
+        judged=judged,
     )
 
 

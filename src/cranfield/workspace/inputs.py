@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.columns import counted
 from cranfield.errors import ConventionError, DataError
+from cranfield.workspace.logs import judgments_of
 from cranfield.workspace.topics import queries_of, topic_table
 
 if TYPE_CHECKING:
@@ -69,12 +71,12 @@ class Inputs:
 
         return None if qrels_in(self.qrels) == self.qrels else self.qrels
 
-    @property
-    def judgments(self) -> str:
-        """The qrels file."""
+    @cached_property
+    def judgments(self) -> str | Qrels:
+        """The qrels file; the qrels themselves where a log is named."""
         if self.qrels is None:
             raise DataError("expected judgments and runs, or a table of scores")
-        return self.qrels
+        return judgments_of(self.qrels)
 
     def files(self, *more: str | None) -> list[str] | dict[str, str]:
         """The run files under distinct names; standard input can be one of them, of the others or of `more`, once."""
@@ -111,10 +113,11 @@ class Inputs:
 
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""
-        from cranfield.formats import read_qrels
         from cranfield.formats.by_text import qrels_by_id
+        from cranfield.formats.reading import as_qrels
 
-        qrels, queries = read_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields), self.queries()
+        qrels = as_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields)
+        queries = self.queries()
         return qrels if queries is None else qrels_by_id(qrels, queries) or qrels
 
     def conventions(self) -> Conventions:
@@ -180,9 +183,9 @@ class Inputs:
 
             known["groups"] = read_groups(self.groups)
         if self.aspect is not None:
-            from cranfield.formats import read_qrels
+            from cranfield.formats.reading import as_qrels
 
-            known["aspect"] = read_qrels(self.aspect).to_dict()
+            known["aspect"] = as_qrels(judgments_of(self.aspect)).to_dict()
         if self.costs is not None:
             from cranfield.formats.costs import read_costs
 

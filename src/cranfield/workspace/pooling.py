@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.answer import Both
 from cranfield.workspace.inputs import Inputs, once
+from cranfield.workspace.logs import exists, labels_in
 from cranfield.workspace.topics import queries_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from cranfield.evaluate import Progress
     from cranfield.pool.make import Collected, Pool
     from cranfield.pool.rankings import Rankings
-    from cranfield.pool.session import Session
     from cranfield.pool.simulate import Estimates, Simulation
     from cranfield.pool.statistics import PoolStatistics
     from cranfield.pool.stop import Stoppings
@@ -65,8 +65,8 @@ def _tops(inputs: Inputs, depths: Depths, progress: Progress | None = None) -> R
 
 
 def pool(inputs: Inputs, depths: Depths, **options: Any) -> Pool:
-    """What to judge from the tops of run files: options of `_session` and of `cranfield.pool`."""
-    return cranfield.pool(**_session(inputs, depths, **options))
+    """What to judge from the tops of run files: options of `session_options` and of `cranfield.pool`."""
+    return cranfield.pool(**session_options(inputs, depths, **options))
 
 
 def sheet(made: Pool, collection: str | None) -> Iterator[bytes]:
@@ -74,7 +74,7 @@ def sheet(made: Pool, collection: str | None) -> Iterator[bytes]:
     return made.sheet(None if collection is None else cranfield.read_collection(collection))
 
 
-def _session(
+def session_options(
     inputs: Inputs,
     depths: Depths,
     *,
@@ -84,13 +84,11 @@ def _session(
     **options: Any,
 ) -> dict[str, Any]:
     """What `cranfield.session` takes, with files opened; `judgments` are the labels so far, qrels were there before."""
-    from cranfield.formats.judgments import read_judgments
-
-    begun = judgments is not None and (judgments == "-" or os.path.exists(judgments))
+    begun = judgments is not None and (judgments == "-" or exists(judgments))
     return {
         "runs": _tops(inputs, depths, progress),
         "qrels": None if inputs.qrels is None else inputs.open_qrels().to_dict(),
-        "labels": read_judgments(judgments) if judgments is not None and begun else [],
+        "labels": labels_in(judgments) if judgments is not None and begun else [],
         "topics": inputs.chosen_topics(),
         "texts": _texts(collection),
         "rel": inputs.rel,
@@ -189,59 +187,22 @@ def _thin(inputs: Inputs, qrels: Qrels, path: str | None, depth: int) -> tuple[R
 
 def stopping(judgments: str, pool: str, **options: Any) -> Stoppings:
     """For each topic of a pool file, how many relevant documents are still unfound, and whether to stop."""
-    from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
     from cranfield.pool.stop import stopping
 
     once(judgments, pool)
-    return stopping(read_judgments(judgments), read_pool(pool), **options)
+    return stopping(labels_in(judgments), read_pool(pool), **options)
 
 
 def collect(pool: str, judgments: str, target: str, format: str | None = None) -> Collected:
     """Write labels as qrels, with what the pool file knows of the sampling."""
-    from cranfield.formats.judgments import read_judgments
     from cranfield.formats.pools import read_pool
     from cranfield.pool.make import collect, write_collected
 
     once(judgments, pool)
-    collected = collect(read_pool(pool), read_judgments(judgments))
+    collected = collect(read_pool(pool), labels_in(judgments))
     write_collected(collected, target, format)
     return collected
-
-
-@dataclass(frozen=True)
-class Judging:
-    """A session over run files whose labels are kept in a file as they are made."""
-
-    session: Session
-    judgments: str
-    assessor: str
-    texts: Texts | None
-    queries: Mapping[str, str]
-
-    def keep(self, topic: str, document: str, grade: float) -> None:
-        """Write a label to the file, then tell the session."""
-        from datetime import UTC, datetime
-
-        from cranfield.formats.judgments import Judgment, append_judgments
-
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        append_judgments(self.judgments, [Judgment(topic, document, grade, self.assessor, now)])
-        self.session.judge(topic, document, grade)
-
-    def shown(self, topic: str, document: str) -> str:
-        """What an assessor reads."""
-        if self.texts is None:
-            asked = f"\n{self.queries[topic]}\n" if topic in self.queries else ""
-            return f"topic {topic}{asked}\ndocument {document}"
-        return f"topic {topic}\n{self.texts.topic(topic)}\n\ndocument {document}\n{self.texts.document(document)}"
-
-
-def judging(inputs: Inputs, depths: Depths, *, judgments: str, assessor: str = "", **options: Any) -> Judging:
-    """Begin to judge, or go on where the file of labels ends."""
-    opened = _session(inputs, depths, judgments=judgments, **options)
-    queries = queries_in(inputs, options.get("collection"))
-    return Judging(cranfield.session(**opened), judgments, assessor, opened["texts"], queries)
 
 
 def queries_in(inputs: Inputs, collection: str | None = None) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import cranfield
 from cranfield.workspace.inputs import Inputs, read_topics
+from cranfield.workspace.logs import judgments_of
 
 if TYPE_CHECKING:
     from cranfield.evaluate import Progress
@@ -24,7 +25,8 @@ def fuse(
 
     runs = inputs.open_runs(train_qrels, train_topics)
     topics = None if train_topics is None else read_topics(train_topics)
-    fused = fuse_files(runs, method, qrels=train_qrels, topics=topics, rel=inputs.rel, **options)
+    qrels = None if train_qrels is None else judgments_of(train_qrels)
+    fused = fuse_files(runs, method, qrels=qrels, topics=topics, rel=inputs.rel, **options)
     write_run(fused.run, output)
     return fused
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.errors import ConventionError, DataError
 from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
+from cranfield.workspace.logs import judgments_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,7 +91,7 @@ def scored_twice(inputs: Inputs, other: Inputs) -> tuple[Scores, Scores]:
 
 def apart(paths: tuple[str | None, str | None], name: Callable[[str], str]) -> tuple[str, str]:
     """What to call two files: by their names, or where these are the same by their paths."""
-    one, other = (str(path) for path in paths)
+    one, other = (shown(str(path)) for path in paths)
     return (name(one), name(other)) if name(one) != name(other) else (one, other)
 
 
@@ -183,7 +184,7 @@ def reproduce(inputs: Inputs, *, other_qrels: str | None = None, **options: Any)
         runs[:half],
         runs[half:],
         list(inputs.measures),
-        other_qrels=other_qrels,
+        other_qrels=None if other_qrels is None else judgments_of(other_qrels),
         **inputs.options(),
         **options,
     )

@@ -1,0 +1,422 @@
+"""Keep judgments in a log: who said what, who is asked next, and what stands.
+
+LOG is a file of JSON lines (labels.jsonl), a SQLite file (work.db) or postgresql://user@host/name; the password comes
+from PGPASSWORD or .pgpass.
+
+\b
+$ cranfield judge add work.db qrels.txt
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from cranfield.cli import options
+from cranfield.cli.options import option, scale_option
+from cranfield.cli.output import note, show
+from cranfield.parameters import real
+from cranfield.workspace.logs import shown
+
+PLACE = 75
+
+
+@click.group(help=__doc__)
+def command() -> None:
+    pass
+
+
+log_argument = click.argument("log")
+
+
+def share(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float:
+    """`20%` or `0.2` as a share."""
+    if value is None:
+        return 0.0
+    try:
+        number = real(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"expected a share such as 5% or 0.05, found {value!r}", ctx, parameter)
+    return number
+
+
+def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
+    """`30m`, `2h`, `90s` or `1d` in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", value)
+    if not found or not real(found[1]):
+        raise click.BadParameter(f"expected a time such as 30m, 2h or 1d, found {value!r}", ctx, parameter)
+    return real(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+
+
+@command.command("add")
+@log_argument
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@option("--assessor", "Who said it, where the file does not.  [default: the name of a qrels file]", metavar="NAME")
+@option("--aspect", "What was judged.  [default: relevance]", metavar="NAME")
+@option("--source", "Who labels come from.", type=click.Choice(["human", "model", "import"]), default="import")
+@option("--time", "When, where the file does not say.", metavar="TIME")
+@scale_option
+@option("--collection", "Refuse topics and documents that this collection does not have.", metavar="FOLDER")
+@option("--format", "The qrels' format, if it is not to be detected.", metavar="FORMAT")
+@option(
+    "--field",
+    "What a column of CSV is called: topic, document, grade, assessor, time, seconds, note, aspect …, as in "
+    "document=question; may be repeated.",
+    name="typed_fields",
+    multiple=True,
+    metavar="OURS=THEIRS",
+)
+def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how: Any) -> None:
+    """Add labels from files: qrels, JSON lines, or CSV of who answered what. The same file again adds nothing.
+
+    Columns question, worker, answer are known: the question is the document, and the topic is -.
+
+    \b
+    $ cranfield judge add work.db qrels.txt
+    """
+    from cranfield.workspace.judging import add
+
+    fields: dict[str, list[str]] = {}
+    for ours, theirs in options.pairs(typed_fields, "document=question"):
+        fields.setdefault(ours, []).append(theirs)
+    added = add(log, files, fields=fields or None, **how)
+    again = f"; {added.known:,} were there already" if added.known else ""
+    note(f"{added.new:,} labels added to {shown(log)}{again}")
+
+
+@command.command("export")
+@log_argument
+@option("--to", "What to write.", name="format", type=click.Choice(["jsonl", "csv", "prefs"]), default="jsonl")
+@option("--all", "All events, not only those that stand.", name="all_events", is_flag=True)
+@option("-o --output")
+def _export(log: str, format: str, all_events: bool, output: str | None) -> None:
+    """Write the events that stand as JSON lines, CSV or trec_eval's prefs; qrels come from judge aggregate.
+
+    \b
+    $ cranfield judge export labels.jsonl --to csv
+    """
+    from cranfield.formats.streams import write_bytes
+    from cranfield.workspace.judging import export
+
+    write_bytes(output or "-", [export(log, format, all_events=all_events)])
+
+
+@command.command("withdraw")
+@log_argument
+@option("--assessor", "What this person said.", metavar="NAME")
+@option("--since", "What was said from this time on.", metavar="TIME")
+@option("--until", "What was said before this time.", metavar="TIME")
+@option("--topic", "What was said about this topic.", metavar="ID")
+@option("--document", "What was said about this document.", metavar="ID")
+@option("--round", "What was said in this round.", metavar="NAME")
+@option("--id", "These events.", name="ids", multiple=True, metavar="ID")
+@option("--by", "Who takes it back.  [default: who said it]", default="", show_default=False, metavar="NAME")
+@option("--note", "Why.", default="", show_default=False, metavar="TEXT")
+def _withdraw(log: str, **what: Any) -> None:
+    """Take back what fits all that is said here; what stood before stands again, and the log keeps both.
+
+    \b
+    $ cranfield judge withdraw work.db --assessor ann --since 2026-03-01
+    """
+    from cranfield.workspace.judging import withdraw
+
+    count = withdraw(log, **what)
+    note(f"{count:,} events withdrawn in {shown(log)}")
+
+
+@command.command("round")
+@log_argument
+@option("--name", "What the round is called.", default="1", metavar="NAME")
+@option("--pool", "The documents, in the order of their priority.", metavar="FILE")
+@option("--assessors", "Who may judge.  [default: everybody]", metavar="NAME,NAME…")
+@option("--overlap", "How many people judge each document.", type=click.IntRange(1, 1000), default=1)
+@option("--double", "The share of documents that gets one label more.", metavar="20%", callback=share)
+@option("--gold", "Qrels whose grades are known to be right: everybody is asked, beside the count.", metavar="FILE")
+@option("--gold-share", "How often gold is asked.", metavar="5%", callback=share)
+@option("--repeat", "How often somebody is asked again.", name="repeat_share", metavar="5%", callback=share)
+@option("--sample", "Draw so many documents of the pool at random.", type=click.IntRange(min=1), metavar="N")
+@option("--seed")
+@option("--strategy", "Choose as labels come (cranfield pool strategies), from --run.", default="", metavar="NAME")
+@option(
+    "--run", "A run whose top the strategy chooses from; may be repeated.", name="runs", multiple=True, metavar="RUN"
+)
+@option("--depth", "How deep tops are.", type=click.IntRange(min=1), default=100)
+@option("--rel", "The lowest relevant grade, for the strategy.", default=1.0, metavar="N")
+@option("--lease", "How long a document is somebody's.", default="30m", metavar="TIME", callback=duration)
+@option("--pass", "Make it a qualifying round: the share of gold to get right.", name="passing", metavar="80%")
+@option("--after", "The qualifying round to pass first.", default="", show_default=False, metavar="NAME")
+@option("--guidelines", "What assessors are told; its hash is kept.", name="guideline", metavar="FILE")
+@scale_option
+def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> None:
+    """Begin a round: who is asked about what, and how often.
+
+    \b
+    $ cranfield judge round work.db --pool pool.jsonl --assessors ann,bob,cat --overlap 2
+    """
+    from cranfield.workspace.judging import begin_round
+
+    names = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
+    if passing is not None:
+        how["passing"] = share(click.get_current_context(), _passing(), passing)
+    show(begin_round(log, assessors=names, **how), "table")
+
+
+def _passing() -> click.Parameter:
+    return next(each for each in _round.params if each.name == "passing")
+
+
+@command.command("next")
+@log_argument
+@option("--assessor", "Who asks.", required=True, metavar="NAME")
+@option("--round", "Which round.  [default: the one that is open]", default="", show_default=False, metavar="NAME")
+@option("--count", "How many documents.", name="n", type=click.IntRange(1, 1000), default=1)
+@options.shape("text", "json")
+def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
+    """Say what somebody is to judge next, and keep it for them for the time of a lease.
+
+    \b
+    $ cranfield judge next work.db --assessor ann
+    """
+    import json
+
+    from cranfield.cli.output import put
+    from cranfield.judge.plan import Nothing
+    from cranfield.workspace.judging import next_item
+
+    answer = next_item(log, assessor, round, n)
+    if isinstance(answer, Nothing):
+        when = f"; ask again at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
+        note(f"{answer.why}{when}")
+        if shape == "json":
+            put(json.dumps({"items": [], **answer._asdict()}))
+        return
+    if shape == "json":
+        put(json.dumps({"items": [each._asdict() for each in answer]}))
+        return
+    for each in answer:
+        put(f"{each.topic}\t{each.document}")
+        note(f"yours until {each.until[:19].replace('T', ' ')} UTC")
+
+
+@command.command("status")
+@log_argument
+@option("--round", "One round only.", default="", show_default=False, metavar="NAME")
+@options.output("table", "json")
+def _status(log: str, round: str, shape: str, output: str | None) -> None:
+    """Say how far rounds are: who is where, what is out, what is left.
+
+    \b
+    $ cranfield judge status work.db
+    """
+    from cranfield.workspace.judging import rounds_status
+
+    show(rounds_status(log, round), shape, output)
+
+
+@command.command("set")
+@log_argument
+@click.argument("round")
+@click.argument("state", type=click.Choice(["open", "paused", "closed"]))
+def _set(log: str, round: str, state: str) -> None:
+    """Pause a round, go on with it (open) or close it; labels of what is out are still taken.
+
+    \b
+    $ cranfield judge set work.db 1 paused
+    """
+    from cranfield.workspace.judging import set_round
+
+    set_round(log, round, state)
+    note(f"round {round} is {state}")
+
+
+@command.command("blame")
+@log_argument
+@click.argument("topic")
+@click.argument("document")
+@options.output("table", "json")
+def _blame(log: str, topic: str, document: str, shape: str, output: str | None) -> None:
+    """Show every event about one document of a topic, and which of them stand.
+
+    \b
+    $ cranfield judge blame labels.jsonl q1 doc-003
+    """
+    from cranfield.workspace.judging import blame
+
+    show(blame(log, topic, document), shape, output)
+
+
+def _policies() -> str:
+    from cranfield.judge.policy import policies
+
+    return f"How: {', '.join(policies())}; options in brackets: 'bradley-terry(prior=1)'."
+
+
+def _listed(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """Sources with commas between them."""
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    unknown = set(names) - {"human", "import", "model"}
+    if unknown or not names:
+        raise click.BadParameter(f"expected human, import or model, found {value!r}", ctx, parameter)
+    return names
+
+
+deciding = options.together(
+    option("--by", _policies, name="policy", default="latest", metavar="POLICY"),
+    option("--aspect", "What was judged.", default="relevance", metavar="NAME"),
+    option(
+        "--sources",
+        "Whose labels count; a model's only if it is named here.",
+        default="human,import",
+        metavar="LIST",
+        callback=_listed,
+    ),
+    option("--ties", "Which of grades that tie.", type=click.Choice(["lower", "higher", "open"]), default="lower"),
+)
+
+
+@command.command("aggregate")
+@log_argument
+@deciding
+@option("--gold", "Qrels whose grades are known, beside the gold of rounds.", metavar="FILE")
+@option("--at", "As it stood at this time.", metavar="TIME")
+@option("--to", "The qrels' format.  [default: by ending]", name="qrels_format", metavar="FORMAT")
+@option("-o --output", "Write qrels to this file.")
+@options.shape("table", "json", "csv", "tsv", help="How to print what was decided.")
+def _aggregate(
+    log: str, output: str | None, qrels_format: str | None, shape: str, spreadsheet: bool, **how: Any
+) -> None:
+    """Make one grade of several for each document, and write qrels.
+
+    \b
+    $ cranfield judge aggregate labels.jsonl --by majority -o stands.txt
+    """
+    from cranfield.workspace.judging import aggregate
+
+    aggregated = aggregate(log, **how)
+    if output is not None:
+        from cranfield.formats import write_qrels
+
+        write_qrels(aggregated.decided.grades, output, qrels_format)
+    show(aggregated, shape, None, spreadsheet=spreadsheet)
+    if output is not None:
+        note(f"{len(aggregated.decided):,} judgments in {output}")
+
+
+@command.command("freeze")
+@log_argument
+@click.argument("name")
+@deciding
+@option("--note", "Why.", default="", show_default=False, metavar="TEXT")
+def _freeze(log: str, name: str, **how: Any) -> None:
+    """Freeze the qrels of the moment under a name; LOG@NAME then stands wherever qrels do.
+
+    \b
+    $ cranfield judge freeze work.db spring --by majority
+    """
+    from cranfield.cli.output import notes
+    from cranfield.workspace.judging import freeze
+
+    version, said = freeze(log, name, **how)
+    note(
+        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {shown(log)}@{name}"
+    )
+    notes(said)
+
+
+@command.command("versions")
+@log_argument
+@options.output("table", "json")
+def _versions(log: str, shape: str, output: str | None) -> None:
+    """List what is frozen.
+
+    \b
+    $ cranfield judge versions work.db
+    """
+    from cranfield.workspace.judging import versions
+
+    show(versions(log), shape, output)
+
+
+@command.command("verify")
+@log_argument
+@options.output("table", "json")
+@click.pass_context
+def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> None:
+    """Work every frozen version out again and hold it against its hash; exit 3 if one differs.
+
+    \b
+    $ cranfield judge verify work.db
+    """
+    from cranfield.workspace.judging import verify
+
+    found = verify(log)
+    show(found, shape, output)
+    if found.wrong:
+        ctx.exit(3)
+
+
+@command.command("diff")
+@log_argument
+@click.argument("a")
+@click.argument("b", required=False)
+@option("--run", "A run to score by both; may be repeated.", name="runs", multiple=True, metavar="RUN")
+@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10]")
+@option("--by", "What stands now, where there is no B.", name="policy", default="latest", metavar="POLICY")
+@options.output("table", "json", "csv", "tsv")
+def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+    """Say what changed from version A to B, or to what stands now; with runs, which scores and verdicts change.
+
+    \b
+    $ cranfield judge diff work.db spring autumn --run bm25.run --run dense.run
+    """
+    from cranfield.workspace.judging import diff
+
+    show(diff(log, a, b, **how), shape, output, spreadsheet=spreadsheet)
+
+
+@command.command("agree")
+@click.argument("sources", nargs=-1, required=True, metavar="LOG|QRELS QRELS...")
+@option(
+    "--coefficient",
+    "Only this one, such as 'cohen(weights=linear)' (docs/agreement.md lists them); may be repeated.",
+    name="coefficients",
+    multiple=True,
+    metavar="NAME",
+)
+@option("--by", "Look closer.", name="view", type=click.Choice(["topic", "pair", "assessor", "self"]), metavar="WHAT")
+@option("--run", "A run to rank by each person's labels; may be repeated.", name="runs", multiple=True, metavar="RUN")
+@option("-m --measures", "What to rank runs by.  [default: nDCG@10]")
+@option("--disagreements", "Write the documents that people disagree about as a pool for a third.", metavar="FILE")
+@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--sources", "Whose labels count.", name="whose", default="human,import", metavar="LIST", callback=_listed)
+@option("--resamples", "Of the documents, for intervals.", default=1000)
+@option("--level", "Of the intervals.")
+@option("--seed")
+@option("--all", "Everything: all people, and how each changed over time.", name="every", is_flag=True)
+@options.output("table", "json", "csv", "tsv")
+def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None, **typed: Any) -> None:
+    """Say how far people agree: those of a log, or several qrels, each of one person.
+
+    \b
+    $ cranfield judge agree labels.jsonl
+    """
+    from cranfield.judge.event import RELEVANCE
+    from cranfield.workspace.judging import agree
+
+    inputs, printed, how = options.split(typed)
+    found = agree(
+        sources,
+        runs=inputs.runs,
+        measures=inputs.measures,
+        disagreements=disagreements,
+        view=view or "",
+        aspect=inputs.aspect or RELEVANCE,
+        **how,
+    )
+    show(found, **printed)
+    if disagreements is not None:
+        note(f"documents that people disagree about are in {disagreements}")

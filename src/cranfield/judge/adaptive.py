@@ -1,0 +1,78 @@
+"""What an adaptive strategy asks for next, given the labels that stand.
+
+The session is built from the round's lists and the labels of the moment, so that a label that was changed, withdrawn or
+decided by a third person counts as it stands now. Documents that are out already are passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlalchemy import select
+
+from cranfield.formats.judgments import Judgment
+from cranfield.judge.event import RELEVANCE
+from cranfield.judge.plan import Asked
+from cranfield.pool.rankings import Candidates, Rankings
+from cranfield.pool.session import Session
+from cranfield.store.tables import events, items, standing
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from cranfield.judge.plan import Round
+
+
+def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
+    """The next document of the strategy, of a topic if that has one left, else of the topic that has had the fewest."""
+    query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
+    out = {(row.topic, row.document) for row in connection.execute(query)}
+    session = Session(rankings_of(plan), plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
+    for wanted in ([topic] if topic in plan.lists else []) + [None]:
+        while (item := session.next(wanted)) is not None:
+            if (item.topic, item.document) not in out:
+                return Asked(item.topic, item.document, plan.overlap)
+    return None
+
+
+def rankings_of(plan: Round) -> Rankings:
+    """A round's lists as the pool reads them."""
+    runs = sorted({run for lists in plan.lists.values() for run in lists})
+    candidates = {}
+    for topic, lists in plan.lists.items():
+        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
+        number = {document: i for i, document in enumerate(documents)}
+        rows = [
+            (runs.index(run), number[document], rank)
+            for run, ranked in lists.items()
+            for rank, document in enumerate(ranked, 1)
+        ]
+        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
+        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
+    depth = max((len(ranked) for lists in plan.lists.values() for ranked in lists.values()), default=1)
+    return Rankings(runs, [depth] * len(runs), candidates)
+
+
+def _labels(connection: Connection, plan: Round) -> list[Judgment]:
+    """The labels that stand of the round's topics: the last word of each, an adjudication above all."""
+    query = (
+        select(standing.c.side, events)
+        .join(events, events.c.id == standing.c.event)
+        .where(
+            standing.c.side.in_(["label", "adjudication"]),
+            standing.c.aspect == RELEVANCE,
+            standing.c.repeat == False,  # noqa: E712  a column
+            events.c.grade.is_not(None),
+        )
+    )
+    rows = [row for row in connection.execute(query) if row.topic in plan.lists]
+    rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
+    known = {
+        topic: {document for ranked in lists.values() for document in ranked} for topic, lists in plan.lists.items()
+    }
+    return [
+        Judgment(row.topic, row.document, row.grade, row.assessor, row.time)
+        for row in rows
+        if row.document in known[row.topic]
+    ]

@@ -1,0 +1,393 @@
+"""How far people agree about documents: the coefficients of `stats.agreement` on a log or on several qrels.
+
+No coefficient without the base rates it rests on: kappa of two people who call nearly everything irrelevant is low however
+often they agree.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.answer import Answer, Table
+from cranfield.errors import ConventionError, DataError
+from cranfield.formats.pools import Item
+from cranfield.judge.policy import as_labels
+from cranfield.stats.agreement import (
+    Agreement,
+    against_the_rest,
+    agreement,
+    base_rates,
+    by_group,
+    by_label,
+    by_pair,
+    coefficient,
+    confusion,
+    with_oneself,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cranfield.answer import Layout, Part
+    from cranfield.judge.event import Event
+    from cranfield.judge.gold import GoldAnswer
+    from cranfield.stats.labels import Labels
+
+USUAL = (
+    "raw",
+    "cohen",
+    "cohen(weights=linear)",
+    "cohen(weights=quadratic)",
+    "scott",
+    "fleiss",
+    "ac1",
+    "ac2(weights=quadratic)",
+    "krippendorff(metric=nominal)",
+    "krippendorff(metric=ordinal)",
+    "krippendorff(metric=interval)",
+    "krippendorff(metric=ratio)",
+)
+MAIN = "krippendorff(metric=ordinal)"
+NEAR = 1e-9
+VIEWS = ("topic", "pair", "assessor", "self")
+
+
+@dataclass(frozen=True)
+class Person:
+    """How one assessor stands to the others, and whether that changed over time."""
+
+    assessor: str
+    labels: int
+    shared: int  # documents that somebody else labelled too
+    agree: float  # the share of the others' labels of them that are the same
+    first: float  # the same for the first half of their labels, by time
+    second: float
+    mean: float  # grade
+    others: float  # the others' mean grade of the same documents
+    seconds: float | None
+    seconds_first: float | None
+    seconds_second: float | None
+    gold: int = 0
+    gold_right: int = 0
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How the order of the runs by one person's labels compares with that by what stands."""
+
+    assessor: str
+    measure: str
+    tau: float
+    documents: int
+
+
+@dataclass(frozen=True, repr=False)
+class Agreements(Answer):
+    """All that `judge agree` says."""
+
+    name: str
+    labels: Labels
+    found: list[Agreement]
+    by_grade: Mapping[Any, Agreement]
+    people: list[Person]
+    view: str = ""
+    parts: Mapping[Any, Agreement] = field(default_factory=dict)
+    rankings: list[Ranking] = field(default_factory=list)
+    contradictions: int = 0
+    cannot: int = 0  # documents that somebody could not judge
+    unsure: int = 0
+
+    @property
+    def items(self) -> int:
+        """Documents with two labels or more."""
+        return int((np.bincount(self.labels.item, minlength=len(self.labels.items)) > 1).sum())
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield self._verdict(how)
+        rates = base_rates(self.labels)
+        rows = [
+            [
+                str(rater) or how.undefined,
+                f"{counts.sum():,}",
+                *(f"{count / max(counts.sum(), 1):.0%}" for count in counts),
+            ]
+            for rater, counts in zip(self.labels.raters, rates, strict=True)
+        ]
+        grades = [f"grade {_short(grade)}" for grade in self.labels.scale.names]
+        yield Table(["assessor", "labels", *grades], rows[: None if how.every else 12])
+        defined = [one for one in self.found if one.defined]
+        if defined:
+            yield Table(
+                ["coefficient", "value", f"{defined[0].level:.0%} low", "high", "observed", "by chance"],
+                [[one.coefficient, *map(how.number, (one.value, one.low, one.high, *_shares(one)))] for one in defined],
+            )
+        yield from self._matrix(how)
+        yield from self._views(how)
+
+    def _verdict(self, how: Layout) -> str:
+        people, items = len(self.labels.raters), self.items
+        main = next((one for one in self.found if one.coefficient == str(coefficient(MAIN))), None) or self.found[0]
+        who = f"{people} {'person' if people == 1 else 'people'}"
+        if not main.defined:
+            return (
+                f"{self.name}: {who}, {items:,} documents with two labels or more; no {main.coefficient}: {main.reason}"
+            )
+        raw = next((one for one in self.found if one.coefficient == "raw" and one.defined), None)
+        same = "" if raw is None else f"; {raw.value:.1%} of pairs of labels are the same"
+        interval = "" if math.isnan(main.low) else f" [{main.low:.3f}, {main.high:.3f}]"
+        about = f"{who} on {items:,} documents with two labels or more"
+        return f"{self.name}: {about}: {main.coefficient} {main.value:.3f}{interval}{same}"
+
+    def _matrix(self, how: Layout) -> Iterator[Part]:
+        names = [_short(grade) for grade in self.labels.scale.names]
+        if self.by_grade and any(one.defined for one in self.by_grade.values()):
+            cells = [how.number(one.value) if one.defined else how.undefined for one in self.by_grade.values()]
+            yield Table(["grade", *names], [["agreement", *cells]])
+        if len(self.labels.raters) == 2 and self.items:
+            one, other = self.labels.raters
+            rows = [
+                [f"{one} {name}", *(f"{count:,}" for count in row)]
+                for name, row in zip(names, confusion(self.labels).tolist(), strict=True)
+            ]
+            yield Table(["", *(f"{other} {name}" for name in names)], rows)
+
+    def _views(self, how: Layout) -> Iterator[Part]:
+        if self.parts:
+            rows = [
+                [
+                    _named(name),
+                    how.number(one.value),
+                    how.number(one.low),
+                    how.number(one.high),
+                    f"{one.items:,}",
+                    one.reason,
+                ]
+                for name, one in self.parts.items()
+            ]
+            yield Table(
+                [self.view, next(iter(self.parts.values())).coefficient, "low", "high", "documents", "why"], rows
+            )
+        if self.rankings:
+            rows = [
+                [each.assessor, each.measure, how.number(each.tau), f"{each.documents:,}"] for each in self.rankings
+            ]
+            yield Table(["labels of", "measure", "tau with what stands", "documents"], rows)
+        several = [each for each in self.people if each.shared]
+        if several and (how.every or self.view == "assessor"):
+            head = [
+                "assessor",
+                "shared",
+                "as others",
+                "first half",
+                "second",
+                "mean",
+                "others' mean",
+                "seconds",
+                "gold right",
+            ]
+            yield Table(head, [_row(each, how) for each in several])
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        names = [str(rater) for rater in self.labels.raters]
+        return {
+            "name": self.name,
+            "documents": len(self.labels.items),
+            "documents_with_two_labels": self.items,
+            "labels": len(self.labels),
+            "missing": self.labels.missing,
+            "contradictions": self.contradictions,
+            "cannot_judge": self.cannot,
+            "unsure": self.unsure,
+            "scale": list(self.labels.scale.names),
+            "base_rates": dict(zip(names, base_rates(self.labels).tolist(), strict=True)),
+            "coefficients": [_plain(one) for one in self.found],
+            "by_grade": {_short(grade): _plain(one) for grade, one in self.by_grade.items()},
+            "confusion": confusion(self.labels).tolist() if len(names) == 2 else None,
+            "by": {self.view: {_named(name): _plain(one) for name, one in self.parts.items()}} if self.view else {},
+            "people": [vars(each) for each in self.people],
+            "rankings": [vars(each) for each in self.rankings],
+        }
+
+    def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
+        yield "coefficient", "value", "low", "high", "observed", "expected", "items", "reason"
+        for one in self.found:
+            yield one.coefficient, one.value, one.low, one.high, one.observed, one.expected, one.items, one.reason
+
+    def notes(self, shell: bool = False) -> list[str]:
+        said = []
+        if self.labels.missing:
+            cells = len(self.labels.raters) * len(self.labels.items)
+            said.append(
+                f"{self.labels.missing:,} of {cells:,} labels are missing: not everybody labelled every document"
+            )
+        if self.contradictions:
+            said.append(f"{self.contradictions:,} documents have labels that contradict each other")
+        if self.cannot:
+            said.append(f"{self.cannot:,} times somebody could not judge a document; that is no label")
+        absent = {one.reason: one.coefficient for one in self.found if not one.defined}
+        said += [f"no {name}: {why}" for why, name in absent.items()]
+        doubts = {doubt for one in self.found if one.defined for doubt in one.doubts}
+        return said + sorted(doubts)
+
+
+def _shares(one: Agreement) -> tuple[float, float]:
+    """Observed agreement and that by chance; nothing where a coefficient is made of disagreement instead."""
+    corrected = (one.observed - one.expected) / (1 - one.expected) if one.expected < 1 else math.nan
+    same = math.isnan(one.expected) or abs(corrected - one.value) < NEAR
+    return (one.observed, one.expected) if same else (math.nan, math.nan)
+
+
+def _short(grade: Any) -> str:
+    return f"{grade:g}" if isinstance(grade, (int, float)) else str(grade)
+
+
+def _named(name: Any) -> str:
+    return " and ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _row(each: Person, how: Layout) -> list[str]:
+    shares = map(how.number, (each.agree, each.first, each.second, each.mean, each.others))
+    seconds = how.undefined if each.seconds is None else f"{each.seconds:.1f}"
+    gold = f"{each.gold_right} of {each.gold}" if each.gold else how.undefined
+    return [each.assessor, f"{each.shared:,}", *shares, seconds, gold]
+
+
+def _plain(one: Agreement) -> dict[str, Any]:
+    return {name: _value(value) for name, value in vars(one).items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return [_value(each) for each in value] if isinstance(value, tuple) else value
+
+
+def agreements(
+    name: str,
+    events: Sequence[Event],
+    *,
+    coefficients: Sequence[str] = (),
+    view: str = "",
+    repeats: Sequence[Event] = (),
+    gold: Sequence[GoldAnswer] = (),
+    cannot: int = 0,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Agreements:
+    """How far the people behind labels agree; `view` looks at topics, pairs, assessors, or each with oneself."""
+    labels = as_labels(events)
+    if not len(labels):
+        raise DataError(f"{name}: there are no labels")
+    how: dict[str, Any] = {"resamples": resamples, "level": level}
+
+    def rng() -> np.random.Generator:
+        return np.random.default_rng(seed)
+
+    found = [agreement(labels, one, rng=rng(), **how) for one in coefficients or USUAL]
+    said: dict[tuple[str, str], set[float | None]] = {}
+    for event in events:
+        said.setdefault((event.topic, event.document), set()).add(event.grade)
+    return Agreements(
+        name,
+        labels,
+        found,
+        by_label(labels, resamples=0),
+        people_of(events, gold),
+        view,
+        _parts(labels, events, repeats, view, list(coefficients), rng, how),
+        contradictions=sum(len(grades) > 1 for grades in said.values()),
+        cannot=cannot,
+        unsure=sum(not event.sure for event in events),
+    )
+
+
+def _parts(
+    labels: Labels,
+    events: Sequence[Event],
+    repeats: Sequence[Event],
+    view: str,
+    chosen: list[str],
+    rng: Any,
+    how: dict[str, Any],
+) -> Mapping[Any, Agreement]:
+    """The agreement within what one looks at; each with its own coefficient unless one was chosen."""
+    first = chosen[0] if chosen else None
+    if not view:
+        return {}
+    if view == "topic":
+        topics = {item: item[0] for item in labels.items}  # type: ignore[index]
+        return by_group(labels, topics, first or MAIN, rng=rng(), **how)
+    if view == "pair":
+        return by_pair(labels, first or "cohen", rng=rng(), **how)
+    if view == "assessor":
+        return against_the_rest(labels, first or "cohen", rng=rng(), **how)
+    if view == "self":
+        again = {(event.assessor, event.topic, event.document) for event in repeats}
+        firsts = [event for event in events if (event.assessor, event.topic, event.document) in again]
+        if not firsts:
+            return {}
+        return with_oneself(as_labels([*firsts, *repeats]), first or MAIN, rng=rng(), **how)
+    raise ConventionError(f"--by: expected {', '.join(VIEWS)}, found {view!r}")
+
+
+def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[Person]:
+    """Each assessor beside the others: agreement, drift over time, speed, answers to gold."""
+    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for event in events:
+        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
+    asked, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.said == e.right)
+    people = []
+    for name in sorted({event.assessor for event in events}):
+        mine = sorted((event for event in events if event.assessor == name), key=lambda event: (event.time, event.id))
+        others = [[grade for who, grade in grades[event.topic, event.document] if who != name] for event in mine]
+        half = len(mine) // 2
+        halves = mine[:half], mine[half:]
+        people.append(
+            Person(
+                name,
+                len(mine),
+                sum(map(bool, others)),
+                _same(mine, others),
+                _same(halves[0], others[:half]),
+                _same(halves[1], others[half:]),
+                _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them]),
+                _mean([statistics.fmean(them) for them in others if them]),
+                _median(mine),
+                _median(halves[0]),
+                _median(halves[1]),
+                asked[name],
+                right[name],
+            )
+        )
+    return people
+
+
+def _same(mine: Sequence[Event], others: Sequence[Sequence[float]]) -> float:
+    pairs = [event.grade == grade for event, them in zip(mine, others, strict=True) for grade in them]
+    return _mean(pairs)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _median(events: Sequence[Event]) -> float | None:
+    seconds = [event.seconds for event in events if event.seconds is not None]
+    return statistics.median(seconds) if seconds else None
+
+
+def disagreements(events: Sequence[Event]) -> list[Item]:
+    """A pool for a third person: the documents whose labels contradict, the widest apart first; who said what is hidden."""
+    grades: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        grades.setdefault((event.topic, event.document), []).append(event.grade or 0.0)
+    apart = [(max(said) - min(said), subject) for subject, said in grades.items() if len(set(said)) > 1]
+    apart.sort(key=lambda each: (-each[0], each[1]))
+    return [Item(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]

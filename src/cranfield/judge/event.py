@@ -1,0 +1,180 @@
+"""One thing that somebody said about documents: the only kind of fact a log of judgments holds.
+
+Events are only added. What stands is a function of the set of events (`judge.standing`): the order in which they came
+does not matter, so that two logs can be merged, and a browser that was offline can send late.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import secrets
+import time as clock
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from cranfield.errors import DataError
+from cranfield.parameters import shortened
+
+KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do without
+    "judgment": ("topic", "document", "grade"),
+    "preference": ("topic", "document", "other", "grade"),
+    "skip": ("topic", "document"),
+    "cannot-judge": ("topic", "document"),
+    "adjudication": ("topic", "document", "grade"),
+    "withdrawal": ("refers",),
+    "note": ("topic", "note"),
+}
+SOURCES = ("human", "model", "import")
+RELEVANCE = "relevance"
+SURROGATE = re.compile("[\ud800-\udfff]")
+PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
+
+
+def new_id() -> str:
+    """An id for an event: of two made on one machine the later sorts last."""
+    return f"{clock.time_ns():016x}-{secrets.token_hex(8)}"
+
+
+def instant(when: str | datetime | None = None) -> str:
+    """A time as an event writes it: UTC, to the microsecond, so that text order is order in time.
+
+    >>> instant("2026-03-01T10:00:00+02:00")
+    '2026-03-01T08:00:00.000000Z'
+    """
+    if when is None:
+        when = datetime.now(UTC)
+    elif isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            wanted = "expected a time such as 2026-03-01T10:00:00Z"
+            raise DataError(f"{wanted}, found {shortened(when)!r}") from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Who said what about which document, when, and what was on the screen.
+
+    A preference of 1 is for `document`, of -1 for `other`, of 0 for neither. `repeat` marks a label that the same person
+    gave a second time, for self-agreement; it is never counted with the first.
+
+    >>> Event(topic="q1", document="d7", grade=2, assessor="ann", id="a", time="2026-03-01").line()
+    '{"topic": "q1", "document": "d7", "grade": 2, "assessor": "ann", "time": "2026-03-01T00:00:00.000000Z", "id": "a"}'
+    """
+
+    topic: str = ""
+    document: str = ""
+    other: str = ""
+    grade: float | None = None
+    assessor: str = ""
+    time: str = ""
+    id: str = ""
+    kind: str = "judgment"
+    aspect: str = RELEVANCE
+    sure: bool = True
+    note: str = ""
+    passage: str = ""
+    source: str = "human"
+    seconds: float | None = None  # on the screen
+    list: str = ""  # the list in which it was shown
+    rank: int | None = None
+    round: str = ""
+    guideline: str = ""  # the hash of what the assessor was told
+    refers: str = ""  # to the event that is withdrawn
+    repeat: bool = False
+    origin: str = ""  # file, its hash and the line an import came from
+
+    def __post_init__(self) -> None:
+        problem = _problem(self)
+        if problem:
+            raise DataError(problem)
+        object.__setattr__(self, "id", self.id or new_id())
+        object.__setattr__(self, "time", instant(self.time or None))
+        if self.grade is not None:
+            object.__setattr__(self, "grade", float(self.grade) + 0.0)  # no negative zero
+
+    @property
+    def subject(self) -> tuple[str, str, str, str]:
+        """What it is about: topic, document, other document and aspect; a pair reads the same from both sides."""
+        one, other = sorted((self.document, self.other)) if self.other else (self.document, "")
+        return self.topic, one, other, self.aspect
+
+    def row(self) -> dict[str, Any]:
+        """The fields that are not as they are unless said; whole numbers whole."""
+        return {
+            name: int(value) if isinstance(value, float) and value == int(value) else value
+            for name, value in ((name, getattr(self, name)) for name in DEFAULTS)
+            if value != DEFAULTS[name]
+        }
+
+    def line(self) -> str:
+        """One line of JSON; ids that are no Unicode are escaped."""
+        row = self.row()
+        return json.dumps(
+            row, ensure_ascii=any(SURROGATE.search(text) for text in row.values() if isinstance(text, str))
+        )
+
+    @classmethod
+    def of(cls, row: Any, **more: Any) -> Event:
+        """The event that a JSON object holds; fields of other names are an error, as they would be lost."""
+        if not isinstance(row, dict):
+            raise DataError("expected a JSON object with topic, document and grade")
+        unknown = row.keys() - DEFAULTS.keys()
+        if unknown:
+            raise DataError(f"expected fields of {', '.join(DEFAULTS)}, found {shortened(min(unknown))!r}")
+        texts = {name: str(row[name]) for name in TEXTS & row.keys() if type(row[name]) is int}
+        return cls(**{**more, **row, **texts})
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Event)}
+TEXTS = {name for name, value in DEFAULTS.items() if isinstance(value, str)}
+
+
+def _problem(event: Event) -> str | None:
+    """What is wrong with an event, in a sentence."""
+    for name in TEXTS:
+        if not isinstance(getattr(event, name), str):
+            return f"expected text as {name}, found {getattr(event, name)!r:.60}"
+    needed = KINDS.get(event.kind)
+    if needed is None:
+        return f"expected a kind of {', '.join(KINDS)}, found {shortened(event.kind)!r}"
+    lacking = [name for name in needed if getattr(event, name) in ("", None)]
+    if lacking:
+        return f"a {event.kind} needs {', '.join(needed)}; there is no {lacking[0]}"
+    if event.source not in SOURCES:
+        return f"expected a source of {', '.join(SOURCES)}, found {shortened(event.source)!r}"
+    return _bad_number(event) or _bad_preference(event)
+
+
+def _bad_number(event: Event) -> str | None:
+    for name in ("grade", "seconds"):
+        value = getattr(event, name)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and math.isfinite(value)):
+            return f"expected a finite number as {name}, found {value!r:.60}"
+    if event.seconds is not None and event.seconds < 0:
+        return f"expected seconds of 0 or more, found {event.seconds!r}"
+    if event.rank is not None and (type(event.rank) is not int or event.rank < 1):
+        return f"expected a rank of 1 or more, found {event.rank!r:.60}"
+    for name in ("sure", "repeat"):
+        if not isinstance(getattr(event, name), bool):
+            return f"expected true or false as {name}, found {getattr(event, name)!r:.60}"
+    return None
+
+
+def _bad_preference(event: Event) -> str | None:
+    if event.kind != "preference":
+        return (
+            f"a {event.kind} is about one document, found the other {shortened(event.other)!r}" if event.other else None
+        )
+    if event.grade not in PREFERENCES:
+        return f"expected a preference of 1 (document), -1 (other) or 0 (neither), found {event.grade!r}"
+    if event.document == event.other:
+        return f"a preference is between two documents, found {shortened(event.document)!r} twice"
+    return None

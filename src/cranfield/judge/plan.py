@@ -1,0 +1,82 @@
+"""What is decided when a round is opened, and what is handed out of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import select
+
+from cranfield.errors import DataError
+from cranfield.store.tables import rounds
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
+
+
+class Asked(NamedTuple):
+    """A document of a round: how many labels it is to get; gold has a grade that is known to be right."""
+
+    topic: str
+    document: str
+    overlap: int = 1
+    probability: float = 1.0  # with which it was drawn
+    role: str = "pool"  # or gold
+    grade: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """What was decided when a round was opened."""
+
+    name: str
+    assessors: tuple[str, ...] = ()  # nobody in particular: everybody may
+    lease: float = 1800.0  # seconds
+    overlap: int = 1
+    gold_share: float = 0.0
+    repeat_share: float = 0.0
+    seed: int = 0
+    strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
+    rel: float = 1.0
+    lists: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # topic → run → documents, for the strategy
+    sample: str = ""  # how documents were drawn at random; empty if they were not
+    passing: float | None = None  # of a round that qualifies: the share of gold one must get right
+    after: str = ""  # the round that must be passed first
+    guideline: str = ""
+    scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
+
+
+class Lease(NamedTuple):
+    """A document that somebody is to judge until a time."""
+
+    round: str
+    topic: str
+    document: str
+    assessor: str
+    until: str
+    repeat: bool
+    item: int
+    slot: int
+
+
+class Nothing(NamedTuple):
+    """Why there is nothing to judge, and when something may come free."""
+
+    why: str
+    free_at: str | None = None
+
+
+def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
+    """A round and its state; without a name the only one that is open."""
+    rows = connection.execute(select(rounds)).all()
+    fitting = [row for row in rows if row.name == name] if name else [row for row in rows if row.state == OPEN]
+    if len(fitting) != 1:
+        names = ", ".join(sorted(repr(row.name) for row in (fitting or rows))) or "none"
+        told = f"there is no round {name!r}" if name else f"{len(fitting)} rounds are open; name one with --round"
+        raise DataError(f"{told}; there are: {names}")
+    plan = json.loads(fitting[0].definition)
+    tuples = {name: tuple(plan[name]) for name in ("assessors", "scale")}
+    return Round(**{**plan, **tuples}), fitting[0].state

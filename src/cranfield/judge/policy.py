@@ -1,0 +1,243 @@
+"""Policies: which grade stands where several people labelled a document.
+
+`latest` and `adjudicated` go by who spoke last and by who decided; every other policy is a consensus of the raters
+(`stats.consensus`) and is found by its name there. Whatever the policy, an adjudication decides its document, and labels
+of models count only where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.judge.event import RELEVANCE
+from cranfield.stats.consensus.method import METHODS
+from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, Preferences
+from cranfield.stats.labels import Labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cranfield.judge.event import Event
+    from cranfield.judge.standing import Key
+    from cranfield.stats.consensus.method import Ties, Verdict
+    from cranfield.stats.consensus.preference import Strengths
+
+Subject = tuple[str, str]  # topic and document
+Grades = dict[str, dict[str, float]]
+
+LATEST, ADJUDICATED = OWN = ("latest", "adjudicated")
+PEOPLE = ("human", "import")
+
+
+def policies() -> list[str]:
+    """Every policy by name."""
+    return [*OWN, *METHODS, *METHODS_OF_PREFERENCES]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What decides beside the policy's name."""
+
+    aspect: str = RELEVANCE
+    sources: tuple[str, ...] = PEOPLE
+    ties: Ties = "lower"
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """The grades that stand by a policy, and how they came about."""
+
+    policy: str
+    settings: Settings
+    grades: Grades
+    labels: int  # that were looked at
+    contradictions: int  # documents that people grade differently
+    adjudicated: int  # of them all, decided by a third person
+    undecided: list[Subject]  # left out
+    left_out: dict[str, int] = field(default_factory=dict)  # labels, by why
+    verdict: Verdict | None = None
+    strengths: dict[str, Strengths] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.grades.values()))
+
+    def notes(self) -> list[str]:
+        """What nobody may be left in the dark about."""
+        said = []
+        if self.contradictions:
+            said.append(contradicting(self.contradictions, self.policy, self.adjudicated))
+        if self.undecided:
+            said.append(f"{len(self.undecided):,} documents are left out: people disagree and nobody has decided")
+        apart = sum(len(each.components) > 1 for each in self.strengths.values())
+        if apart:
+            told = "documents are not all linked by wins both ways, and how far groups are apart rests on the prior"
+            said.append(f"{apart:,} of {len(self.strengths):,} topics: {told}")
+        said += [f"{count:,} labels are left out: {why}" for why, count in self.left_out.items()]
+        return said
+
+
+def contradicting(documents: int, policy: str, adjudicated: int = 0) -> str:
+    """The sentence on labels of people who disagree, which every verb that reads them says."""
+    some = "1 document has" if documents == 1 else f"{documents:,} documents have"
+    third = f", {adjudicated:,} of all by adjudication" if adjudicated else ""
+    return f"{some} labels that contradict each other; resolved by {policy}{third}"
+
+
+def labels_of(
+    standing: Mapping[Key, Event], aspect: str = RELEVANCE, sources: Sequence[str] = PEOPLE, repeats: bool = False
+) -> list[Event]:
+    """The labels that stand for an aspect, without repeats unless asked, in the order of their times."""
+    found = [
+        event
+        for key, event in standing.items()
+        if key.side == "label"
+        and key.aspect == aspect
+        and (repeats or not key.repeat)
+        and event.grade is not None
+        and event.source in sources
+    ]
+    return sorted(found, key=lambda event: (event.time, event.id))
+
+
+def as_labels(events: Iterable[Event]) -> Labels:
+    """Events as statistics read them: people are raters, documents of a topic are items."""
+    events = list(events)
+    return Labels.of(
+        [event.assessor for event in events],
+        [(event.topic, event.document) for event in events],
+        [event.grade for event in events],
+    )
+
+
+def decide(
+    standing: Mapping[Key, Event],
+    policy: str = LATEST,
+    settings: Settings | None = None,
+    gold: Mapping[Subject, float] | None = None,
+) -> Decided:
+    """The grades that stand by a policy.
+
+    >>> from cranfield.judge import Event, standing
+    >>> said = [Event(topic="q", document="d", grade=g, assessor=who) for who, g in zip("abc", [0, 2, 2])]
+    >>> decide(standing(said), "majority").grades
+    {'q': {'d': 2.0}}
+    """
+    how = settings or Settings()
+    if policy not in OWN and _is_of_preferences(policy):
+        return _by_preferences(standing, policy, how)
+    labels = labels_of(standing, how.aspect, how.sources)
+    known = {
+        (event.topic, event.document): event.grade
+        for key, event in standing.items()
+        if key.side == "adjudication" and key.aspect == how.aspect and event.grade is not None
+    }
+    said: dict[Subject, set[float]] = {}
+    for event in labels:
+        said.setdefault((event.topic, event.document), set()).add(event.grade or 0.0)
+    contradicting = {subject for subject, grades in said.items() if len(grades) > 1}
+    undecided: list[Subject] = []
+    verdict = None
+    if policy == LATEST:
+        answer = {(event.topic, event.document): event.grade or 0.0 for event in labels}
+    elif policy == ADJUDICATED:
+        answer = {subject: next(iter(grades)) for subject, grades in said.items() if len(grades) == 1}
+        undecided = sorted(contradicting - known.keys())
+    else:
+        verdict = _verdict(labels, policy, how, gold)
+        values = zip(verdict.items, verdict.value.tolist(), strict=True)
+        answer = {subject: value for subject, value in values if value == value}  # type: ignore[misc]
+        undecided = sorted(said.keys() - answer.keys() - known.keys())
+    answer |= known
+    return Decided(
+        policy=str(policy) if verdict is None else verdict.method,
+        settings=how,
+        grades=_nested(answer),
+        labels=len(labels),
+        contradictions=len(contradicting),
+        adjudicated=len(known),
+        undecided=undecided,
+        left_out=_left_out(standing, how),
+        verdict=verdict,
+    )
+
+
+def _is_of_preferences(policy: str) -> bool:
+    """Whether a policy makes strengths of preferences; a name that is nobody's is refused with all that there are."""
+    for registry, of_preferences in ((METHODS, False), (METHODS_OF_PREFERENCES, True)):
+        try:
+            registry.named(policy)
+        except ConventionError as error:
+            if not str(error).startswith(f"no {registry.kind}"):
+                raise
+        else:
+            return of_preferences
+    raise ConventionError(f"no policy {policy!r}; there are {', '.join(policies())}")
+
+
+def _verdict(labels: list[Event], policy: str, how: Settings, gold: Mapping[Subject, float] | None) -> Verdict:
+    method = METHODS.named(policy)
+    as_read = as_labels(labels)
+    truth = {item: grade for item, grade in (gold or {}).items() if item in set(as_read.items)}
+    on_scale = {item: grade for item, grade in truth.items() if grade in as_read.scale.names}
+    return method.decide(as_read, ties=how.ties, gold=on_scale or None)
+
+
+def _by_preferences(standing: Mapping[Key, Event], policy: str, how: Settings) -> Decided:
+    """Strengths as grades, topic by topic: the weakest has 0."""
+    method = METHODS_OF_PREFERENCES.named(policy)
+    pairs: dict[str, list[Event]] = {}
+    for key, event in standing.items():
+        if key.side == "preference" and key.aspect == how.aspect and not key.repeat and event.source in how.sources:
+            pairs.setdefault(event.topic, []).append(event)
+    if not pairs:
+        raise DataError(f"{policy} goes by preferences, and there are none")
+    grades: Grades = {}
+    strengths = {}
+    for topic, events in sorted(pairs.items()):
+        wins = [
+            (event.document, event.other) if event.grade == 1 else (event.other, event.document)
+            for event in events
+            if event.grade
+        ]
+        found = method.strengths(Preferences.of(wins, [(e.document, e.other) for e in events if not e.grade]))
+        groups = found.components
+        if not found.comparable and len(groups) > 1:
+            told = f"topic {topic!r}: {len(groups)} groups of documents are not linked by wins both ways"
+            raise DataError(f"{told} (the largest has {len(groups[0])}); give a prior, as in {policy}(prior=1)")
+        lowest = float(found.strength.min())
+        grades[topic] = {
+            str(item): value - lowest for item, value in zip(found.items, found.strength.tolist(), strict=True)
+        }
+        strengths[topic] = found
+    count = sum(map(len, pairs.values()))
+    return Decided(str(method), how, grades, count, _both_ways(pairs), 0, [], {}, None, strengths)
+
+
+def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
+    """How many pairs of documents people order differently."""
+    said: dict[tuple[str, str, str], set[float]] = {}
+    for topic, events in pairs.items():
+        for event in events:
+            one, other = sorted((event.document, event.other))
+            sign = 1.0 if event.document == one else -1.0
+            said.setdefault((topic, one, other), set()).add(sign * (event.grade or 0.0))
+    return sum(len(each) > 1 for each in said.values())
+
+
+def _left_out(standing: Mapping[Key, Event], how: Settings) -> dict[str, int]:
+    why: Counter[str] = Counter()
+    for key, event in standing.items():
+        counts = key.side == "label" and key.aspect == how.aspect and not key.repeat and event.grade is not None
+        if counts and event.source not in how.sources:
+            why[f"they are a {event.source}'s (--sources names who counts)"] += 1
+    return dict(why)
+
+
+def _nested(grades: Mapping[Subject, Any]) -> Grades:
+    answer: Grades = {}
+    for topic, document in sorted(grades):
+        answer.setdefault(topic, {})[document] = float(grades[topic, document])
+    return answer

@@ -1,0 +1,152 @@
+"""What changes in a log's tables, and how: one transaction applies records, and remembers which.
+
+A record is an event, or what is kept beside the events: a round, a lease, a version. Every change goes through `apply`,
+so that a file of records replayed gives the tables that a database has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, func, insert, select, update
+
+from cranfield.judge.adding import Added, refuse_unknown_withdrawals, sorted_out
+from cranfield.judge.event import DEFAULTS, Event
+from cranfield.judge.places import APPLIED, settle, unsettle
+from cranfield.judge.standing import Key, key_of
+from cranfield.store import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql import ColumnElement
+
+    from cranfield.store import Database
+
+MANY = 500  # values in one statement
+
+
+def event_of(row: Mapping[Any, Any]) -> Event:
+    """The event that a row of the table holds."""
+    return Event(**{name: row[name] for name in DEFAULTS})
+
+
+class Transaction:
+    """Records applied together; `done` are those so far."""
+
+    def __init__(self, connection: Connection, database: Database) -> None:
+        self.connection = connection
+        self.database = database
+        self.done: list[dict[str, Any]] = []
+        self._now: str | None = None
+
+    @property
+    def now(self) -> str:
+        """The database's time at the first look."""
+        if self._now is None:
+            self._now = self.database.now(self.connection)
+        return self._now
+
+    def apply(self, record: dict[str, Any]) -> None:
+        """Change the tables as a record says."""
+        if "event" in record:
+            self._take(record["event"])
+        else:
+            APPLIED[record["record"]](self.connection, record)
+        self.done.append(record)
+
+    def add(self, events: Sequence[Event], name: str) -> Added:
+        """Add events that are new; the same again is passed over."""
+        self._with_others()
+        known = self._known([event.id for event in events])
+        new, repeated = sorted_out(events, known, name)
+        refers = self._known([event.refers for event in new if event.kind == "withdrawal"])
+        kinds = {event.id: event.kind for event in (*refers.values(), *new)}
+        refuse_unknown_withdrawals(new, kinds.get, name)
+        for event in new:
+            self.apply({"event": event})
+        return Added(len(new), repeated)
+
+    def place(self) -> int:
+        """How far the log goes."""
+        return self.connection.execute(select(func.max(tables.events.c.seq))).scalar() or 0
+
+    def events(self, up_to: int) -> list[Event]:
+        """The events up to a place."""
+        query = select(tables.events).where(tables.events.c.seq <= up_to).order_by(tables.events.c.seq)
+        return [event_of(row) for row in self.connection.execute(query).mappings()]
+
+    def _with_others(self) -> None:
+        """Others may add at the same time, but nobody may freeze a version in between (see `alone`)."""
+        if self.database.dialect == "postgresql":
+            self.connection.exec_driver_sql("SELECT pg_advisory_xact_lock_shared(1668440430)")
+
+    def alone(self) -> None:
+        """Wait until nobody adds: every event before the last has come."""
+        if self.database.dialect == "postgresql":
+            self.connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1668440430)")
+
+    def _known(self, ids: list[str]) -> dict[str, Event]:
+        answer = {}
+        for start in range(0, len(ids), MANY):
+            query = select(tables.events).where(tables.events.c.id.in_(ids[start : start + MANY]))
+            for row in self.connection.execute(query).mappings():
+                answer[row["id"]] = event_of(row)
+        return answer
+
+    def _take(self, event: Event) -> None:
+        values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
+        self.connection.execute(insert(tables.events).values(values))
+        if event.kind == "withdrawal":
+            self._withdraw(event.refers)
+            unsettle(self.connection, self.now, event.refers)
+            return
+        self._stand(event)
+        if event.round:
+            settle(self.connection, self.now, event)
+
+    def _stand(self, event: Event) -> None:
+        """Let an event stand, if it is later than the one in its place."""
+        key = key_of(event)
+        if key is None:
+            return
+        where = _at(key)
+        before = self.connection.execute(
+            select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
+        ).first()
+        if before is None:
+            values = {**key._asdict(), "event": event.id, "time": event.time}
+            self.connection.execute(insert(tables.standing).values(values))
+        elif (before.time, before.event) < (event.time, event.id):
+            self.connection.execute(update(tables.standing).where(*where).values(event=event.id, time=event.time))
+
+    def _withdraw(self, refers: str) -> None:
+        """Take an event back: what stood before it stands again."""
+        gone = self.connection.execute(select(tables.withdrawn).where(tables.withdrawn.c.id == refers)).first()
+        if gone is not None:
+            return
+        self.connection.execute(insert(tables.withdrawn).values(id=refers))
+        event = self._known([refers]).get(refers)
+        key = None if event is None else key_of(event)
+        if event is None or key is None:
+            return
+        where = _at(key)
+        before = self.connection.execute(select(tables.standing.c.event).where(*where).with_for_update()).first()
+        if before is None or before.event != refers:
+            return
+        self.connection.execute(delete(tables.standing).where(*where))
+        for earlier in self.of_subject(event):
+            if key_of(earlier) == key:
+                self._stand(earlier)
+
+    def of_subject(self, event: Event) -> list[Event]:
+        """The events about the same topic and document that were not taken back."""
+        c = tables.events.c
+        one = c.document.in_([event.document, event.other]) if event.other else c.document == event.document
+        query = select(tables.events).where(c.topic == event.topic, one, c.id.not_in(select(tables.withdrawn.c.id)))
+        return [event_of(row) for row in self.connection.execute(query).mappings()]
+
+
+def _at(key: Key) -> list[ColumnElement[bool]]:
+    return [tables.standing.c[name] == value for name, value in key._asdict().items()]

@@ -1,0 +1,109 @@
+"""Frozen qrels: a policy and a place in the log under a name, and the hash of what came out.
+
+Nothing is copied. The qrels are worked out again from the events up to that place whenever they are asked for, and held
+against the hash, so that a log that was changed by hand, or a policy that gives something else today, is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from cranfield.errors import DataError
+from cranfield.judge.policy import Decided, Settings, decide
+from cranfield.judge.standing import standing
+from cranfield.store.tables import items, versions
+
+if TYPE_CHECKING:
+    from cranfield.judge.log import Log
+    from cranfield.judge.policy import Grades, Subject
+    from cranfield.judge.records import Transaction
+
+
+@dataclass(frozen=True)
+class Version:
+    """What was frozen."""
+
+    name: str
+    policy: str
+    settings: dict[str, Any]
+    place: int  # in the log: events up to here count
+    hash: str
+    documents: int
+    created: str
+    note: str = ""
+
+
+def hash_of(grades: Grades) -> str:
+    """The hash of qrels: of their lines in order of topic and document."""
+    lines = (
+        json.dumps([topic, document, grade])
+        for topic, documents in sorted(grades.items())
+        for document, grade in sorted(documents.items())
+    )
+    return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def gold_of(log: Log) -> dict[Subject, float]:
+    """The grades that are known to be right: those of gold in any round."""
+    with log.reading() as transaction:
+        query = select(items.c.topic, items.c.document, items.c.grade).where(items.c.role == "gold")
+        return {(row.topic, row.document): row.grade for row in transaction.connection.execute(query)}
+
+
+def freeze(
+    log: Log, name: str, policy: str, settings: Settings | None = None, note: str = ""
+) -> tuple[Version, Decided]:
+    """Freeze the qrels of the moment under a name."""
+    how = settings or Settings()
+    if not name or name != name.strip() or "@" in name or "/" in name:
+        raise DataError(f"a version's name has no @, no / and no blanks around it, found {name!r}")
+
+    gold = gold_of(log)
+
+    def work(transaction: Transaction) -> tuple[Version, Decided]:
+        transaction.alone()
+        place = transaction.place()
+        decided = decide(standing(transaction.events(place)), policy, how, gold)
+        if not len(decided):
+            raise DataError(f"{log.name}: there is nothing to freeze, no label stands")
+        version = Version(
+            name, policy, asdict(how), place, hash_of(decided.grades), len(decided), transaction.now, note
+        )
+        transaction.apply({"record": "version", "kind": "version", **asdict(version)})
+        return version, decided
+
+    return log.write(work)
+
+
+def all_versions(log: Log) -> list[Version]:
+    """Every version of a log, the oldest first."""
+    with log.reading() as transaction:
+        rows = transaction.connection.execute(select(versions).order_by(versions.c.created, versions.c.name)).all()
+    return [Version(**json.loads(row.definition)) for row in rows]
+
+
+def find_version(log: Log, name: str) -> Version:
+    """A version by its name."""
+    known = {version.name: version for version in all_versions(log)}
+    if name not in known:
+        there = ", ".join(map(repr, known)) or "none"
+        raise DataError(f"{log.name}: there is no version {name!r}; there are: {there}")
+    return known[name]
+
+
+def thaw(log: Log, name: str) -> Decided:
+    """The qrels of a version, worked out again and held against their hash."""
+    version = find_version(log, name)
+    with log.reading() as transaction:
+        up_to = transaction.events(version.place)
+    how = Settings(**{**version.settings, "sources": tuple(version.settings["sources"])})
+    decided = decide(standing(up_to), version.policy, how, gold_of(log))
+    if hash_of(decided.grades) != version.hash:
+        told = f"{log.name}: version {name!r} no longer comes out as it was frozen ({version.policy}, {version.created[:10]})"
+        raise DataError(f"{told}: events before it were changed, or {version.policy} now gives something else")
+    return decided

@@ -1,0 +1,717 @@
+"""How far raters agree: coefficients by name, with intervals over items, and why one may not exist.
+
+One class is one coefficient. It sees items only through their patterns, the distinct ways in which items were labelled,
+and how many items have each: a resample of the items is a row of such numbers, and one call computes a coefficient for
+all resamples. So intervals cost about as much for a hundred thousand items as for a hundred.
+
+What cannot be computed (one rater, no item with two labels, one label only) is NaN with a reason in words.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import Choice, Parameter, refuse_below, shown
+from cranfield.stats.labels import Labels, Scale, base_rates, confusion, two_columns
+from cranfield.stats.method import Method
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+
+    from cranfield.stats.ties import Bools, Floats, Ints
+
+__all__ = [
+    "COEFFICIENTS",
+    "Agreement",
+    "Coefficient",
+    "Labels",
+    "Scale",
+    "against_the_rest",
+    "agreement",
+    "base_rates",
+    "by_group",
+    "by_label",
+    "by_pair",
+    "coefficient",
+    "confusion",
+    "with_oneself",
+    "without_each",
+]
+
+RESAMPLES = 1_000
+FEW_ITEMS = 50  # below so many, intervals hold less often than they say
+MANY_PATTERNS = 2_000  # with more, an interval's acceleration is nil, and leaving out each in turn costly
+BLOCK = 2**22  # numbers of a block of resamples: 32 MB
+NEAR = 1e-12  # what is no further from 1 or 0 is rounding
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The distinct ways in which items were labelled, one row each: how often each label was given.
+
+    Where two sides are told apart, `counts` are the shares of labels on one side and `other` those on the other.
+    """
+
+    times: Floats  # how many items have it
+    counts: Floats
+    other: Floats | None = None
+
+    @property
+    def sizes(self) -> Floats:
+        """How many labels an item of each pattern has."""
+        return np.asarray(self.counts.sum(axis=1), np.float64)
+
+    @property
+    def labels(self) -> int:
+        """How many labels there are in all."""
+        one = self.times @ self.counts.sum(axis=1)
+        return round(float(one if self.other is None else one + self.times @ self.other.sum(axis=1)))
+
+    @classmethod
+    def of_rows(cls, rows: Ints) -> Patterns:
+        """From one row of counts for each item."""
+        first, times = _distinct(rows)
+        return cls(times, rows[first].astype(np.float64))
+
+    @classmethod
+    def of_sides(cls, one: Floats, other: Floats) -> Patterns:
+        """From the shares of labels on one side and on the other, one row for each item."""
+        first, times = _distinct(np.hstack([one, other]))
+        return cls(times, one[first], other[first])
+
+    def resamples(self, number: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """How many items of each pattern a resample holds, one row each, in blocks of rows."""
+        items, kinds = int(self.times.sum()), len(self.times)
+        few = kinds * 8 < items  # a binomial draw costs about eight of whole numbers
+        block = max(1, BLOCK // (kinds if few else items))
+        pattern = None if few else np.repeat(np.arange(kinds), self.times.astype(np.int64))
+        for start in range(0, number, block):
+            rows = min(block, number - start)
+            if pattern is None:
+                yield rng.multinomial(items, self.times / items, rows).astype(np.float64)
+            else:
+                drawn = pattern[rng.integers(0, items, (rows, items))] + kinds * np.arange(rows)[:, None]
+                yield np.bincount(drawn.ravel(), minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
+
+
+def _distinct(rows: Any) -> tuple[Ints, Floats]:
+    """Where each distinct row first stands, and how often it does."""
+    _, codes = np.unique(rows, return_inverse=True)  # NumPy sorts numbers far faster than rows
+    codes = codes.reshape(rows.shape)
+    base = int(codes.max(initial=0)) + 1
+    if rows.shape[1] * math.log2(max(base, 2)) < 62:
+        key = codes @ (base ** np.arange(rows.shape[1]))
+        _, first, times = np.unique(key, return_index=True, return_counts=True)
+    else:
+        _, first, times = np.unique(codes, axis=0, return_index=True, return_counts=True)
+    return first, times.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What a coefficient says of some labels, and how sure that is."""
+
+    coefficient: str
+    """As one would type it."""
+    value: float
+    """NaN where it does not exist; then `reason` says why."""
+    low: float = math.nan
+    high: float = math.nan
+    """The interval over items; NaN where there is none, and `doubts` say why."""
+    level: float = 0.95
+    observed: float = math.nan
+    """Agreement as it is, or the disagreement where the coefficient is made of that."""
+    expected: float = math.nan
+    """What chance would give."""
+    rates: tuple[tuple[float, ...], ...] = ()
+    """The share of each label on the scale, items counting alike: of each of two raters, or of all together."""
+    items: int = 0
+    """With two labels or more: those that agreement is about."""
+    labels: int = 0
+    """That the coefficient looked at."""
+    repeated: int = 0
+    """Labels left out because their rater had labelled the item before."""
+    resamples: int = 0
+    reason: str = ""
+    doubts: tuple[str, ...] = ()
+    """What limits the interval: few items, no disagreement at all, resamples without a value."""
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is a value."""
+        return not self.reason
+
+
+class Figures(NamedTuple):
+    """One entry for each resample: the coefficient, what was observed, and what chance would give."""
+
+    value: Floats
+    observed: Floats
+    expected: Floats
+
+
+def over_chance(observed: Floats, expected: Floats) -> Figures:
+    """Of what chance leaves open, the share that is agreed on; NaN where chance alone agrees on everything."""
+    room = 1 - expected
+    value = np.divide(observed - expected, room, out=np.full(len(room), np.nan), where=room > NEAR)
+    return Figures(value, observed, expected)
+
+
+class Weights(Parameter[Any]):
+    """How far two labels are apart: a word, or a square table of disagreements with 0 on its diagonal.
+
+    Typed as rows of numbers with slashes between: `0 1 3/1 0 6/3 6 0`.
+    """
+
+    WORDS = ("nominal", "linear", "quadratic", "ordinal")
+
+    @property
+    def range(self) -> str:
+        return " | ".join(self.WORDS) + ", or a table of disagreements: rows of numbers, 0 on the diagonal"
+
+    def read(self, given: Any) -> Any:
+        if isinstance(given, str) and given in self.WORDS:
+            return given
+        rows = [row.split() for row in given.split("/")] if isinstance(given, str) else given
+        table = np.array(rows, np.float64)
+        square = table.ndim == 2 and table.shape[0] == table.shape[1]
+        if not square or np.diag(table).any() or not (table >= 0).all() or not np.isfinite(table).all():
+            raise ValueError
+        if not table.any():
+            raise ValueError
+        return tuple(map(tuple, table.tolist()))
+
+    def show(self, value: Any) -> str:
+        return value if isinstance(value, str) else "/".join(" ".join(map(shown, row)) for row in value)
+
+
+def alike(weights: Any, scale: Scale) -> Floats:
+    """How far two labels agree under these weights, from 0 to 1: one row and one column for each label.
+
+    Linear and quadratic weights go by the labels' numbers, or by the places of names on the scale.
+
+    >>> alike("linear", Scale((0, 1, 2))).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+    if not isinstance(weights, str):
+        apart = np.array(weights)
+        if len(apart) != len(scale):
+            raise ConventionError(f"weights: expected {len(scale)} rows, one a label of the scale, found {len(apart)}")
+    elif weights == "nominal":
+        apart = 1 - np.eye(len(scale))
+    elif weights == "ordinal":  # pairs of labels from one to the other: Gwet (2014)
+        steps = np.abs(np.subtract.outer(np.arange(len(scale)), np.arange(len(scale))))
+        apart = steps * (steps + 1) / 2
+    else:
+        gap = np.abs(np.subtract.outer(scale.places, scale.places))
+        apart = gap if weights == "linear" else gap**2
+    return np.asarray(1 - apart / max(apart.max(initial=0.0), NEAR), np.float64)
+
+
+class Coefficient(Method, ABC):
+    """A coefficient of agreement: its arithmetic, what it is, and what it promises."""
+
+    kind = "coefficient"
+    registry: ClassVar[dict[str, Coefficient]] = {}
+    facts = ("corrected", "two_raters", "counts_scale")
+
+    corrected: ClassVar[bool] = True  # for chance: independent raters agree to about 0
+    two_raters: ClassVar[bool] = False  # it tells one side from the other, and compares just two
+    counts_scale: ClassVar[bool] = False  # labels of the scale that nobody gave change it
+
+    @abstractmethod
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        """The coefficient for each row of `draws`: how many items of each pattern there are."""
+
+    def patterns(self, labels: Labels) -> Patterns:
+        """What it sees of labels without repeats: items with two labels or more."""
+        counts = labels.counts()
+        return Patterns.of_rows(counts[counts.sum(axis=1) >= 2])
+
+    def undefined(self, labels: Labels) -> str:
+        """Why it does not exist for labels without repeats; empty if it may."""
+        if len(labels.raters) < 2:
+            return "no labels" if not len(labels) else f"one rater only, {labels.raters[0]}"
+        if np.bincount(labels.item).max() < 2:
+            return "no item has labels of two raters"
+        return ""
+
+    def without_value(self, patterns: Patterns, scale: Scale) -> str:
+        """Why it is no number though there are labels to compare: chance alone agrees on everything."""
+        used = np.flatnonzero(_rates(patterns, patterns.times[None])[0].sum(axis=0))
+        if len(used) == 1:
+            return f"one label only, {scale.names[used[0]]}: chance would agree as well"
+        return "the weights tell no two of the labels given apart: chance would agree as well"
+
+
+def coefficient(name: str) -> Coefficient:
+    """A coefficient by its name or an alias, with the parameters that were typed.
+
+    >>> str(coefficient("kappa(weights=linear)")), coefficient("alpha").title
+    ('cohen(weights=linear)', "Krippendorff's alpha")
+    """
+    return Coefficient.named(name)
+
+
+COEFFICIENTS = Coefficient.registry
+
+
+def _rates(patterns: Patterns, draws: Floats) -> Floats:
+    """The shares of labels in each resample, items counting alike: resamples × sides × labels."""
+    number = draws.sum(axis=1, keepdims=True)
+    sides = [patterns.counts] if patterns.other is None else [patterns.counts, patterns.other]
+    return np.stack([draws @ (side / side.sum(axis=1, keepdims=True)) / number for side in sides], axis=1)
+
+
+def _pairs_alike(patterns: Patterns, near: Floats) -> Floats:
+    """How far the labels of an item agree, averaged over its pairs of raters; 0 where there is one label."""
+    counts, sizes = patterns.counts, patterns.sizes
+    agreeing = (counts @ near * counts).sum(axis=1) - sizes
+    pairs = sizes * (sizes - 1)
+    return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(sizes)), where=pairs > 0), np.float64)
+
+
+class Raw(Coefficient):
+    """The share of pairs of raters who gave an item the same label, averaged over items; chance is not allowed for."""
+
+    name = "raw"
+    title = "raw agreement"
+    aliases = ("percent", "observed")
+    corrected = False
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        observed = draws @ _pairs_alike(patterns, np.eye(len(scale))) / draws.sum(axis=1)
+        return Figures(observed, observed, np.full(len(draws), np.nan))
+
+
+class _OfTwo(Coefficient):
+    two_raters = True
+
+    def undefined(self, labels: Labels) -> str:
+        if len(labels.raters) > 2:
+            return f"it compares two raters, and there are {len(labels.raters)}: take pairs, or fleiss or krippendorff"
+        return super().undefined(labels)
+
+    def patterns(self, labels: Labels) -> Patterns:
+        eye = np.eye(len(labels.scale))
+        return Patterns.of_sides(*(eye[column] for column in two_columns(labels)))
+
+
+class Cohen(_OfTwo):
+    """Agreement of two raters beyond what their own rates of labels would give by chance.
+
+    Weights count a near miss in part: by the gap between labels (linear), its square, or a table of disagreements. Low
+    where one label prevails, however often the two agree.
+    """
+
+    name = "cohen"
+    title = "Cohen's kappa"
+    short = "kappa"
+    reference = "Cohen (1960); weighted: Cohen (1968)"
+    aliases = ("kappa", "cohen-kappa", "weighted-kappa")
+    weights = Weights("nominal", "how far labels are apart")
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        near = alike(self.weights, scale)
+        assert patterns.other is not None
+        observed = draws @ (patterns.counts @ near * patterns.other).sum(axis=1) / draws.sum(axis=1)
+        one, other = np.moveaxis(_rates(patterns, draws), 1, 0)
+        return over_chance(observed, (one @ near * other).sum(axis=1))
+
+
+class Scott(_OfTwo):
+    """Agreement of two raters beyond what the rates of labels, both raters' taken together, would give by chance."""
+
+    name = "scott"
+    title = "Scott's pi"
+    short = "pi"
+    reference = "Scott (1955)"
+    aliases = ("pi", "scott-pi")
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        assert patterns.other is not None
+        observed = draws @ (patterns.counts * patterns.other).sum(axis=1) / draws.sum(axis=1)
+        both = _rates(patterns, draws).mean(axis=1)
+        return over_chance(observed, (both**2).sum(axis=1))
+
+
+class Fleiss(Coefficient):
+    """Agreement of any number of raters, who may differ from item to item, beyond the rates of all labels.
+
+    Over items with two labels or more; each counts alike, however many labels it has.
+    """
+
+    name = "fleiss"
+    title = "Fleiss' kappa"
+    reference = "Fleiss (1971)"
+    aliases = ("fleiss-kappa",)
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        observed = draws @ _pairs_alike(patterns, np.eye(len(scale))) / draws.sum(axis=1)
+        rates = _rates(patterns, draws)[:, 0]
+        return over_chance(observed, (rates**2).sum(axis=1))
+
+
+class _Gwet(Coefficient):
+    counts_scale = True  # chance spreads over the whole scale
+
+    def patterns(self, labels: Labels) -> Patterns:
+        """All items: one label says nothing of agreement, but something of how common labels are."""
+        counts = labels.counts()
+        return Patterns.of_rows(counts[counts.sum(axis=1) >= 1])
+
+    def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> Figures:
+        several = (patterns.sizes >= 2).astype(np.float64)
+        items = draws @ several
+        observed = np.divide(
+            draws @ (_pairs_alike(patterns, near) * several), items, out=np.full(len(draws), np.nan), where=items > 0
+        )
+        rates, labels = _rates(patterns, draws)[:, 0], len(near)
+        spread = near.sum() / (labels * (labels - 1)) if labels > 1 else math.inf
+        with np.errstate(invalid="ignore"):
+            return over_chance(observed, np.nan_to_num(spread * (rates * (1 - rates)).sum(axis=1), nan=1.0))
+
+    def without_value(self, patterns: Patterns, scale: Scale) -> str:
+        return f"the scale has one label only, {scale.names[0]}"
+
+
+class AC1(_Gwet):
+    """Agreement beyond chance, where chance strikes only items that are hard to label: high where one label prevails.
+
+    How common a label is comes from all items, those with one label too.
+    """
+
+    name = "ac1"
+    title = "Gwet's AC1"
+    short = "AC1"
+    reference = "Gwet (2008)"
+    aliases = ("gwet", "gwet-ac1")
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        return self._figures(patterns, draws, np.eye(len(scale)))
+
+
+class AC2(_Gwet):
+    """AC1 with weights, which count a near miss in part."""
+
+    name = "ac2"
+    title = "Gwet's AC2"
+    short = "AC2"
+    reference = "Gwet (2014)"
+    aliases = ("gwet-ac2",)
+    weights = Weights("quadratic", "how far labels are apart")
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        near = alike(self.weights, scale)
+        if not np.array_equal(near, near.T):
+            raise ConventionError("ac2: weights must be symmetric, as it does not tell raters apart")
+        return self._figures(patterns, draws, near)
+
+
+class Krippendorff(Coefficient):
+    """1 less the disagreement within items over that among all labels; any number of raters, missing labels allowed.
+
+    The metric says how far labels are apart: not at all or wholly (nominal), by the labels between them (ordinal), by
+    their difference (interval), by its ratio to their sum (ratio). Items with one label only are left out.
+    """
+
+    name = "krippendorff"
+    title = "Krippendorff's alpha"
+    short = "alpha"
+    reference = "Krippendorff (2011)"
+    aliases = ("alpha", "krippendorff-alpha")
+    metric = Choice("nominal", "how far labels are apart", "ordinal", "interval", "ratio")
+
+    def undefined(self, labels: Labels) -> str:
+        if self.metric in ("interval", "ratio"):
+            if labels.scale.values is None:
+                return f"the metric {self.metric} needs numbers for labels"
+            if self.metric == "ratio" and (labels.scale.values < 0).any():
+                return "the metric ratio needs labels of 0 or more"
+        return super().undefined(labels)
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        counts, sizes = patterns.counts, patterns.sizes
+        total = draws @ counts
+        number = total.sum(axis=1)
+        if self.metric == "ordinal":
+            observed, expected = _of_ranks(patterns, draws, total)
+        else:
+            apart = self._apart(scale)
+            observed = draws @ ((counts @ apart * counts).sum(axis=1) / (sizes - 1))
+            expected = (total @ apart * total).sum(axis=1)
+        observed, expected = observed / number, expected / (number * (number - 1))
+        value = 1 - np.divide(observed, expected, out=np.full(len(draws), np.nan), where=expected > 0)
+        return Figures(value, observed, expected)
+
+    def _apart(self, scale: Scale) -> Floats:
+        """How far two labels disagree, for the metrics that do not ask how common labels are."""
+        if self.metric == "nominal" or scale.values is None:
+            return 1 - np.eye(len(scale))
+        gap = np.subtract.outer(scale.values, scale.values)
+        if self.metric == "interval":
+            return np.asarray(gap**2, np.float64)
+        total = np.add.outer(scale.values, scale.values)
+        return np.asarray(np.divide(gap, total, out=np.zeros(gap.shape), where=total > 0) ** 2, np.float64)
+
+
+def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """The ordinal metric: two labels are as far apart as the middle ranks of all that were given them, squared.
+
+    Those ranks are each resample's own. Σ o (r − s)² is twice Σ n r² less what items have in common.
+    """
+    rank = np.cumsum(total, axis=1) - total / 2
+    spread = (total * rank**2).sum(axis=1)
+    sums, squares = patterns.counts @ rank.T, patterns.counts @ rank.T**2
+    shared = (draws.T * (sums**2 - squares) / (patterns.sizes[:, None] - 1)).sum(axis=0)
+    all_spread = total.sum(axis=1) * spread
+    expected = all_spread - (total * rank).sum(axis=1) ** 2
+    return 2 * (spread - shared), 2 * np.where(expected > NEAR * all_spread, expected, 0.0)
+
+
+# intervals
+
+
+class Interval(NamedTuple):
+    """Where a coefficient lies at a level, and what limits that."""
+
+    low: float = math.nan
+    high: float = math.nan
+    doubts: tuple[str, ...] = ()
+
+
+def interval_of(
+    chosen: Coefficient, patterns: Patterns, scale: Scale, resamples: int, level: float, rng: np.random.Generator
+) -> Interval:
+    """The bias-corrected and accelerated bootstrap interval (Efron, 1987) over items."""
+    value = float(chosen.figures(patterns, patterns.times[None], scale).value[0])
+    if len(patterns.times) < 2:
+        return Interval(doubts=("all items were labelled in the same way: no interval",))
+    if value >= 1 - NEAR:
+        return Interval(doubts=("no disagreement was seen: no interval",))
+    drawn = [chosen.figures(patterns, draws, scale).value for draws in patterns.resamples(resamples, rng)]
+    values = np.concatenate(drawn)
+    kept = np.sort(values[~np.isnan(values)])
+    doubts = _doubts(int(patterns.times[patterns_of_several(patterns)].sum()), resamples, len(kept))
+    if len(kept) < 2:
+        return Interval(doubts=doubts)
+    tails = _corrected_tails(value, kept, _acceleration(chosen, patterns, scale), level)
+    low, high = np.quantile(kept, tails)
+    return Interval(float(low), float(high), doubts)
+
+
+def patterns_of_several(patterns: Patterns) -> Bools:
+    """Which patterns are of items with two labels or more."""
+    return np.ones(len(patterns.times), np.bool_) if patterns.other is not None else patterns.sizes >= 2
+
+
+def _doubts(items: int, resamples: int, kept: int) -> tuple[str, ...]:
+    few = [f"{items} items: below {FEW_ITEMS} an interval holds less often than it says"] if items < FEW_ITEMS else []
+    lost = [f"{resamples - kept:,} of {resamples:,} resamples have no value"] if kept < resamples else []
+    return (*few, *lost)
+
+
+def _acceleration(chosen: Coefficient, patterns: Patterns, scale: Scale) -> float:
+    """How the spread changes with the value, from the values without each item in turn."""
+    kinds = len(patterns.times)
+    if kinds > MANY_PATTERNS:
+        return 0.0
+    without = chosen.figures(patterns, patterns.times - np.eye(kinds), scale).value
+    some = ~np.isnan(without)
+    times, values = patterns.times[some], without[some]
+    if not len(values):
+        return 0.0
+    gap = np.average(values, weights=times) - values
+    spread = float(times @ gap**2)
+    return float(times @ gap**3) / (6 * spread**1.5) if spread > 0 else 0.0
+
+
+def _corrected_tails(value: float, drawn: Floats, acceleration: float, level: float) -> Floats:
+    """The shares of resamples that the interval leaves below each of its ends."""
+    from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
+
+    number = len(drawn)
+    below = (np.count_nonzero(drawn < value - NEAR) + np.count_nonzero(drawn <= value + NEAR)) / (2 * number)
+    bias = ndtri(min(max(below, 1 / (number + 1)), number / (number + 1)))
+    ends = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+    return np.asarray(ndtr(bias + ends / (1 - acceleration * ends)), np.float64)
+
+
+# the questions
+
+
+def agreement(
+    labels: Labels,
+    chosen: str | Coefficient = "krippendorff",
+    *,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    rng: np.random.Generator | None = None,
+) -> Agreement:
+    """How far raters agree by one coefficient, with an interval over items; without one if `resamples` is 0.
+
+    Of labels that a rater gave to one item, the first counts.
+
+    >>> found = agreement(Labels.of_confusion([[20, 5], [10, 15]]), "cohen")
+    >>> round(found.value, 3), found.observed, found.expected, found.rates
+    (0.4, 0.7, 0.5, ((0.5, 0.5), (0.6, 0.4)))
+    >>> agreement(Labels.of_confusion([[20, 0], [0, 0]]), "cohen").reason
+    'one label only, 0: chance would agree as well'
+    """
+    one = coefficient(chosen) if isinstance(chosen, str) else chosen
+    once = labels.once()
+    reason = one.undefined(once)
+    if reason:
+        return Agreement(str(one), math.nan, level=level, repeated=labels.repeated, reason=reason)
+    return replace(_found(one, one.patterns(once), labels.scale, resamples, level, rng), repeated=labels.repeated)
+
+
+def _found(
+    one: Coefficient,
+    patterns: Patterns,
+    scale: Scale,
+    resamples: int,
+    level: float,
+    rng: np.random.Generator | None,
+) -> Agreement:
+    if not 0 < level < 1:
+        raise DataError(f"level must be between 0 and 1, got {level}")
+    refuse_below(0, resamples=resamples)
+    figures = one.figures(patterns, patterns.times[None], scale)
+    value = float(figures.value[0])
+    found = Agreement(
+        str(one),
+        value,
+        level=level,
+        observed=float(figures.observed[0]),
+        expected=float(figures.expected[0]),
+        rates=tuple(map(tuple, _rates(patterns, patterns.times[None])[0].tolist())),
+        items=int(patterns.times[patterns_of_several(patterns)].sum()),
+        labels=patterns.labels,
+    )
+    if math.isnan(value):
+        return replace(found, reason=one.without_value(patterns, scale))
+    if not resamples:
+        return found
+    source = np.random.default_rng(0) if rng is None else rng
+    low, high, doubts = interval_of(one, patterns, scale, resamples, level, source)
+    return replace(found, low=low, high=high, doubts=doubts, resamples=resamples)
+
+
+def by_pair(
+    labels: Labels, chosen: str | Coefficient = "cohen", **how: Any
+) -> dict[tuple[Hashable, Hashable], Agreement]:
+    """The agreement of every two raters who have an item in common; `how` is what `agreement` takes.
+
+    >>> found = by_pair(Labels.of_table([[0, 1, 1], [0, 1, 0], [1, 0, None]]), "raw", resamples=0)
+    >>> {pair: round(one.value, 2) for pair, one in found.items()}
+    {(0, 1): 0.67, (0, 2): 0.0, (1, 2): 0.0}
+    """
+    pairs = [(one, other) for one in range(len(labels.raters)) for other in _met(labels, one) if other > one]
+    return {
+        (labels.raters[one], labels.raters[other]): agreement(labels.pair(one, other), chosen, **how)
+        for one, other in pairs
+    }
+
+
+def _met(labels: Labels, rater: int) -> list[int]:
+    """The raters who labelled an item that this one labelled."""
+    mine = np.zeros(len(labels.items), np.bool_)
+    mine[labels.item[labels.rater == rater]] = True
+    return [int(other) for other in np.unique(labels.rater[mine[labels.item]]) if other != rater]
+
+
+def by_group(
+    labels: Labels, group_of: Mapping[Any, Hashable], chosen: str | Coefficient = "krippendorff", **how: Any
+) -> dict[Hashable, Agreement]:
+    """The agreement within each group of items, on the scale of all."""
+    return {name: agreement(part, chosen, **how) for name, part in labels.groups(group_of).items()}
+
+
+def against_the_rest(labels: Labels, chosen: str | Coefficient = "cohen", **how: Any) -> dict[Hashable, Agreement]:
+    """Each rater against all others, by a coefficient of two raters: the others' labels of an item share its weight.
+
+    >>> found = against_the_rest(Labels.of_table([[0, 1, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1]]), resamples=0)
+    >>> {rater: round(one.observed, 3) for rater, one in found.items()}  # raw agreement
+    {0: 0.5, 1: 0.375, 2: 0.125}
+    """
+    one = coefficient(chosen) if isinstance(chosen, str) else chosen
+    if not one.two_raters:
+        fitting = ", ".join(name for name, each in COEFFICIENTS.items() if each.two_raters)
+        raise ConventionError(f"{one.name} does not tell two sides apart: take {fitting}, or leave each rater out")
+    once = labels.once()
+    return {name: _against(once, code, one, **how) for code, name in enumerate(once.raters)}
+
+
+def _against(labels: Labels, rater: int, one: Coefficient, **how: Any) -> Agreement:
+    mine = labels.rater == rater
+    items, own = labels.item[mine], labels.label[mine]
+    others = labels.counts()[items].astype(np.float64)
+    others[np.arange(len(own)), own] -= 1
+    several = others.sum(axis=1) > 0
+    if not several.any():
+        reason = "nobody else labelled its items" if len(labels.raters) > 1 else "there is no other rater"
+        return Agreement(str(one), math.nan, level=how.get("level", 0.95), reason=reason)
+    shares = others[several] / others[several].sum(axis=1, keepdims=True)
+    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares)
+    settings = {"resamples": RESAMPLES, "level": 0.95, "rng": None, **how}
+    return _found(one, patterns, labels.scale, **settings)
+
+
+def without_each(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
+    """The agreement of the others, each rater left out in turn: where it rises, that rater stands apart."""
+    return {name: agreement(labels.without(name), chosen, **how) for name in labels.raters}
+
+
+def with_oneself(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
+    """The agreement of each rater with what the same rater said of an item before; raters without repeats are left out.
+
+    >>> labels = Labels.of(["ann"] * 5, ["x", "x", "y", "y", "z"], [0, 0, 1, 0, 1])
+    >>> with_oneself(labels, "raw", resamples=0)["ann"].value
+    0.5
+    """
+    occasions, rater = labels.repeats()
+    found = {}
+    for code in np.unique(rater):
+        own = occasions.only(rater[occasions.item] == code)
+        found[labels.raters[code]] = agreement(own, chosen, **how)
+    return found
+
+
+class _OfLabel(Coefficient):
+    """Of the pairs in which one rater gave a label, the share in which the other gave it too."""
+
+    corrected = False
+    title = "specific agreement"
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+        given = patterns.counts[:, self.code]
+        both, one = draws @ (given * (given - 1)), draws @ (given * (patterns.sizes - 1))
+        value = np.divide(both, one, out=np.full(len(draws), np.nan), where=one > 0)
+        return Figures(value, value, np.full(len(draws), np.nan))
+
+    def without_value(self, patterns: Patterns, scale: Scale) -> str:
+        return f"nobody gave the label {scale.names[self.code]} to an item with two labels"
+
+    def __str__(self) -> str:
+        return self.title
+
+
+def by_label(labels: Labels, **how: Any) -> dict[Hashable, Agreement]:
+    """The specific agreement on each label of the scale: of the pairs in which one rater gave it, how many agree.
+
+    >>> found = by_label(Labels.of_confusion([[118, 5], [2, 0]]), resamples=0)
+    >>> {label: round(one.value, 3) for label, one in found.items()}  # 2 × 118 / (123 + 120), and none of 7
+    {0: 0.971, 1: 0.0}
+    """
+    return {name: agreement(labels, _OfLabel(code), **how) for code, name in enumerate(labels.scale.names)}

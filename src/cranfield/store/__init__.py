@@ -1,0 +1,5 @@
+"""Tables that outlive a process: SQLite in one file, or PostgreSQL for a team."""
+
+from cranfield.store.database import Database, masked, open_database
+
+__all__ = ["Database", "masked", "open_database"]

@@ -1,0 +1,79 @@
+"""The tables as they are now; `store.migrations` says how a database gets there, and a test holds the two equal."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Double, Integer, MetaData, Table
+
+from cranfield.store.exact import Exact
+
+metadata = MetaData()
+
+
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, Exact, nullable=False) for name in names]
+
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    *_texts("id", "kind", "topic", "document", "other"),
+    Column("grade", Double),
+    *_texts("assessor", "time", "aspect"),
+    Column("sure", Boolean, nullable=False),
+    *_texts("note", "passage", "source"),
+    Column("seconds", Double),
+    *_texts("list"),
+    Column("rank", Integer),
+    *_texts("round", "guideline", "refers"),
+    Column("repeat", Boolean, nullable=False),
+    *_texts("origin", "received"),
+)
+
+withdrawn = Table("withdrawn", metadata, Column("id", Exact, primary_key=True))
+
+standing = Table(
+    "standing",
+    metadata,
+    *_texts("side", "topic", "document", "other", "aspect", "assessor"),
+    Column("repeat", Boolean, nullable=False),
+    *_texts("event", "time"),
+)
+
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("name", Exact, primary_key=True),
+    *_texts("definition", "state", "created"),
+)
+
+items = Table(
+    "items",
+    metadata,
+    Column("round", Exact, primary_key=True),
+    Column("item", Integer, primary_key=True),  # in the order in which they are handed out
+    *_texts("topic", "document", "role"),  # role: pool or gold
+    Column("grade", Double),  # of gold
+    Column("overlap", Integer, nullable=False),
+    Column("probability", Double, nullable=False),
+)
+
+places = Table(
+    "places",
+    metadata,
+    Column("round", Exact, primary_key=True),
+    Column("item", Integer, primary_key=True),
+    Column("slot", Integer, primary_key=True),  # from 0; those from the item's overlap on are beside the count
+    Column("assessor", Exact),
+    Column("repeat", Boolean, nullable=False),
+    *_texts("state"),  # free, leased, done, extra or skipped
+    Column("until", Exact),
+    Column("event", Exact),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("name", Exact, primary_key=True),
+    *_texts("definition", "created"),
+)

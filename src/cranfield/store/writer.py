@@ -1,0 +1,77 @@
+"""One thread that writes for all: what waits is committed together, and everybody is told when it is on disk.
+
+A commit costs a sync of the disk, however much it holds; ten labels in one commit cost what one does. Work that fails
+is undone alone (a savepoint); the others of its batch stay.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy.engine import Connection, Engine
+
+T = TypeVar("T")
+
+TOGETHER = 256
+
+
+class Writer:
+    """A queue of work and the thread that does it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.queue: SimpleQueue[tuple[Callable[[Connection], Any], Future[Any]] | None] = SimpleQueue()
+        self.thread = threading.Thread(target=self._loop, name="cranfield-writer", daemon=True)
+        self.thread.start()
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Do some work in a transaction, and return what it returns when that is committed."""
+        future: Future[T] = Future()
+        self.queue.put((work, future))
+        return future.result()
+
+    def close(self) -> None:
+        """Finish what waits, and end the thread."""
+        self.queue.put(None)
+        self.thread.join()
+
+    def _loop(self) -> None:
+        while (first := self.queue.get()) is not None:
+            batch, ending = [first], False
+            while len(batch) < TOGETHER and not self.queue.empty():
+                task = self.queue.get()
+                if task is None:
+                    ending = True
+                    break
+                batch.append(task)
+            self._commit(batch)
+            if ending:
+                return
+
+    def _commit(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        try:
+            with self.engine.begin() as connection:
+                for work, future in batch:
+                    try:
+                        with connection.begin_nested():
+                            answers.append((future, work(connection), None))
+                    except DBAPIError:  # SQLite may have undone the whole transaction: nobody's work stands
+                        raise
+                    except Exception as error:
+                        answers.append((future, None, error))
+        except BaseException as failure:  # the commit failed: nothing of the batch is there
+            answers = [(future, None, failure) for _, future in batch]
+        for future, answer, problem in answers:
+            if problem is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(problem)

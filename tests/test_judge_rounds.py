@@ -1,0 +1,255 @@
+"""Rounds: labels and open leases never exceed the overlap, nobody is asked twice, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+
+import pytest
+
+from cranfield.errors import DataError
+from cranfield.judge import Event, open_log
+from cranfield.judge.plan import Asked, Nothing, Round
+from cranfield.judge.rounds import lease, open_round, set_state
+
+
+def some(n: int, overlap: int = 1) -> list[Asked]:
+    return [Asked(f"q{i % 5}", f"d{i}", overlap) for i in range(n)]
+
+
+def answer(log, place, grade=1.0, **more):
+    log.add(
+        [
+            Event(
+                topic=place.topic, document=place.document, grade=grade, assessor=place.assessor, round=place.round,
+                repeat=place.repeat, **more,
+            )
+        ]
+    )  # fmt: skip
+
+
+def one(log, assessor, name=""):
+    """The one document somebody is given."""
+    got = lease(log, assessor, name)
+    assert isinstance(got, list), got
+    return got[0]
+
+
+def expire(log):
+    """Let every open lease be over: in the tables, as nobody waits for half an hour."""
+    from sqlalchemy import update
+
+    from cranfield.store.tables import places
+
+    def work(transaction):
+        transaction.connection.execute(update(places).values(until="2000-01-01T00:00:00.000000Z"))
+
+    log.write(work)
+
+
+def test_a_person_gets_each_document_once_and_stays_with_a_topic(log):
+    open_round(log, Round(name="first"), some(10))
+    seen = []
+    while not isinstance(got := lease(log, "ann"), Nothing):
+        seen.append(got[0])
+        answer(log, got[0])
+    assert Counter(place.document for place in seen) == dict.fromkeys((f"d{i}" for i in range(10)), 1)
+    topics = [place.topic for place in seen]
+    assert sum(a != b for a, b in zip(topics, topics[1:], strict=False)) == 4
+    assert got == Nothing("nothing is left for ann in round 'first'")
+
+
+def test_what_is_held_is_given_again_until_it_is_answered(log):
+    open_round(log, Round(name="first"), some(4))
+    first = one(log, "ann")
+    assert one(log, "ann").document == first.document
+    three = lease(log, "ann", n=3)
+    assert three[0].document == first.document
+    assert len({place.document for place in three}) == 3
+
+
+def test_labels_and_open_leases_never_exceed_the_overlap(log):
+    open_round(log, Round(name="first"), some(1, overlap=2))
+    one(log, "ann")
+    one(log, "bob")
+    told = lease(log, "cat")
+    assert isinstance(told, Nothing)
+    assert told.why == "all that is left for cat is with others"
+    assert told.free_at is not None
+
+
+def test_a_late_label_takes_a_free_place_else_it_is_extra(log):
+    open_round(log, Round(name="first"), some(1))
+    late = one(log, "ann")
+    expire(log)
+    new = one(log, "bob")
+    assert new.document == late.document
+    answer(log, new)
+    answer(log, late)
+    assert states(log) == {"done": 1, "extra": 1}
+
+
+def test_an_expired_document_may_return_to_its_holder(log):
+    open_round(log, Round(name="first"), some(1))
+    first = one(log, "ann")
+    expire(log)
+    again = one(log, "ann")
+    assert (again.document, again.slot) == (first.document, first.slot)
+    answer(log, again)
+    assert states(log) == {"done": 1}
+
+
+def states(log):
+    from sqlalchemy import select
+
+    from cranfield.store.tables import places
+
+    with log.reading() as transaction:
+        return dict(Counter(transaction.connection.execute(select(places.c.state)).scalars()))
+
+
+def test_a_skipped_document_goes_to_somebody_else(log):
+    open_round(log, Round(name="first"), some(1))
+    place = one(log, "ann")
+    log.add([Event(kind="skip", topic=place.topic, document=place.document, assessor="ann", round="first")])
+    assert isinstance(lease(log, "ann"), Nothing)
+    assert one(log, "bob").document == place.document
+
+
+def test_cannot_judge_fills_the_place(log):
+    open_round(log, Round(name="first"), some(1))
+    place = one(log, "ann")
+    log.add([Event(kind="cannot-judge", topic=place.topic, document=place.document, assessor="ann", round="first")])
+    assert states(log) == {"done": 1}
+    assert log.labels() == []
+
+
+def test_undo_gives_the_place_back_to_its_holder(log):
+    open_round(log, Round(name="first"), some(2))
+    place = one(log, "ann")
+    answer(log, place, id="wrong")
+    log.add([Event(kind="withdrawal", refers="wrong", assessor="ann")])
+    assert one(log, "ann").document == place.document
+    assert one(log, "bob").document != place.document
+
+
+def test_a_change_of_mind_keeps_the_place(log):
+    open_round(log, Round(name="first"), some(1))
+    place = one(log, "ann")
+    answer(log, place, 1)
+    answer(log, place, 2)
+    assert states(log) == {"done": 1}
+    assert [each.grade for each in log.labels()] == [2]
+
+
+def test_gold_is_asked_of_everybody_beside_the_count(log):
+    gold = [Asked("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(3)]
+    open_round(log, Round(name="first", gold_share=0.3, seed=4), [*some(12), *gold])
+    given = {"ann": [], "bob": []}
+    for assessor in ("ann", "bob"):
+        while not isinstance(got := lease(log, assessor), Nothing):
+            given[assessor].append(got[0].document)
+            answer(log, got[0])
+    assert all({f"gold{i}" for i in range(3)} <= set(documents) for documents in given.values())
+    assert len(given["ann"]) == 15
+    assert given["ann"].index("gold0") != 12  # mixed in, not behind
+
+
+def test_repeats_ask_the_same_person_again(log):
+    open_round(log, Round(name="first", repeat_share=0.3, seed=1), some(20))
+    repeats = []
+    while not isinstance(got := lease(log, "ann"), Nothing):
+        repeats += [got[0].document] * got[0].repeat
+        answer(log, got[0])
+    assert repeats
+    assert len(set(repeats)) == len(repeats)
+    assert len(log.labels()) == 20
+
+
+def test_a_qualifying_round_must_be_passed_first(log):
+    gold = [Asked("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(4)]
+    open_round(log, Round(name="trial", passing=0.75), gold)
+    open_round(log, Round(name="main", after="trial"), some(3))
+    told = lease(log, "ann", "main")
+    assert told == Nothing("ann first answers round 'trial': 0 of 4 so far")
+    for assessor, right in (("ann", 3), ("bob", 2)):
+        for i in range(4):
+            answer(log, one(log, assessor, "trial"), 1.0 if i < right else 0.0)
+    assert isinstance(lease(log, "ann", "main"), list)
+    assert lease(log, "bob", "main").why == "bob did not pass round 'trial': 2 of 4 right, 75% needed"
+
+
+def test_a_paused_round_hands_out_nothing_and_takes_labels(log):
+    open_round(log, Round(name="first"), some(2))
+    place = one(log, "ann")
+    set_state(log, "first", "paused")
+    assert lease(log, "ann", "first") == Nothing("round 'first' is paused")
+    answer(log, place)
+    set_state(log, "first", "open")
+    assert one(log, "ann").document != place.document
+
+
+def test_an_adaptive_round_is_told_the_label_that_stands(log):
+    lists = {"q": {"one": ["a", "b", "c", "d"], "two": ["x", "y", "z", "w"]}}
+    open_round(log, Round(name="first", strategy="move-to-front", lists=lists, overlap=1), [])
+    given = []
+    while not isinstance(got := lease(log, "ann"), Nothing):
+        given.append(got[0].document)
+        answer(log, got[0], float(got[0].document in "xyz"))
+    assert sorted(given) == sorted("abcdxyzw")
+    assert given.index("z") < given.index("c")  # the list that found relevant documents came first
+
+
+def test_names_are_checked(log):
+    open_round(log, Round(name="first", assessors=("ann", "bob")), some(2))
+    with pytest.raises(DataError, match="is for ann, bob; 'eve' is not among them"):
+        lease(log, "eve")
+    with pytest.raises(DataError, match="there is no round 'second'; there are: 'first'"):
+        lease(log, "ann", "second")
+    with pytest.raises(DataError, match="there is a round 'first' already"):
+        open_round(log, Round(name="first"), some(2))
+    with pytest.raises(DataError, match="is not in round 'first'"):
+        log.add([Event(topic="q", document="nowhere", grade=1, assessor="ann", round="first")])
+    assert log.events() == []
+
+
+def work_at_once(location, assessors, walking_away=0):
+    """Every assessor a thread of its own; the first few walk away from a document now and then."""
+    log = open_log(location)
+    failures = []
+
+    def person(number):
+        draw = random.Random(number)
+        try:
+            while not isinstance(got := lease(log, f"a{number}", "first"), Nothing):
+                if number < walking_away and draw.random() < 0.2:
+                    return
+                answer(log, got[0], float(draw.randrange(3)))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=person, args=(number,)) for number in assessors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log.close()
+    assert not failures, failures[0]
+
+
+@pytest.mark.parametrize("walking_away", [pytest.param(0, marks=pytest.mark.slow), 5])
+def test_fifty_assessors_at_once(location, walking_away):
+    if location.endswith(".jsonl"):
+        pytest.skip("a file of lines is for one machine and few people; the databases are for fifty")
+    log = open_log(location)
+    open_round(log, Round(name="first"), some(300, overlap=3))
+    work_at_once(location, range(50), walking_away)
+    if walking_away:
+        expire(log)
+        work_at_once(location, range(50, 60))
+    labels = [(event.topic, event.document, event.assessor) for event in log.events()]
+    assert len(labels) == 900
+    assert len(set(labels)) == 900
+    assert set(Counter((topic, document) for topic, document, _ in labels).values()) == {3}
+    log.close()
