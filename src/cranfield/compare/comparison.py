@@ -16,6 +16,8 @@ from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions
 from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.evidence import Evidence, Names, compared
+from cranfield.compare.label_noise import DRAWS, LabelNoise
+from cranfield.compare.label_noise import label_noise as redraw_labels
 from cranfield.compare.pair import Pair
 from cranfield.compare.scored import Scored, Shares, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings
@@ -56,9 +58,11 @@ class Comparison(Evidence, Answer):
     micro: Shares  # a ratio → run → the ratio of the topics' sums
     inputs: dict[str, Any] = field(default_factory=dict)  # the names of files, where files were read
     efficiency: Efficiency | None = None  # what the runs cost, where that was measured
+    label_noise: LabelNoise | None = None  # what redrawn labels make of the differences, where that was asked
 
     def notes(self, shell: bool = False) -> list[str]:
-        return [*self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
+        said = [] if self.label_noise is None else self.label_noise.remarks
+        return [*said, *self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
 
     def basis(self) -> list[str]:
         return self.notes()
@@ -68,7 +72,7 @@ class Comparison(Evidence, Answer):
         return pair_table(self, shown_pairs(self, how.every), how)
 
     def content(self, how: Layout) -> Iterator[Part]:
-        return content(self, self.efficiency, how)
+        return content(self, self.efficiency, how, self.label_noise)
 
     def __repr__(self) -> str:
         return self.to_text(bars=False)
@@ -98,6 +102,7 @@ class Comparison(Evidence, Answer):
             **{name: plain(getattr(self, name), how.digits) for name in ("many", "judged", "micro", "cautions")},
             "remarks": self.remarks,
             "efficiency": None if self.efficiency is None else self.efficiency.plain(how),
+            "label_noise": None if self.label_noise is None else self.label_noise.plain(how),
             "inputs": self.inputs,
             "queries": self.scores.queries_of(self.scores.topics) if how.per_topic else {},
             "conventions": None if self.scores.elsewhere else self.scores.conventions.to_dict(),
@@ -189,6 +194,8 @@ def compare(
     margin: float | None = None,
     simultaneous: bool = False,
     groups: Any = None,
+    label_noise: Any = None,
+    label_draws: int = DRAWS,
     **conventions: Any,
 ) -> Comparison:
     """Compare systems: differences with intervals and effect sizes, p-values and their correction, and what to beware of.
@@ -201,7 +208,8 @@ def compare(
     one-sided as well. With `simultaneous` intervals hold together at the level, as the correction does. `rope` is the
     largest difference that does not matter, for the Bayesian test; `margin` the same for equivalence and
     non-inferiority. `groups` are patterns (`"dense.seed*"`, `"dense=dense.seed*"`) or a mapping of names to patterns
-    or runs: several runs of one system, compared over topics and seeds.
+    or runs: several runs of one system, compared over topics and seeds. `label_noise` says how likely other grades are
+    (`{topic: {document: {grade: chance}}}`): grades are then redrawn `label_draws` times.
 
     >>> scores = Scores.from_table([[0.1, 0.3], [0.2, 0.5], [0.4, 0.5], [0.3, 0.4]], ["bm25", "dense"], measure="AP")
     >>> found = compare(scores)
@@ -215,7 +223,8 @@ def compare(
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
     numbers |= {"alternative": alternative, "rope": rope, "margin": margin, "simultaneous": simultaneous}
     evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
-    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
+    noise = None if label_noise is None else redraw_labels(evidence, label_noise, label_draws)
+    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro, label_noise=noise)
 
 
 def evidence_of(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from cranfield.compare.efficiency import Efficiency
     from cranfield.compare.evidence import Evidence
+    from cranfield.compare.label_noise import LabelNoise
 
 
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
@@ -38,7 +39,9 @@ WHERE_THERE = {  # what else a mark may mean
 }
 
 
-def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+def content(
+    evidence: Evidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None = None
+) -> Iterator[Part]:
     """All of it; a page and a wiki get less beside the table and the sentences."""
     pairs = shown_pairs(evidence, how.every)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
@@ -56,6 +59,8 @@ def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> I
     yield Lines(sentences)
     if details and len(evidence.tests) > 1:
         yield from _tests(evidence, spoken, how)
+    if label_noise is not None:
+        yield from label_noise.content(how)
     yield from _drawings(evidence, pairs, how)
     if efficiency is not None and how.medium != "html":
         yield efficiency.table(how)
