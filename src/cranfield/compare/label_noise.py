@@ -6,8 +6,8 @@ redraws. Documents with one label keep it, for nobody knows how wrong it may be;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from cranfield.parameters import refuse_below
 from cranfield.stats.redrawn import Redrawn, redrawn_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cranfield.answer import Layout, Part
     from cranfield.compare.evidence import Evidence
@@ -79,10 +79,13 @@ class Doubt:
         stands = (best & (self.grades == standing[:, None])).any(axis=1)
         return np.asarray(np.where(stands, standing, lowest), np.float64)
 
+    @cached_property
+    def _bounds(self) -> Floats:
+        return np.asarray(np.cumsum(self.chance, axis=1)[:, :-1], np.float64)
+
     def draw(self, rng: np.random.Generator) -> Floats:
         """A grade for each subject."""
-        bounds = np.cumsum(self.chance, axis=1)[:, :-1]
-        place = (rng.random((len(bounds), 1)) >= bounds).sum(axis=1)
+        place = (rng.random((len(self.subjects), 1)) >= self._bounds).sum(axis=1)
         return np.asarray(self.grades[place], np.float64)
 
 

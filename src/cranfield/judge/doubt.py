@@ -6,7 +6,7 @@ The chances are those of the policy's model, or the shares of votes where a poli
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cranfield.compare.label_noise import OF_VOTES, Doubt
 from cranfield.errors import ConventionError, DataError
@@ -15,7 +15,7 @@ from cranfield.judge.standing import standing as standing_of
 from cranfield.stats.consensus.method import METHODS, shares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cranfield.judge.event import Event
     from cranfield.judge.log import Log
@@ -60,9 +60,10 @@ def doubt_of(standing: Mapping[Key, Event], decided: Decided) -> Doubt:
     labels = as_labels(events)
     verdict = decided.verdict
     items, chance = (labels.items, shares(labels.once())) if verdict is None else (verdict.items, verdict.posterior)
+    subjects = cast("Sequence[Subject]", items)
     several = [
         (row, subject)
-        for row, subject in enumerate(items)
+        for row, subject in enumerate(subjects)
         if len(raters[subject]) > 1 and subject not in sure and subject[1] in decided.grades.get(subject[0], {})
     ]
     if not several:

@@ -50,8 +50,10 @@ def redrawn_mean(
     """The mean of units as they stand (one value a unit), and of redraws (rows) of the same units (columns).
 
     With m the mean of a unit over its redraws, a unit counts as `standing + (likeliest − m)`, and the interval is that of
-    Student's t over them. `likeliest` is the unit by the likeliest labels; as it stands, unless something else stands. By the law of total variance the mean of units and labels both drawn anew varies by var(m) / n over
-    units and by the mean variance within units / n over labels.
+    Student's t over them. `likeliest` is the unit by the likeliest labels; as it stands, unless told.
+
+    By the law of total variance the mean of units and labels both drawn anew varies by var(m) / n over units and by the mean
+    variance within units / n over labels.
 
     >>> found = redrawn_mean([0.2, 0.4, 0.6], [[0.1, 0.4, 0.5], [0.2, 0.2, 0.6]])
     >>> round(found.difference, 3), round(found.redrawn, 3), round(found.corrected, 3)
