@@ -106,6 +106,7 @@ class LabelNoise:
     policy: str
     chances: str
     redrawn: int  # documents with several labels
+    unsure: int  # those of them that may have another grade
     documents: int
     draws: int
     seed: int
@@ -115,12 +116,13 @@ class LabelNoise:
     def sentences(self) -> list[str]:
         """What was redrawn, and what the table says."""
         several = "document has" if self.redrawn == 1 else "documents have"
-        by = f" Labels as they stand: by {self.policy}." if self.policy else ""
+        what = f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
+        agreed = "" if self.unsure else "; nobody contradicts anybody, so that nothing moves"
+        by = f" (labels stand by {self.policy})" if self.policy else ""
         return [
-            f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn, "
-            f"{self.draws} times, by {self.chances}.{by}",
-            "Wrong labels pull differences towards 0: allowed for is the difference as labels stand, moved back as far as "
-            "redrawing moved it. topics and assessors: parts of the variance when both are redrawn.",
+            f"{what}, {self.draws} times, by {self.chances}{by}{agreed}",
+            "allowed for: wrong labels pull differences towards 0, so it is moved back as far as redrawing moved it; "
+            "topics, assessors: their parts of the variance",
         ]
 
     def content(self, how: Layout) -> Iterator[Part]:
@@ -147,7 +149,7 @@ class LabelNoise:
         yield Lines(self.sentences())
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        facts = ("policy", "chances", "redrawn", "documents", "draws", "seed", "level")
+        facts = ("policy", "chances", "redrawn", "unsure", "documents", "draws", "seed", "level")
         pairs = []
         for measure, one, other, found in self.pairs:
             share = found.share_of_labels
@@ -185,6 +187,7 @@ def label_noise(evidence: Evidence, chances: Any, draws: int = DRAWS, progress: 
         policy=doubt.policy,
         chances=doubt.chances,
         redrawn=len(doubt.subjects),
+        unsure=int((doubt.chance.max(axis=1, initial=0.0) < 1 - NEAR).sum()),
         documents=doubt.documents,
         draws=draws,
         seed=evidence.seed,
