@@ -76,7 +76,7 @@ def ap(grades: Array, order: Array) -> Array:
     """Average precision."""
     found = np.take_along_axis(grades, np.broadcast_to(order, grades.shape), -1) > 0
     precision = np.cumsum(found, -1) / np.arange(1, DOCUMENTS + 1)
-    return (precision * found).sum(-1) / np.maximum(found.sum(-1), 1)
+    return np.asarray((precision * found).sum(-1) / np.maximum(found.sum(-1), 1))
 
 
 MEASURES: dict[str, Callable[[Array, Array], Array]] = {"nDCG@10": ndcg, "AP": ap}

@@ -16,6 +16,7 @@ from cranfield.judge import Event, open_log, standing
 from cranfield.judge.doubt import doubt_of
 from cranfield.judge.policy import Settings, decide
 from cranfield.stats.redrawn import redrawn_mean
+from cranfield.workspace.judging import _parted
 from shell import cranfield
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks are not installed with the package
@@ -233,11 +234,33 @@ def test_json_has_all_and_every_kind_of_log_and_the_same_seed_agree(folder):
 
 def test_a_version_keeps_its_policy(folder):
     assert cranfield("judge", "freeze", "work.db", "spring", "--by", "median", folder=folder).code == 0
-    noise = json.loads(compared(folder, "--format", "json", log="work.db@spring").out)["label_noise"]
-    assert noise["policy"] == "median"
+    answer = json.loads(compared(folder, "--format", "json", log="work.db@spring").out)
+    assert answer["label_noise"]["policy"] == "median"
+    assert answer["inputs"]["qrels"].endswith("work.db@spring")
     refused = compared(folder, "--by", "majority", log="work.db@spring")
     assert refused.code == 2
     assert "has a policy of its own" in refused.err
+
+
+def test_a_version_is_named_behind_the_last_sign_after_the_last_slash(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a@b.jsonl").write_text("")
+    words = [
+        "work.db@spring",
+        "a@b.jsonl",
+        "x@y/work.db",
+        "postgresql://ann@host",
+        "postgresql://ann@host/w@v",
+        "work.db",
+    ]
+    assert [_parted(word) for word in words] == [
+        ("work.db", "spring"),
+        ("a@b.jsonl", ""),
+        ("x@y/work.db", ""),
+        ("postgresql://ann@host", ""),
+        ("postgresql://ann@host/w", "v"),
+        ("work.db", ""),
+    ]
 
 
 @pytest.mark.parametrize(

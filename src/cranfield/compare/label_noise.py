@@ -149,6 +149,7 @@ class LabelNoise:
         yield Lines(self.sentences())
 
     def plain(self, how: Layout) -> dict[str, Any]:
+        """All of it, for programs."""
         facts = ("policy", "chances", "redrawn", "unsure", "documents", "draws", "seed", "level")
         pairs = []
         for measure, one, other, found in self.pairs:

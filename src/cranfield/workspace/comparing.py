@@ -51,14 +51,16 @@ def compare(
     baseline = _baseline_file(files, question.get("baselines"), inputs.measures)
     options = replace(inputs, baseline=baseline).options()
     measures = inputs.measures or DEFAULT_MEASURES
-    judgments: Any = inputs.judgments
+    judgments: Any = None if label_noise else inputs.judgments
+    named = judgments
     if label_noise:
         from cranfield.workspace.judging import graded
 
-        judgments, question["label_noise"] = graded(inputs.judgments, policy)
+        judgments, question["label_noise"] = graded(str(inputs.qrels), policy)
+        named = judgments.name  # without a password
     comparison = cranfield.compare(judgments, files, measures, progress=progress, **options, **question)
     runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
-    read = {"qrels": inputs.judgments, "runs": runs}
+    read = {"qrels": named, "runs": runs}
     return replace(comparison, inputs=read, efficiency=beside(comparison.scores, runs))
 
 

@@ -360,7 +360,7 @@ def graded(location: str, policy: str | None = None) -> tuple[Qrels, Doubt]:
             if not len(decided):
                 raise DataError(f"{log.name}: no label of a person stands")
             doubt = doubt_of(stand, decided)
-        return Qrels(decided.grades, log.name), doubt
+        return Qrels(decided.grades, f"{log.name}@{version}" if version else log.name), doubt
 
 
 def _parted(location: str) -> tuple[str, str]:
