@@ -219,11 +219,12 @@ def compare(
     dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it \
 (the 95% interval (t) leaves out 0, the test does not); randomisation p = 0.12
     """
+    progress = conventions.get("progress")
     scored = _scored(scores, runs, measures, conventions)
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
     numbers |= {"alternative": alternative, "rope": rope, "margin": margin, "simultaneous": simultaneous}
     evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
-    noise = None if label_noise is None else redraw_labels(evidence, label_noise, label_draws)
+    noise = None if label_noise is None else redraw_labels(evidence, label_noise, label_draws, progress)
     return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro, label_noise=noise)
 
 

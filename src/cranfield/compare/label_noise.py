@@ -118,9 +118,8 @@ class LabelNoise:
         several = "document has" if self.redrawn == 1 else "documents have"
         what = f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
         agreed = "" if self.unsure else "; nobody contradicts anybody, so that nothing moves"
-        by = f" (labels stand by {self.policy})" if self.policy else ""
         return [
-            f"{what}, {self.draws} times, by {self.chances}{by}{agreed}",
+            f"{what}, {self.draws} times, by {self.chances}{agreed}",
             "allowed for: wrong labels pull differences towards 0, so it is moved back as far as redrawing moved it; "
             "topics, assessors: their parts of the variance",
         ]

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from cranfield.judge.policy import Decided, Subject
     from cranfield.judge.standing import Key
 
+ROUGH = (
+    "shares of votes are rough chances of grades: --by dawid-skene learns them, from three labels a document or more"
+)
+
 
 def doubt_of_version(log: Log, name: str) -> tuple[Decided, Doubt]:
     """What was frozen under a name, and the doubt that its policy left."""
@@ -80,5 +84,5 @@ def doubt_of(standing: Mapping[Key, Event], decided: Decided) -> Doubt:
         if modelled
         else f"{OF_VOTES} ({decided.policy} has no model of errors)",
         policy=decided.policy,
-        notes=decided.notes(),
+        notes=[*decided.notes(), *([] if modelled else [ROUGH])],
     )
