@@ -182,14 +182,9 @@ def cases() -> list[Case]:
         for right in (0.93, 0.75)
         for n in (25, 50, 200)
     ]
-    more = [
-        Case(50, right, labels=labels, policy=policy)
-        for policy in ("dawid-skene", "majority")
-        for right in (0.93, 0.75)
-        for labels in (2, 5)
-    ]
+    more = [Case(50, 0.75, labels, policy) for policy in ("dawid-skene", "majority") for labels in (2, 5)]
     rest = [Case(50, 0.75, policy=policy, better=0.0) for policy in ("dawid-skene", "majority")]
-    return [*main, *more, *rest, Case(50, 0.75, single=0.75), Case(200, 0.75, single=0.75)]
+    return [*main, *more, *rest, Case(50, 0.75, single=0.75)]
 
 
 def main() -> None:

@@ -117,11 +117,18 @@ class LabelNoise:
         """What was redrawn, and what the table says."""
         several = "document has" if self.redrawn == 1 else "documents have"
         what = f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
+        single = self.documents - self.redrawn
+        rest = (
+            [f"{single:,} documents have one label or a decision: errors in these are not allowed for"]
+            if single
+            else []
+        )
         agreed = "" if self.unsure else "; nobody contradicts anybody, so that nothing moves"
         return [
             f"{what}, {self.draws} times, by {self.chances}{agreed}",
             "allowed for: wrong labels pull differences towards 0, so it is moved back as far as redrawing moved it; "
             "topics, assessors: their parts of the variance",
+            *rest,
         ]
 
     def content(self, how: Layout) -> Iterator[Part]:
