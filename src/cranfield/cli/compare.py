@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
+
 from cranfield.cli import names, options
 from cranfield.cli.options import option
 from cranfield.cli.output import FOR_PEOPLE, notes, show
@@ -69,8 +71,20 @@ question = options.together(
 )
 
 
+def _policies() -> str:
+    from cranfield.judge.policy import OWN
+    from cranfield.stats.consensus.method import METHODS
+
+    return f"With --label-noise: how grades are decided: {', '.join([*OWN, *METHODS])}.  [default: majority, or the version's]"
+
+
 @options.command(__doc__)
 @question
+@option(
+    "--label-noise", "QRELS is a log of judgments: redraw labels of several people, and allow for them.", is_flag=True
+)
+@option("--by", _policies, name="policy", metavar="POLICY")
+@option("--label-draws", "How often labels are redrawn.  [default: 200]", type=int, metavar="N")
 @option("--bars/--no-bars", "Draw each topic's difference.  [default: for a single pair]", default=None)
 @option("--all-pairs", "Show every pair, however many there are.", name="every", is_flag=True)
 @option("--per-topic", "In json, csv and tsv: the difference of each topic.")
@@ -84,8 +98,21 @@ def command(**typed: Any) -> None:
 
     inputs, shown, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
+    _refuse_without_noise(inputs.table, how)
     with progress("comparing") as tell:
         comparison = compare(inputs, progress=tell, **how)
     show(comparison, **shown)
     if shown["shape"] not in FOR_PEOPLE:
         notes(comparison.scores.notes(shell=True))
+
+
+def _refuse_without_noise(table: str | None, how: dict[str, Any]) -> None:
+    """Refuse what goes with --label-noise alone, and that where there are no labels."""
+    if how["label_draws"] is None:
+        del how["label_draws"]
+    if how["label_noise"] and table is not None:
+        raise click.UsageError("--table holds scores; --label-noise redraws labels and needs a log and runs")
+    if how["label_noise"] and how["run_groups"]:
+        raise click.UsageError("--group goes by topics and seeds, --label-noise by topics and labels; give one of them")
+    if not how["label_noise"] and (how["policy"] is not None or "label_draws" in how):
+        raise click.UsageError("--by and --label-draws go with --label-noise")

@@ -16,6 +16,8 @@ from cranfield.columns import listed
 from cranfield.compare.cautions import Caution, all_cautions, grouped_texts
 from cranfield.compare.content import content, pair_table, shown_pairs
 from cranfield.compare.evidence import Evidence, Names, compared
+from cranfield.compare.label_noise import DRAWS, LabelNoise
+from cranfield.compare.label_noise import label_noise as redraw_labels
 from cranfield.compare.pair import Pair, Unweighted
 from cranfield.compare.scored import Scored, Shares, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings, refuse_unweighable
@@ -57,9 +59,11 @@ class Comparison(Evidence, Answer):
     micro: Shares  # a ratio → run → the ratio of the topics' sums
     inputs: dict[str, Any] = field(default_factory=dict)  # the names of files, where files were read
     efficiency: Efficiency | None = None  # what the runs cost, where that was measured
+    label_noise: LabelNoise | None = None  # what redrawn labels make of the differences, where that was asked
 
     def notes(self, shell: bool = False) -> list[str]:
-        return [*self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
+        said = [] if self.label_noise is None else self.label_noise.remarks
+        return [*said, *self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
 
     def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
         cautions = [f"caution: {text}" for text in grouped_texts(self.cautions, verbose)]
@@ -67,7 +71,8 @@ class Comparison(Evidence, Answer):
         if shell:
             cautions = [text.replace("missing=skip", "--missing skip") for text in cautions]
         missing = all(caution.code != "missing-topics" for caution in self.cautions)
-        notes = [*self.remarks, *self.scores.notes(shell, missing)]
+        noise = [] if self.label_noise is None else self.label_noise.remarks
+        notes = [*noise, *self.remarks, *self.scores.notes(shell, missing)]
         return [*cautions, *(f"note: {note}" for note in notes)]
 
     def basis(self) -> list[str]:
@@ -78,7 +83,7 @@ class Comparison(Evidence, Answer):
         return pair_table(self, shown_pairs(self, how.every), how)
 
     def content(self, how: Layout) -> Iterator[Part]:
-        return content(self, self.efficiency, how)
+        return content(self, self.efficiency, how, self.label_noise)
 
     def __repr__(self) -> str:
         return self.to_text(bars=False)
@@ -109,6 +114,7 @@ class Comparison(Evidence, Answer):
             **{name: plain(getattr(self, name), how.digits) for name in ("many", "judged", "micro", "cautions")},
             "remarks": self.remarks,
             "efficiency": None if self.efficiency is None else self.efficiency.plain(how),
+            "label_noise": None if self.label_noise is None else self.label_noise.plain(how),
             "inputs": self.inputs,
             "queries": self.scores.queries_of(self.scores.topics) if how.per_topic else {},
             "conventions": None if self.scores.elsewhere else self.scores.conventions.to_dict(),
@@ -206,6 +212,8 @@ def compare(
     simultaneous: bool = False,
     groups: Any = None,
     weights: Any = None,
+    label_noise: Any = None,
+    label_draws: int = DRAWS,
     **conventions: Any,
 ) -> Comparison:
     """Compare systems: differences with intervals and effect sizes, p-values and their correction, and what to beware of.
@@ -220,6 +228,8 @@ def compare(
     non-inferiority. `groups` are patterns (`"dense.seed*"`, `"dense=dense.seed*"`) or a mapping of names to patterns
     or runs: several runs of one system, compared over topics and seeds. `weights` say how much each topic counts: a
     mapping, or a column's name where the judgments name a collection; what is then not by weights is in `pair.unweighted`.
+    `label_noise` says how likely other grades are (`{topic: {document: {grade: chance}}}`): grades are then redrawn
+    `label_draws` times.
 
     >>> scores = Scores.from_table([[0.1, 0.3], [0.2, 0.5], [0.4, 0.5], [0.3, 0.4]], ["bm25", "dense"], measure="AP")
     >>> found = compare(scores)
@@ -229,11 +239,15 @@ def compare(
     dense is ahead of bm25 by 0.175 AP [0.023, 0.327] on 4 topics, 4 up, 0 equal, 0 down, but the data do not settle it \
 (the 95% interval (t) leaves out 0, the test does not); randomisation p = 0.12
     """
+    if weights is not None and label_noise is not None:
+        raise ConventionError("topics are weighed or labels redrawn, not both: give weights or label_noise")
+    progress = conventions.get("progress")
     scored = _scored(scores, runs, measures, conventions if weights is None else {**conventions, "weights": weights})
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
     numbers |= {"alternative": alternative, "rope": rope, "margin": margin, "simultaneous": simultaneous}
     evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
-    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro)
+    noise = None if label_noise is None else redraw_labels(evidence, label_noise, label_draws, progress)
+    return Comparison(**vars(evidence), cautions=all_cautions(evidence), micro=scored.micro, label_noise=noise)
 
 
 def evidence_of(

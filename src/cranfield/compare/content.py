@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cranfield.compare.efficiency import Efficiency
     from cranfield.compare.evidence import Evidence
+    from cranfield.compare.label_noise import LabelNoise
 
 
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
@@ -43,12 +44,17 @@ WHERE_THERE = {  # what else a mark may mean
 }
 
 
-def content(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+def content(
+    evidence: Evidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None = None
+) -> Iterator[Part]:
     """All of it; a page and a wiki get less beside the table and the sentences."""
-    return _screen(evidence, efficiency, how) if how.medium == "text" else _page(evidence, efficiency, how)
+    write = _screen if how.medium == "text" else _page
+    return write(evidence, efficiency, how, label_noise)
 
 
-def _page(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+def _page(
+    evidence: Evidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None
+) -> Iterator[Part]:
     pairs = shown_pairs(evidence, how.every)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
     yield pair_table(evidence, pairs, how)
@@ -56,6 +62,8 @@ def _page(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Ite
         yield Lines(_legend(evidence, pairs))
     sentences = [evidence.sentence(pair) for pair in spoken]
     yield Lines([*sentences, *_margins(spoken)])
+    if label_noise is not None:
+        yield from label_noise.content(how)
     yield from _drawings(evidence, pairs, how)
     if efficiency is not None and how.medium != "html":
         yield efficiency.table(how)
@@ -63,7 +71,9 @@ def _page(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Ite
     yield Lines(made_by(evidence), dim=True)
 
 
-def _screen(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> Iterator[Part]:
+def _screen(
+    evidence: Evidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None
+) -> Iterator[Part]:
     """The verdict, and what supports it; what limits it is said behind."""
     pairs = shown_pairs(evidence, how.every, ON_A_SCREEN)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
@@ -78,6 +88,8 @@ def _screen(evidence: Evidence, efficiency: Efficiency | None, how: Layout) -> I
     yield Lines(_margins(spoken))
     if len(evidence.tests) > 1:
         yield from _tests(evidence, spoken, how)
+    if label_noise is not None:
+        yield from label_noise.content(how)
     yield from _drawings(evidence, pairs, how)
     if efficiency is not None:
         yield efficiency.table(how)

@@ -26,14 +26,23 @@ if TYPE_CHECKING:
 
 
 def compare(
-    inputs: Inputs, *, run_groups: Sequence[str] = (), progress: Progress | None = None, **question: Any
+    inputs: Inputs,
+    *,
+    run_groups: Sequence[str] = (),
+    progress: Progress | None = None,
+    label_noise: bool = False,
+    policy: str | None = None,
+    **question: Any,
 ) -> Comparison:
     """Compare run files, or the runs of a table of scores. `question` is what `cranfield.compare` takes beside them.
 
-    `run_groups` are patterns of runs, or of files that are not among the runs, which belong to one system.
+    `run_groups` are patterns of runs, or of files that are not among the runs, which belong to one system. With
+    `label_noise` the judgments are a log, whose grades stand by a policy and are redrawn.
     """
     question["groups"] = run_groups or None
     if inputs.table is not None:
+        if label_noise:
+            raise ConventionError("label noise: a table of scores holds no labels; give a log and the runs")
         return replace(cranfield.compare(scored(inputs), **question), inputs={"table": inputs.table})
     from cranfield.compare.efficiency import beside
 
@@ -42,9 +51,16 @@ def compare(
     baseline = _baseline_file(files, question.get("baselines"), inputs.measures)
     options = replace(inputs, baseline=baseline).options()
     measures = inputs.measures or DEFAULT_MEASURES
-    comparison = cranfield.compare(inputs.judgments, files, measures, progress=progress, **options, **question)
+    judgments: Any = None if label_noise else inputs.judgments
+    named = judgments
+    if label_noise:
+        from cranfield.workspace.judging import graded
+
+        judgments, question["label_noise"] = graded(str(inputs.qrels), policy)
+        named = judgments.name  # without a password
+    comparison = cranfield.compare(judgments, files, measures, progress=progress, **options, **question)
     runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
-    read = {"qrels": getattr(inputs.judgments, "name", inputs.qrels), "runs": runs}
+    read = {"qrels": getattr(named, "name", named), "runs": runs}
     return replace(comparison, inputs=read, efficiency=beside(comparison.scores, runs))
 
 

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Table
-from cranfield.errors import DataError
+from cranfield.errors import ConventionError, DataError
 from cranfield.judge.event import RELEVANCE, Event, instant
 from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import shortened
 from cranfield.workspace.inputs import once
-from cranfield.workspace.logs import contradictions, judgments_of, say
+from cranfield.workspace.logs import Named, contradictions, judgments_of, named, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cranfield.answer import Layout, Part
+    from cranfield.collection import Qrels
+    from cranfield.compare.label_noise import Doubt
     from cranfield.judge.adding import Added
     from cranfield.judge.aggregated import Aggregated
     from cranfield.judge.agreeing import Agreements, Ranking
@@ -334,6 +336,28 @@ def aggregate(
     if not len(decided):
         raise DataError(f"{name}: no label stands that counts by {policy} (aspect {aspect}, from {', '.join(sources)})")
     return Aggregated(name, decided, labels)
+
+
+def graded(location: str, policy: str | None = None) -> tuple[Qrels, Doubt]:
+    """The qrels of a log by a policy (majority unless told), or of a version of it (LOG@NAME), and how sure they are."""
+    from cranfield.collection import Qrels
+    from cranfield.judge.doubt import doubt_of, doubt_of_version
+    from cranfield.judge.policy import decide
+
+    word = named(location) or Named(location)
+    where, version = word.log, word.version or ""
+    if version and policy is not None:
+        raise ConventionError(f"version {version!r} has a policy of its own; leave --by out, or name the log alone")
+    with _opened(where, new=False) as log:
+        if version:
+            decided, doubt = doubt_of_version(log, version)
+        else:
+            stand = log.standing()
+            decided = decide(stand, policy or "majority", Settings(), _gold_of(log))
+            if not len(decided):
+                raise DataError(f"{log.name}: no label of a person stands")
+            doubt = doubt_of(stand, decided)
+        return Qrels(decided.grades, f"{log.name}@{version}" if version else log.name), doubt
 
 
 def _gold_of(log: Log) -> dict[tuple[str, str], float]:
