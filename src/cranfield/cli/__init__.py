@@ -123,7 +123,9 @@ def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
 
 
 def _say(problem: str) -> None:
-    click.echo(f"cranfield: {' '.join(legible(problem).splitlines())}", err=True)
+    from cranfield.parameters import masked
+
+    click.echo(f"cranfield: {' '.join(legible(masked(problem)).splitlines())}", err=True)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import click
 from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import note, show
-from cranfield.parameters import real
+from cranfield.parameters import masked, real
 
 PLACE = 75
 
@@ -101,16 +101,7 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
         fields.setdefault(ours, []).append(theirs)
     added = add(log, files, fields=fields or None, **how)
     again = f"; {added.known:,} were there already" if added.known else ""
-    note(f"{added.new:,} labels added to {_shown(log)}{again}")
-
-
-def _shown(location: str) -> str:
-    """A location without its password."""
-    if "://" not in location:
-        return location
-    from cranfield.store.database import masked
-
-    return masked(location)
+    note(f"{added.new:,} labels added to {masked(log)}{again}")
 
 
 @command.command("export")
@@ -150,7 +141,7 @@ def _withdraw(log: str, **what: Any) -> None:
     from cranfield.workspace.judging import withdraw
 
     count = withdraw(log, **what)
-    note(f"{count:,} events withdrawn in {_shown(log)}")
+    note(f"{count:,} events withdrawn in {masked(log)}")
 
 
 @command.command("round")
@@ -347,7 +338,7 @@ def _freeze(log: str, name: str, **how: Any) -> None:
 
     version, said = freeze(log, name, **how)
     note(
-        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {_shown(log)}@{name}"
+        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {masked(log)}@{name}"
     )
     notes(said)
 

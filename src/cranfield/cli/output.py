@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.columns import for_screen, in_bytes, legible
+from cranfield.parameters import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -114,7 +115,7 @@ def encoded(text: str) -> bytes:
 
 def note(text: str) -> None:
     """Tell the user something that is not data."""
-    click.echo(legible(text), err=True)
+    click.echo(legible(masked(text)), err=True)
 
 
 def notes(sentences: Iterable[str]) -> None:

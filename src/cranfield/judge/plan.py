@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 
 from cranfield.errors import DataError
 from cranfield.store.tables import rounds
@@ -48,6 +49,17 @@ class Round:
     guideline: str = ""
     scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
 
+    def refuse(self, assessor: str, grade: float | None = None) -> None:
+        """Refuse somebody who is not asked, and a grade off the scale."""
+        if not assessor:
+            raise DataError("a round is judged by somebody: say who with --assessor")
+        if self.assessors and assessor not in self.assessors:
+            told = ", ".join(self.assessors)
+            raise DataError(f"round {self.name!r} is for {told}; {assessor!r} is not among them")
+        if self.scale and grade is not None and grade not in self.scale:
+            shown = ", ".join(f"{each:g}" for each in self.scale)
+            raise DataError(f"round {self.name!r} grades by {shown}; found {grade:g}")
+
 
 class Lease(NamedTuple):
     """A document that somebody is to judge until a time."""
@@ -71,12 +83,25 @@ class Nothing(NamedTuple):
 
 def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
     """A round and its state; without a name the only one that is open."""
-    rows = connection.execute(select(rounds)).all()
-    fitting = [row for row in rows if row.name == name] if name else [row for row in rows if row.state == OPEN]
+    rows = connection.execute(select(rounds.c.name, rounds.c.state, rounds.c.created)).all()
+    fitting = [row for row in rows if (row.name == name if name else row.state == OPEN)]
     if len(fitting) != 1:
         names = ", ".join(sorted(repr(row.name) for row in (fitting or rows))) or "none"
         told = f"there is no round {name!r}" if name else f"{len(fitting)} rounds are open; name one with --round"
         raise DataError(f"{told}; there are: {names}")
-    plan = json.loads(fitting[0].definition)
-    tuples = {name: tuple(plan[name]) for name in ("assessors", "scale")}
-    return Round(**{**plan, **tuples}), fitting[0].state
+    return _plan(connection, fitting[0].name, fitting[0].created), fitting[0].state
+
+
+def _plan(connection: Connection, name: str, created: str) -> Round:
+    """What a round was opened with, which never changes: read once for an engine, as lists may be long."""
+    known = READ.setdefault(connection.engine, {})
+    plan = known.get((name, created))
+    if plan is None:
+        definition = connection.execute(select(rounds.c.definition).where(rounds.c.name == name)).scalar_one()
+        fields = json.loads(definition)
+        plan = Round(**{**fields, **{each: tuple(fields[each]) for each in ("assessors", "scale")}})
+        known[name, created] = plan
+    return plan
+
+
+READ: WeakKeyDictionary[Engine, dict[tuple[str, str], Round]] = WeakKeyDictionary()

@@ -348,7 +348,8 @@ def _gold_of(log: Log) -> dict[tuple[str, str], float]:
         return {}
     from cranfield.judge.versions import gold_of
 
-    return gold_of(log)
+    with log.reading() as transaction:
+        return gold_of(transaction)
 
 
 def freeze(location: str, name: str, policy: str, *, note: str = "", **settings: Any) -> tuple[Version, list[str]]:
