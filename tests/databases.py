@@ -41,7 +41,7 @@ def _hasten(uri: str) -> None:
     import psycopg
 
     with psycopg.connect(uri, autocommit=True) as connection:
-        for setting in ("fsync = off", "full_page_writes = off", "synchronous_commit = off"):
+        for setting in ("fsync = off", "full_page_writes = off"):
             connection.execute(f"ALTER SYSTEM SET {setting}")
         connection.execute("SELECT pg_reload_conf()")
 
