@@ -163,6 +163,9 @@ def _url(location: str) -> URL:
 
     if not re.match(r"postgres(ql)?://", location):
         return URL.create("sqlite", database=location)
+    parts = re.match(r"(postgres(?:ql)?://[^:/@]*:)([^?]*)(@[^@?]*(?:\?.*)?)$", location, re.DOTALL)
+    if parts:  # a password may hold what ends one elsewhere
+        location = parts[1] + parts[2].replace("@", "%40").replace("/", "%2F") + parts[3]
     try:
         return make_url(location).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):

@@ -66,13 +66,17 @@ class Writer:
             with self.engine.begin() as connection:
                 begun = True
                 for work, future in batch:
+                    own = connection.begin_nested()
                     try:
-                        with connection.begin_nested():
-                            answers.append((future, work(connection), None))
+                        answer = work(connection)
                     except DBAPIError:  # SQLite may have undone the whole transaction: nobody's work stands
                         raise
                     except Exception as error:
+                        own.rollback()
                         answers.append((future, None, error))
+                    else:
+                        own.commit()
+                        answers.append((future, answer, None))
         except BaseException as failure:  # nothing of the batch is there
             if len(batch) > 1 and begun and isinstance(failure, DBAPIError) and not isinstance(failure, OperationalError):
                 for task in batch:
