@@ -185,12 +185,26 @@ def _engine(url: URL, name: str) -> Engine:
         return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout)
     alone: dict[str, Any] = {"poolclass": StaticPool}
     if url.database != ":memory:":
-        _refuse_others(url.database or "", name)
+        path = url.database or ""
+        _refuse_others(path, name)
+        url = _read_only(path) or url
         alone = {"pool_size": 20, "max_overflow": -1}
     engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone)
-    event.listen(engine, "connect", _settings)
+    event.listen(engine, "connect", _settings if not url.query else _settings_of_readers)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _read_only(path: str) -> URL | None:
+    """How to open a file that may be read and not written; SQLite would make files beside it. None: as usual."""
+    from urllib.parse import quote
+
+    from sqlalchemy.engine import URL
+
+    if not os.path.exists(path) or (os.access(path, os.W_OK) and os.access(os.path.dirname(path) or ".", os.W_OK)):
+        return None
+    still = {} if os.path.exists(f"{path}-wal") else {"immutable": "1"}  # nobody has it open to write
+    return URL.create("sqlite", database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true", **still})
 
 
 def _refuse_others(path: str, name: str) -> None:
@@ -233,9 +247,13 @@ def _refuse_strange_tables(path: str, name: str) -> None:
 
 def _settings(connection: Any, _record: Any) -> None:
     """What a label needs to be on disk when it is confirmed, and readers not to wait for the writer."""
-    connection.isolation_level = None  # transactions are begun by `_begin`
+    _settings_of_readers(connection, _record)
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _settings_of_readers(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions are begun by `_begin`
 
 
 def _begin(connection: Connection) -> None:
