@@ -10,16 +10,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from cranfield.judge import Event, open_log, standing
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.rounds import open_round
 from cranfield.judge.versions import all_versions
+from cranfield.store.tables import places
 from databases import new_database
 from workers import add_many, add_same, begin, freeze_same, judge, open_at_once, together, write_on
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs processes that can be forked and killed")
 AT_ONCE = 3
+LEASE = 2.0  # seconds
 
 
 def confirmed_in(folder: Path) -> list[str]:
@@ -121,15 +124,20 @@ def test_of_two_processes_that_freeze_one_name_one_does(location, tmp_path):
 
 
 def judged_at_once(location: str, people: int, items: int, overlap: int) -> None:
-    """A tenth of the people walk away; when their leases are over others come."""
+    """A tenth of the people walk away; when their leases are over others come. Every document has its labels in the end."""
     log = open_log(location)
-    open_round(log, Round(name="r", lease=2.0), [Asked(f"q{i % 5}", f"d{i}", overlap) for i in range(items)])
+    open_round(log, Round(name="r", lease=LEASE), [Asked(f"q{i % 5}", f"d{i}", overlap) for i in range(items)])
     together(judge, *((location, f"a{n}", n, n < max(1, people // 10)) for n in range(people)))
-    time.sleep(2.1)
+    time.sleep(LEASE + 0.1)
     together(judge, *((location, f"late{n}", n, False) for n in range(overlap)))
     labels = [(event.topic, event.document, event.assessor) for event in log.events()]
-    assert len(labels) == len(set(labels)) == items * overlap
-    assert set(Counter(each[:2] for each in labels).values()) == {overlap}
+    assert len(labels) == len(set(labels))
+    with log.reading() as transaction:
+        rows = transaction.connection.execute(select(places)).all()
+    done = Counter(row.item for row in rows if row.state == "done")
+    assert done == dict.fromkeys(range(items), overlap)
+    extra = sum(row.state == "extra" for row in rows)  # a slow machine lets leases be over, and labels come late
+    assert len(labels) == items * overlap + extra
     log.close()
 
 
