@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select
@@ -19,6 +19,9 @@ from cranfield.judge.versions import all_versions
 from cranfield.store.tables import places
 from databases import new_database
 from workers import add_many, add_same, begin, freeze_same, judge, open_at_once, together, write_on
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs processes that can be forked and killed")
 AT_ONCE = 3
@@ -120,7 +123,6 @@ def test_of_two_processes_that_freeze_one_name_one_does(location, tmp_path):
     assert sorted(won.read_text().split()) == names
     assert sorted(version.name for version in all_versions(log)) == names
     log.close()
-
 
 
 def judged_at_once(location: str, people: int, items: int, overlap: int) -> None:

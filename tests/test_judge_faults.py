@@ -83,7 +83,9 @@ def test_a_locked_database_is_told(work, monkeypatch):
     assert cranfield("judge", "add", work, "qrels.txt").code == 0
 
 
-@pytest.mark.parametrize("content", [b"no database at all, but a long text" * 9, b"\0", b"SQLite format 3\0" + b"\1" * 200])
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but a long text" * 9, b"\0", b"SQLite format 3\0" + b"\1" * 200]
+)
 def test_a_file_that_is_no_database_stays_as_it_is(tmp_path, content):
     path = tmp_path / "work.db"
     path.write_bytes(content)
@@ -257,7 +259,10 @@ def test_work_that_fails_does_not_undo_that_of_others(tmp_path):
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://ann:hush@127.0.0.1:1/none", "cannot be reached: connection refused; is the server running there?"),
+        (
+            "postgresql://ann:hush@127.0.0.1:1/none",
+            "cannot be reached: connection refused; is the server running there?",
+        ),
         ("postgresql://ann:hush@127.0.0.1:port/none", "expected postgresql://user@host:port/name"),
         ("postgresql://ann:hu/sh@nowhere.invalid/none", "postgresql://ann:***@nowhere.invalid/none"),
         ("postgresql://ann:hu@sh@nowhere.invalid/none", "postgresql://ann:***@nowhere.invalid/none"),
@@ -284,7 +289,9 @@ def test_a_url_in_place_of_a_file_is_told_without_the_password():
 
 
 def test_passwords_are_masked_wherever_they_stand():
-    assert masked("a postgresql://u:p@h/d and postgresql://v:q@h") == "a postgresql://u:***@h/d and postgresql://v:***@h"
+    assert (
+        masked("a postgresql://u:p@h/d and postgresql://v:q@h") == "a postgresql://u:***@h/d and postgresql://v:***@h"
+    )
     assert masked("postgresql://u@h/d@spring") == "postgresql://u@h/d@spring"
     assert masked("postgresql://u:p@h/d@spring") == "postgresql://u:***@h/d@spring"
     assert masked("host=h PASSWORD=hush user=u") == "host=h PASSWORD=*** user=u"
@@ -435,7 +442,9 @@ def test_lines_that_are_there_twice_count_once(tmp_path):
     path.write_text(text + text.splitlines()[1] + "\n")
     assert "1 of 1 labels" in cranfield("judge", "status", path).out
     path.write_text(text + text.splitlines()[1].replace('"grade": 1', '"grade": 2') + "\n")
-    told = "labels.jsonl:3: an event with the id 'one' is there and says something else: its grade was 1.0 and is now 2.0"
+    told = (
+        "labels.jsonl:3: an event with the id 'one' is there and says something else: its grade was 1.0 and is now 2.0"
+    )
     assert told in refused(path, "status")
 
 
@@ -539,5 +548,3 @@ def test_a_closed_log_opens_again(location):
 def test_numbers_that_a_column_does_not_hold_are_refused(fields, said):
     with pytest.raises(DataError, match=said):
         label(**fields)
-
-

@@ -155,7 +155,10 @@ def play(location: str, seed: int, n: int, strategy: str = "") -> Scene:
     scene = Scene(open_log(location, clock=clock), clock, draw)
     pool = [Asked(f"q{i % 2}", f"d{i}", draw.choice([1, 2])) for i in range(6)]
     gold = [Asked("q0", f"gold{i}", 0, role="gold", grade=1.0) for i in range(2)]
-    lists = {f"q{t}": {"one": [f"d{i}" for i in range(t, 6, 2)], "two": [f"d{i}" for i in range(4 + t, -1, -2)]} for t in (0, 1)}
+    lists = {
+        f"q{t}": {"one": [f"d{i}" for i in range(t, 6, 2)], "two": [f"d{i}" for i in range(4 + t, -1, -2)]}
+        for t in (0, 1)
+    }
     plan = Round(name="r", lease=LEASE, gold_share=0.2, repeat_share=0.2, seed=seed, overlap=2, strategy=strategy,
                  lists=lists if strategy else {})  # fmt: skip
     open_round(scene.log, plan, gold if strategy else pool + gold)

@@ -85,7 +85,10 @@ def further(monkeypatch, ran: list[int]) -> None:
     def steps(dialect: str) -> dict[int, list[str]]:
         ran.append(1)
         text = migrations.TYPES[dialect]["text"]
-        return {**usual(dialect), 2: [f"CREATE TABLE later (id {text} PRIMARY KEY)", "INSERT INTO later VALUES ('once')"]}
+        return {
+            **usual(dialect),
+            2: [f"CREATE TABLE later (id {text} PRIMARY KEY)", "INSERT INTO later VALUES ('once')"],
+        }
 
     monkeypatch.setattr(migrations, "steps", steps)
 

@@ -30,9 +30,7 @@ def is_database(location: str) -> bool:
         return False
 
 
-def open_log(
-    location: str | os.PathLike[str], *, new: bool = True, clock: Callable[[], str] | None = None
-) -> Log:
+def open_log(location: str | os.PathLike[str], *, new: bool = True, clock: Callable[[], str] | None = None) -> Log:
     """The log at a path or a URL; with `new=False` it must be there already. `clock` stands in for the database's."""
     where = os.fspath(location)
     if "://" in where and not is_database(where):

@@ -133,7 +133,7 @@ def _at(place: Row[Any]) -> ColumnElement[bool]:
 
 def _behind(rows: Sequence[Row[Any]], item: Row[Any]) -> int:
     """The next slot beside the count."""
-    return max([item.overlap, *(row.slot + 1 for row in rows)])
+    return max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
 
 
 def _late(

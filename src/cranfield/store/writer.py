@@ -78,7 +78,12 @@ class Writer:
                         own.commit()
                         answers.append((future, answer, None))
         except BaseException as failure:  # nothing of the batch is there
-            if len(batch) > 1 and begun and isinstance(failure, DBAPIError) and not isinstance(failure, OperationalError):
+            if (
+                len(batch) > 1
+                and begun
+                and isinstance(failure, DBAPIError)
+                and not isinstance(failure, OperationalError)
+            ):
                 for task in batch:
                     self._commit([task])
                 return
