@@ -28,7 +28,7 @@ def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
     """The next document of the strategy, of a topic if that has one left, else of the topic that has had the fewest."""
     query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
     out = {(row.topic, row.document) for row in connection.execute(query)}
-    session = Session(rankings_of(plan), plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
+    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
     for wanted in ([topic] if topic in plan.lists else []) + [None]:
         while (item := session.next(wanted)) is not None:
             if (item.topic, item.document) not in out:
@@ -39,12 +39,13 @@ def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
 def rankings_of(plan: Round) -> Rankings:
     """A round's lists as the pool reads them."""
     runs = sorted({run for lists in plan.lists.values() for run in lists})
+    place = {run: i for i, run in enumerate(runs)}
     candidates = {}
     for topic, lists in plan.lists.items():
         documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
         number = {document: i for i, document in enumerate(documents)}
         rows = [
-            (runs.index(run), number[document], rank)
+            (place[run], number[document], rank)
             for run, ranked in lists.items()
             for rank, document in enumerate(ranked, 1)
         ]
@@ -57,7 +58,7 @@ def rankings_of(plan: Round) -> Rankings:
 def _labels(connection: Connection, plan: Round) -> list[Judgment]:
     """The labels that stand of the round's topics: the last word of each, an adjudication above all."""
     query = (
-        select(standing.c.side, events)
+        select(standing.c.side, *(events.c[name] for name in (*Judgment.__slots__, "id")))
         .join(events, events.c.id == standing.c.event)
         .where(
             standing.c.side.in_(["label", "adjudication"]),
@@ -68,9 +69,7 @@ def _labels(connection: Connection, plan: Round) -> list[Judgment]:
     )
     rows = [row for row in connection.execute(query) if row.topic in plan.lists]
     rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
-    known = {
-        topic: {document for ranked in lists.values() for document in ranked} for topic, lists in plan.lists.items()
-    }
+    known = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
     return [
         Judgment(row.topic, row.document, row.grade, row.assessor, row.time)
         for row in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,8 @@ from cranfield.store.tables import rounds
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
+
+    from cranfield.pool.rankings import Rankings
 
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
 
@@ -48,6 +51,13 @@ class Round:
     after: str = ""  # the round that must be passed first
     guideline: str = ""
     scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
+
+    @cached_property
+    def rankings(self) -> Rankings:
+        """The lists as the pool reads them."""
+        from cranfield.judge.adaptive import rankings_of
+
+        return rankings_of(self)
 
     def refuse(self, assessor: str, grade: float | None = None) -> None:
         """Refuse somebody who is not asked, and a grade off the scale."""

@@ -198,9 +198,11 @@ class Desk:
 
     def _free(self, skip_locked: bool) -> Row[Any] | None:
         """A place within the count, of the topic this person is at if there is one."""
-        same = case((items.c.topic == self._topic(), 0), else_=1)
-        query = self._joined().where(self._claimable()).order_by(same, places.c.item, places.c.slot).limit(1)
-        return self.connection.execute(query.with_for_update(skip_locked=skip_locked, of=places)).first()
+        query = self._joined().where(self._claimable()).order_by(places.c.item, places.c.slot).limit(1)
+        query = query.with_for_update(skip_locked=skip_locked, of=places)
+        topic = self._topic()
+        same = self.connection.execute(query.where(items.c.topic == topic)).first() if topic else None
+        return same or self.connection.execute(query).first()
 
     def _topic(self) -> str:
         """The topic of what this person was given last."""
