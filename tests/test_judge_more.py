@@ -29,7 +29,9 @@ def crowd(tmp_path):
     log = open_log(path)
     truth = [0, 1, 2, 0, 1, 2]
     events = [
-        label(f"d{i}", (grade + (who == "cat" and i == 2)) % 3, who, time=f"2026-01-0{i + 1}T10:00:00Z", seconds=3.0 + i)
+        label(
+            f"d{i}", (grade + (who == "cat" and i == 2)) % 3, who, time=f"2026-01-0{i + 1}T10:00:00Z", seconds=3.0 + i
+        )
         for who in ("ann", "bob", "cat")
         for i, grade in enumerate(truth)
     ]
@@ -103,9 +105,7 @@ def test_what_changed_as_rows(tmp_path):
     from cranfield.judge.changes import changes
 
     found = changes("a", {"q": {"x": 1.0, "y": 1.0}}, "b", {"q": {"x": 2.0, "z": 0.0}})
-    assert found.to_csv().splitlines() == ["topic,document,before,after", "q,x,1.0,2.0", "q,z,,0.0", "q,y,1.0,"] or (
-        len(found.to_csv().splitlines()) == 4
-    )
+    assert found.to_csv().splitlines() == ["topic,document,before,after", "q,x,1.0,2.0", "q,z,,0.0", "q,y,1.0,"]
 
 
 def test_gold_is_planned_beside_the_pool(tmp_path):
@@ -131,7 +131,9 @@ def test_prefs_have_no_room_for_white_space():
 def test_a_log_of_other_things_than_objects(tmp_path):
     path = tmp_path / "l.jsonl"
     path.write_text('{"topic": "q", "document": "d", "grade": 1}\n[1]\n')
-    with pytest.raises(DataError, match=r"l.jsonl:2: expected a JSON object with topic, document and grade, found b'\[1\]'"):
+    with pytest.raises(
+        DataError, match=r"l.jsonl:2: expected a JSON object with topic, document and grade, found b'\[1\]'"
+    ):
         open_log(path).events()
     path.write_text('{"topic": "q", "document": "d", "grade": 1, "id": "a", "colour": "red"}\n')
     with pytest.raises(DataError, match=r"l.jsonl:1: expected fields of topic, .*, found 'colour'"):

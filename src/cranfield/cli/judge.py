@@ -423,7 +423,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
     from cranfield.workspace.judging import agree
 
     inputs, shown, how = options.split(typed)
-    ranked = {"runs": inputs.runs, "measures": inputs.measures}
+    ranked: dict[str, Any] = {"runs": inputs.runs, "measures": inputs.measures}
     show(agree(sources, disagreements=disagreements, view=view or "", **ranked, **how), **shown)
     if disagreements is not None:
         note(f"documents that people disagree about are in {disagreements}")

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from sqlalchemy import select
 
 from cranfield.formats.judgments import Judgment
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.plan import Asked
-from cranfield.pool.rankings import Candidates, Rankings
 from cranfield.pool.session import Session
 from cranfield.store.tables import events, items, standing
 
@@ -34,25 +32,6 @@ def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
             if (item.topic, item.document) not in out:
                 return Asked(item.topic, item.document, plan.overlap)
     return None
-
-
-def rankings_of(plan: Round) -> Rankings:
-    """A round's lists as the pool reads them."""
-    runs = sorted({run for lists in plan.lists.values() for run in lists})
-    place = {run: i for i, run in enumerate(runs)}
-    candidates = {}
-    for topic, lists in plan.lists.items():
-        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
-        number = {document: i for i, document in enumerate(documents)}
-        rows = [
-            (place[run], number[document], rank)
-            for run, ranked in lists.items()
-            for rank, document in enumerate(ranked, 1)
-        ]
-        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
-        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
-    depth = max((len(ranked) for lists in plan.lists.values() for ranked in lists.values()), default=1)
-    return Rankings(runs, [depth] * len(runs), candidates)
 
 
 def _labels(connection: Connection, plan: Round) -> list[Judgment]:

@@ -8,16 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from sqlalchemy import Engine, select
 
 from cranfield.errors import DataError
+from cranfield.pool.rankings import Candidates, Rankings
 from cranfield.store.tables import rounds
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-    from cranfield.pool.rankings import Rankings
-
+Lists = dict[str, dict[str, list[str]]]  # topic → run → documents
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
 
 
@@ -45,7 +46,7 @@ class Round:
     seed: int = 0
     strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
     rel: float = 1.0
-    lists: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # topic → run → documents, for the strategy
+    lists: Lists = field(default_factory=dict)  # for the strategy
     sample: str = ""  # how documents were drawn at random; empty if they were not
     passing: float | None = None  # of a round that qualifies: the share of gold one must get right
     after: str = ""  # the round that must be passed first
@@ -55,9 +56,7 @@ class Round:
     @cached_property
     def rankings(self) -> Rankings:
         """The lists as the pool reads them."""
-        from cranfield.judge.adaptive import rankings_of
-
-        return rankings_of(self)
+        return rankings_of(self.lists)
 
     def refuse(self, assessor: str, grade: float | None = None) -> None:
         """Refuse somebody who is not asked, and a grade off the scale."""
@@ -69,6 +68,25 @@ class Round:
         if self.scale and grade is not None and grade not in self.scale:
             shown = ", ".join(f"{each:g}" for each in self.scale)
             raise DataError(f"round {self.name!r} grades by {shown}; found {grade:g}")
+
+
+def rankings_of(tops: Lists) -> Rankings:
+    """Lists as the pool reads them."""
+    runs = sorted({run for lists in tops.values() for run in lists})
+    place = {run: i for i, run in enumerate(runs)}
+    candidates = {}
+    for topic, lists in tops.items():
+        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
+        number = {document: i for i, document in enumerate(documents)}
+        rows = [
+            (place[run], number[document], rank)
+            for run, ranked in lists.items()
+            for rank, document in enumerate(ranked, 1)
+        ]
+        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
+        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
+    depth = max((len(ranked) for lists in tops.values() for ranked in lists.values()), default=1)
+    return Rankings(runs, [depth] * len(runs), candidates)
 
 
 class Lease(NamedTuple):

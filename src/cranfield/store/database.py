@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import DataError, MissingExtraError
-from cranfield.formats.streams import reason
 from cranfield.parameters import masked
 from cranfield.store.writer import Writer
 
@@ -218,7 +217,7 @@ def _refuse_others(path: str, name: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise DataError(f"{name}: cannot be opened: {reason(error)}") from None
+        raise DataError(f"{name}: cannot be opened: {(error.strerror or str(error)).lower()}") from None
     if head and not head.startswith(b"SQLite format 3\0"):
         raise DataError(f"{name}: {REASONS['file is not a database']}")
     owner = int.from_bytes(head[68:72], "big")
