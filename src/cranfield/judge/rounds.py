@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, func, or_, select
 
+from cranfield.errors import DataError
 from cranfield.judge.adaptive import named
 from cranfield.judge.event import instant
 from cranfield.judge.gold import passed
@@ -31,7 +32,15 @@ def open_round(log: Log, plan: Round, asked: list[Asked]) -> None:
         **asdict(plan),
         "items": [tuple(each) for each in asked],
     }
-    log.write(lambda transaction: transaction.apply(record | {"at": transaction.now}))
+    if plan.passing is not None and not any(each.role == "gold" for each in asked):
+        raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
+
+    def work(transaction: Transaction) -> None:
+        if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
+            raise DataError(f"round {plan.after!r} is not one to pass: open one with --gold and --pass first")
+        transaction.apply(record | {"at": transaction.now})
+
+    log.write(work)
 
 
 def set_state(log: Log, name: str, state: str) -> None:
