@@ -294,6 +294,11 @@ def test_passwords_are_masked_wherever_they_stand():
     )
     assert masked("postgresql://u@h/d@spring") == "postgresql://u@h/d@spring"
     assert masked("postgresql://u:p@h/d@spring") == "postgresql://u:***@h/d@spring"
+    assert (
+        masked("http://localhost:9200/index@x and http://u:p@h:9200/i")
+        == "http://localhost:9200/index@x and http://u:***@h:9200/i"
+    )
+    assert masked("postgresql://u:123/4@h/d") == "postgresql://u:***@h/d"
     assert masked("host=h PASSWORD=hush user=u") == "host=h PASSWORD=*** user=u"
 
 

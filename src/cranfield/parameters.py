@@ -90,7 +90,11 @@ def refuse_below(least: int, **counts: int | None) -> None:
             raise ConventionError(f"{name} must be {most:,} at the most, got {shortened(count)}")
 
 
-PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+", re.IGNORECASE)
+PASSWORD = re.compile(
+    r"(?:(?<=postgresql://)|(?<=postgres://)|(?<=://)(?![^/@:\s]*:\d+/))"  # elsewhere digits before a / are a port
+    r"([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+",
+    re.IGNORECASE,
+)
 
 
 def masked(text: str) -> str:
