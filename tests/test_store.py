@@ -248,3 +248,23 @@ def test_connections_that_are_all_in_use_are_told(place, monkeypatch):
         pass
     monkeypatch.undo()
     database.close()
+
+
+def test_closing_finishes_what_waits(tmp_path):
+    database = open_database(str(tmp_path / "work.db"))
+    gate = threading.Event()
+    insert_new = insert(tables.withdrawn)
+    works = [lambda _: gate.wait(), lambda connection: connection.execute(insert_new, {"id": "waited"})]
+    threads = [threading.Thread(target=database.write, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    while database._writer is None or database._writer.queue.empty():
+        pass
+    closing = threading.Thread(target=database.close)
+    closing.start()
+    gate.set()
+    for thread in [*threads, closing]:
+        thread.join()
+    with database.reading() as connection:
+        assert connection.execute(select(tables.withdrawn.c.id)).scalars().all() == ["waited"]
+    database.close()
