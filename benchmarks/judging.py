@@ -1,4 +1,4 @@
-"""`make bench-judge`: labels of several people made one, and how far they agree, timed. Bars are shown, and never fail.
+"""`make bench-judge`: labels of several people made one, and how far they agree, timed; logs too. Bars are shown, and never fail.
 
 Each section is a function of a plan and a scale that returns rows; a new one is a line in SECTIONS. The bars are those of
 full size on a quiet machine.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import peers, table
 from benchmarks.agreement import VoidError
+from benchmarks.logs import logs
 from benchmarks.suite import SCRIPTS, Plan, faster
 from benchmarks.table import Row
 from benchmarks.timing import Contender, Spread, interleave
@@ -69,7 +70,11 @@ def coefficients(plan: Plan, scale: float = 1.0) -> list[Row]:
     return [Row(what, f"{items:,} × 2", "agreement", mine, "the bar", None, mine.median, "s", "s", sign, bar)]
 
 
-SECTIONS: dict[str, Callable[[Plan, float], list[Row]]] = {"consensus": consensus, "coefficients": coefficients}
+SECTIONS: dict[str, Callable[[Plan, float], list[Row]]] = {
+    "consensus": consensus,
+    "coefficients": coefficients,
+    "logs": logs,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ import pytest
 from cranfield import read_qrels
 from cranfield.cli.judge import command
 from cranfield.judge import Event, open_log
-from cranfield.store.database import masked
+from cranfield.parameters import masked
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:

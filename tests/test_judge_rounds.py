@@ -238,18 +238,22 @@ def work_at_once(location, assessors, walking_away=0):
     assert not failures, failures[0]
 
 
-@pytest.mark.parametrize("walking_away", [pytest.param(0, marks=pytest.mark.slow), 5])
-def test_fifty_assessors_at_once(location, walking_away):
-    if location.endswith(".jsonl"):
-        pytest.skip("a file of lines is for one machine and few people; the databases are for fifty")
+FEW = 20, 40  # people and documents, in place of fifty and three hundred
+FIFTY = pytest.param(50, 300, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("leaving", [0, 0.1])
+@pytest.mark.parametrize(("people", "documents"), [FEW, FIFTY])
+def test_fifty_assessors_at_once(location, leaving, people, documents):
     log = open_log(location)
-    open_round(log, Round(name="first"), some(300, overlap=3))
-    work_at_once(location, range(50), walking_away)
-    if walking_away:
+    open_round(log, Round(name="first"), some(documents, overlap=3))
+    work_at_once(location, range(people), round(leaving * people))
+    if leaving:
         expire(log)
-        work_at_once(location, range(50, 60))
+        work_at_once(location, range(people, people + 10))
     labels = [(event.topic, event.document, event.assessor) for event in log.events()]
-    assert len(labels) == 900
-    assert len(set(labels)) == 900
+    assert len(labels) == 3 * documents
+    assert len(set(labels)) == 3 * documents
     assert set(Counter((topic, document) for topic, document, _ in labels).values()) == {3}
     log.close()

@@ -90,6 +90,24 @@ def refuse_below(least: int, **counts: int | None) -> None:
             raise ConventionError(f"{name} must be {most:,} at the most, got {shortened(count)}")
 
 
+PASSWORD = re.compile(
+    r"(?:(?<=postgresql://)|(?<=postgres://)|(?<=://)(?![^/@:\s]*:\d+/))"  # elsewhere digits before a / are a port
+    r"([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+",
+    re.IGNORECASE,
+)
+
+
+def masked(text: str) -> str:
+    """A text without the passwords of the URLs in it; one that holds an @ or a / is masked as a whole.
+
+    >>> masked("cannot open postgresql://ann:secret@db/work@spring")
+    'cannot open postgresql://ann:***@db/work@spring'
+    """
+    if "://" not in text and "password=" not in text.lower():
+        return text
+    return PASSWORD.sub(lambda found: "***" if found[1] is None else f"{found[1]}:***@", text)
+
+
 def shortened(value: Any) -> str:
     """A value as text for a message, cut where it is long."""
     try:

@@ -128,10 +128,6 @@ def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
 def _say(problem: str) -> None:
     from cranfield.cli.output import note
 
-    if "://" in problem:
-        from cranfield.store.database import masked
-
-        problem = masked(problem)
     note(f"cranfield: {' '.join(problem.splitlines())}")
 
 

@@ -17,8 +17,7 @@ import click
 from cranfield.cli import options
 from cranfield.cli.options import option, scale_option
 from cranfield.cli.output import note, show
-from cranfield.parameters import real
-from cranfield.workspace.logs import shown
+from cranfield.parameters import masked, real
 
 PLACE = 75
 
@@ -85,7 +84,7 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
         fields.setdefault(ours, []).append(theirs)
     added = add(log, files, fields=fields or None, **how)
     again = f"; {added.known:,} were there already" if added.known else ""
-    note(f"{added.new:,} labels added to {shown(log)}{again}")
+    note(f"{added.new:,} labels added to {masked(log)}{again}")
 
 
 @command.command("export")
@@ -125,7 +124,7 @@ def _withdraw(log: str, **what: Any) -> None:
     from cranfield.workspace.judging import withdraw
 
     count = withdraw(log, **what)
-    note(f"{count:,} events withdrawn in {shown(log)}")
+    note(f"{count:,} events withdrawn in {masked(log)}")
 
 
 @command.command("round")
@@ -322,7 +321,7 @@ def _freeze(log: str, name: str, **how: Any) -> None:
 
     version, said = freeze(log, name, **how)
     note(
-        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {shown(log)}@{name}"
+        f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {masked(log)}@{name}"
     )
     notes(said)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.columns import folded, for_screen, in_bytes, legible
+from cranfield.parameters import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -136,8 +137,8 @@ def encoded(text: str) -> bytes:
 
 
 def note(text: str) -> None:
-    """Tell the user something that is not data, wrapped between words where a terminal shows it."""
-    click.echo(folded(legible(text), terminal_width(sys.stderr), 2), err=True)
+    """Tell the user something that is not data, wrapped between words where a terminal shows it; passwords are masked."""
+    click.echo(folded(legible(masked(text)), terminal_width(sys.stderr), 2), err=True)
 
 
 def notes(sentences: Iterable[str]) -> None:

@@ -118,7 +118,6 @@ def _fitting(ending: str, chart: str | None) -> None:
 
 def as_typed(ctx: click.Context) -> str:
     """The command as it was typed, without what was left at its default, ready for a shell; a log's password is masked."""
-    from cranfield.workspace.logs import shown
 
     words, flags = ["cranfield", "report"], []
     for parameter in ctx.command.params:
@@ -130,7 +129,7 @@ def as_typed(ctx: click.Context) -> str:
             words += [value] if isinstance(value, str) else list(value)
         elif isinstance(parameter, click.Option):
             flags += _option_as_typed(parameter, value)
-    return shlex.join(map(shown, [*words, *flags]))
+    return shlex.join(map(masked, [*words, *flags]))
 
 
 def _option_as_typed(option: click.Option, value: Any) -> list[str]:

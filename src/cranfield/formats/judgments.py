@@ -81,7 +81,7 @@ def _is_log(raw: bytes) -> bool:
 
 def _torn_alone(raw: bytes) -> bool:
     """Whether a file holds the beginning of a first label and nothing else."""
-    begun = any(raw.startswith(start[: len(raw)]) for start in (b'{"topic"', b'{"kind"'))
+    begun = any(raw.startswith(start[: len(raw)]) for start in (b'{"topic"', b'{"kind"', b'{"record"'))
     return begun and b"\n" not in raw and _row(raw) is None
 
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from sqlalchemy import select
 
 from cranfield.formats.judgments import Judgment
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.plan import Asked
-from cranfield.pool.rankings import Candidates, Rankings
 from cranfield.pool.session import Session
 from cranfield.store.tables import events, items, standing
 
@@ -28,7 +26,7 @@ def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
     """The next document of the strategy, of a topic if that has one left, else of the topic that has had the fewest."""
     query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
     out = {(row.topic, row.document) for row in connection.execute(query)}
-    session = Session(rankings_of(plan), plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
+    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
     for wanted in ([topic] if topic in plan.lists else []) + [None]:
         while (item := session.next(wanted)) is not None:
             if (item.topic, item.document) not in out:
@@ -36,28 +34,10 @@ def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
     return None
 
 
-def rankings_of(plan: Round) -> Rankings:
-    """A round's lists as the pool reads them."""
-    runs = sorted({run for lists in plan.lists.values() for run in lists})
-    candidates = {}
-    for topic, lists in plan.lists.items():
-        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
-        number = {document: i for i, document in enumerate(documents)}
-        rows = [
-            (runs.index(run), number[document], rank)
-            for run, ranked in lists.items()
-            for rank, document in enumerate(ranked, 1)
-        ]
-        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
-        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
-    depth = max((len(ranked) for lists in plan.lists.values() for ranked in lists.values()), default=1)
-    return Rankings(runs, [depth] * len(runs), candidates)
-
-
 def _labels(connection: Connection, plan: Round) -> list[Judgment]:
     """The labels that stand of the round's topics: the last word of each, an adjudication above all."""
     query = (
-        select(standing.c.side, events)
+        select(standing.c.side, *(events.c[name] for name in (*Judgment.__slots__, "id")))
         .join(events, events.c.id == standing.c.event)
         .where(
             standing.c.side.in_(["label", "adjudication"]),
@@ -68,9 +48,7 @@ def _labels(connection: Connection, plan: Round) -> list[Judgment]:
     )
     rows = [row for row in connection.execute(query) if row.topic in plan.lists]
     rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
-    known = {
-        topic: {document for ranked in lists.values() for document in ranked} for topic, lists in plan.lists.items()
-    }
+    known = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
     return [
         Judgment(row.topic, row.document, row.grade, row.assessor, row.time)
         for row in rows

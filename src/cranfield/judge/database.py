@@ -24,8 +24,8 @@ T = TypeVar("T")
 class DatabaseLog(Log):
     """Events in SQLite or PostgreSQL."""
 
-    def __init__(self, location: str) -> None:
-        self.database = open_database(location)
+    def __init__(self, location: str, clock: Callable[[], str] | None = None) -> None:
+        self.database = open_database(location, clock)
         self.name = self.database.name
 
     def add(self, events: Sequence[Event]) -> Added:

@@ -7,9 +7,9 @@ does not matter, so that two logs can be merged, and a browser that was offline 
 from __future__ import annotations
 
 import json
-import math
 import re
 import secrets
+import sys
 import time as clock
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -29,6 +29,8 @@ KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do 
 }
 SOURCES = ("human", "model", "import")
 RELEVANCE = "relevance"
+NUMBERS = ("grade", "seconds")
+LAST_RANK = 2**31 - 1  # a column of whole numbers holds it
 SURROGATE = re.compile("[\ud800-\udfff]")
 PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
 
@@ -54,7 +56,11 @@ def instant(when: str | datetime | None = None) -> str:
             raise DataError(f"{wanted}, found {shortened(when)!r}") from None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    try:
+        when = when.astimezone(UTC)
+    except OverflowError:
+        raise DataError(f"expected a time of the years 1 to 9999 in UTC, found {when.isoformat()!r}") from None
+    return when.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +102,9 @@ class Event:
             raise DataError(problem)
         object.__setattr__(self, "id", self.id or new_id())
         object.__setattr__(self, "time", instant(self.time or None))
-        if self.grade is not None:
-            object.__setattr__(self, "grade", float(self.grade) + 0.0)  # no negative zero
+        for name in NUMBERS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, float(getattr(self, name)) + 0.0)  # no negative zero
 
     @property
     def subject(self) -> tuple[str, str, str, str]:
@@ -153,14 +160,14 @@ def _problem(event: Event) -> str | None:
 
 
 def _bad_number(event: Event) -> str | None:
-    for name in ("grade", "seconds"):
+    for name in NUMBERS:
         value = getattr(event, name)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if value is not None and not (number and math.isfinite(value)):
+        if value is not None and not (number and abs(value) <= sys.float_info.max):
             return f"expected a finite number as {name}, found {value!r:.60}"
     if event.seconds is not None and event.seconds < 0:
         return f"expected seconds of 0 or more, found {event.seconds!r}"
-    if event.rank is not None and (type(event.rank) is not int or event.rank < 1):
+    if event.rank is not None and (type(event.rank) is not int or not 1 <= event.rank <= LAST_RANK):
         return f"expected a rank of 1 or more, found {event.rank!r:.60}"
     for name in ("sure", "repeat"):
         if not isinstance(getattr(event, name), bool):

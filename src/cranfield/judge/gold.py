@@ -40,12 +40,24 @@ def answers(connection: Connection, name: str) -> list[GoldAnswer]:
 
 def passed(connection: Connection, plan: Round, assessor: str) -> Nothing | None:
     """None if somebody has passed a qualifying round, else why not."""
-    count = select(items.c.item).where(items.c.round == plan.name, items.c.role == "gold")
-    wanted = len(connection.execute(count).all())
-    mine = [answer for answer in answers(connection, plan.name) if answer.assessor == assessor]
-    right = sum(answer.said == answer.right for answer in mine)
-    if len(mine) < wanted:
-        return Nothing(f"{assessor} first answers round {plan.name!r}: {len(mine)} of {wanted} so far")
+    on = and_(
+        places.c.round == items.c.round,
+        places.c.item == items.c.item,
+        places.c.assessor == assessor,
+        places.c.state.in_(["done", "skipped"]),  # who passes over a question does not get it right
+    )
+    query = (
+        select(items.c.grade, places.c.state, events.c.grade.label("said"))
+        .outerjoin(places, on)
+        .outerjoin(events, events.c.id == places.c.event)
+        .where(items.c.round == plan.name, items.c.role == "gold")
+    )
+    rows = connection.execute(query).all()
+    wanted = len(rows)
+    answered = sum(row.state is not None for row in rows)
+    right = sum(row.state == "done" and row.said == row.grade for row in rows)
+    if answered < wanted:
+        return Nothing(f"{assessor} first answers round {plan.name!r}: {answered} of {wanted} so far")
     if right < (plan.passing or 0) * wanted:
         told = f"{right} of {wanted} right, {plan.passing:.0%} needed"
         return Nothing(f"{assessor} did not pass round {plan.name!r}: {told}")

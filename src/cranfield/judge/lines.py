@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +18,7 @@ from cranfield.errors import BadLineError, DataError
 from cranfield.formats.judgments import adding
 from cranfield.formats.streams import reason
 from cranfield.judge.adding import Added, refuse_unknown_withdrawals, sorted_out
-from cranfield.judge.event import DEFAULTS, KINDS, Event
+from cranfield.judge.event import DEFAULTS, KINDS, Event, instant
 from cranfield.judge.log import Log
 from cranfield.judge.standing import standing
 
@@ -30,46 +32,59 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+RECEIVED = "received"
 LONG_AGO = "0001-01-01T00:00:00.000000Z"  # of lines that name no time: they come before all that do
 
 
 class LinesLog(Log):
     """Events in a file of JSON lines."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, clock: Callable[[], str] | None = None) -> None:
         self.name = self.path = path
+        self._clock = clock
+        self._turn = threading.RLock()  # threads of this process; other processes wait for the file's lock
         self._read = 0  # bytes
         self._lines = 0
+        self._unended = False  # the last line that was read lacks its newline
         self._events: list[Event] = []
         self._known: dict[str, Event] = {}
-        self._records: list[dict[str, Any]] = []  # rounds, leases and versions, with the events between them
+        self._records: list[tuple[int, dict[str, Any]]] = []  # what each line says, events and others, by its number
         self._mirror: Database | None = None
         self._mirrored = 0
 
     def _take(self, data: bytes) -> None:
         """Whole lines that others, or this, have added."""
-        parts = data.split(b"\n")
-        for line in parts[:-1] + [parts[-1]] * bool(parts[-1].strip()):
+        self._read += len(data)
+        if self._unended and data:
+            data = data.removeprefix(b"\n")
+        *lines, last = data.split(b"\n")
+        for line in [*lines, last] if last.strip() else lines:
             self._lines += 1
             if line.strip():
                 self._take_line(line)
-        self._read += len(data)
+        self._unended = bool(last.strip()) or (self._unended and not data)
 
     def _take_line(self, line: bytes) -> None:
         record = _record(line.removeprefix(b"\xef\xbb\xbf"), self.path, self._lines)
-        self._records.append(record)
-        if "event" in record:
-            event = record["event"]
-            if event.id not in self._known:
-                self._known[event.id] = event
-                self._events.append(event)
+        event = record.get("event")
+        if event is not None:
+            try:
+                if not sorted_out([event], self._known, self.path)[0]:
+                    return  # the same line again
+            except DataError as error:
+                raise BadLineError(self.path, self._lines, str(error).removeprefix(f"{self.path}: ")) from None
+            self._known[event.id] = event
+            self._events.append(event)
+        self._records.append((self._lines, record))
 
     def _refresh(self) -> None:
         try:
             with open(self.path, "rb") as file:
+                self._refuse_shorter(os.fstat(file.fileno()).st_size)
                 file.seek(self._read)
                 data = file.read()
         except FileNotFoundError:
+            self._refuse_shorter(0)
             return
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {reason(error)}") from error
@@ -79,65 +94,71 @@ class LinesLog(Log):
             whole = len(data)
         self._take(data[:whole])
 
-    def _catch_up(self, file: Adding) -> None:
-        if file.size < self._read:
+    def _refuse_shorter(self, size: int) -> None:
+        if size < self._read:
             raise DataError(f"{self.path}: has become shorter while it was open; open it again")
+
+    def _catch_up(self, file: Adding) -> None:
+        self._refuse_shorter(file.size)
         self._take(file.since(self._read))
 
     def add(self, events: Sequence[Event]) -> Added:
         if any(event.round for event in events):  # there must be such a round, and the document in it
             return self.write(lambda transaction: transaction.add(events, self.name))
-        with adding(self.path) as file:
+        with self._turn, adding(self.path) as file:
             self._catch_up(file)
             new, known = sorted_out(events, self._known, self.name)
-            fresh = {event.id: event.kind for event in new}
-            kinds = {event.id: event.kind for event in self._known.values()} if _withdraws(new) else {}
-            refuse_unknown_withdrawals(new, lambda each: fresh.get(each) or kinds.get(each), self.name)
-            self._append(file, [event.line() for event in new])
+            kinds = {event.id: event.kind for event in (*self._known.values(), *new)} if _withdraws(new) else {}
+            refuse_unknown_withdrawals(new, kinds.get, self.name)
+            self._append(file, [{"event": event, "at": self._now()} for event in new])
         return Added(len(new), known)
 
     def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
-        with adding(self.path) as file:
+        with self._turn, adding(self.path) as file:
             self._catch_up(file)
             about = [each for each in self._events if each.kind == "withdrawal" or each.subject == event.subject]
             if not fits(list(standing(about).values())):
                 return False
             new, _ = sorted_out([event], self._known, self.name)
-            self._append(file, [each.line() for each in new])
+            self._append(file, [{"event": each, "at": self._now()} for each in new])
             return True
 
-    def _append(self, file: Adding, lines: list[str]) -> None:
-        if lines:
-            before = file.size
-            file.add(lines)
-            self._take(file.since(before).removeprefix(b"\n"))
-            self._read = file.size
+    def _now(self) -> str:
+        return instant() if self._clock is None else self._clock()
+
+    def _append(self, file: Adding, records: list[dict[str, Any]]) -> None:
+        if records:
+            file.add(map(record_line, records))
+            self._take(file.since(self._read))
 
     def events(self, after: int = 0) -> list[Event]:
-        self._refresh()
-        return self._events[after:]
+        with self._turn:
+            self._refresh()
+            return self._events[after:]
 
     def place(self) -> int:
-        self._refresh()
-        return len(self._events)
+        with self._turn:
+            self._refresh()
+            return len(self._events)
 
     def standing(self) -> dict[Key, Event]:
         return standing(self.events())
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        with adding(self.path) as file:
+        with self._turn, adding(self.path) as file:
             self._catch_up(file)
             with self._mirrored_up_to_date() as transaction:
                 answer = work(transaction)
-                self._append(file, [record_line(record) for record in transaction.done])
+                self._append(file, transaction.done)
                 self._mirrored = len(self._records)
         return answer
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        self._refresh()
-        with self._mirrored_up_to_date() as transaction:
-            yield transaction
+        with self._turn:
+            self._refresh()
+            with self._mirrored_up_to_date() as transaction:
+                yield transaction
 
     @contextmanager
     def _mirrored_up_to_date(self) -> Iterator[Transaction]:
@@ -146,33 +167,49 @@ class LinesLog(Log):
         from cranfield.store import open_database
 
         if self._mirror is None:
-            self._mirror = open_database(":memory:")
+            self._mirror = open_database(":memory:", self._clock)
         known = self._mirrored
         try:
             with self._mirror.engine.begin() as connection:
-                transaction = Transaction(connection, self._mirror)
-                for record in self._records[known:]:
-                    transaction.apply(record)
+                before = Transaction(connection, self._mirror, replaying=True)
+                for number, record in self._records[known:]:
+                    self._replay(before, number, record)
                 self._mirrored = len(self._records)
-                transaction.done.clear()
-                yield transaction
+                yield Transaction(connection, self._mirror)
         except BaseException:
             self._mirrored = known
             raise
 
+    def _replay(self, transaction: Transaction, number: int, record: dict[str, Any]) -> None:
+        """Let the database in memory know what a line says."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            transaction.apply(record)
+        except (DataError, KeyError, TypeError, ValueError, SQLAlchemyError) as error:
+            told = str(error) if isinstance(error, DataError) else "was not written by this cranfield; upgrade it"
+            raise BadLineError(self.path, number, told) from None
+
     def has_records(self) -> bool:
         """Whether there is anything but events: a round, a version."""
-        self._refresh()
-        return any("event" not in record for record in self._records)
+        with self._turn:
+            self._refresh()
+            return any("event" not in record for _, record in self._records)
 
     def close(self) -> None:
-        if self._mirror is not None:
-            self._mirror.close()
+        with self._turn:
+            if self._mirror is not None:
+                self._mirror.close()
+            self._mirror, self._mirrored = None, 0
 
 
 def record_line(record: dict[str, Any]) -> str:
-    """A record as a line of the file."""
-    return record["event"].line() if "event" in record else json.dumps(record)
+    """A record as a line of the file; what changes the places of a round says when it came, by the clock of the log."""
+    if "event" not in record:
+        return json.dumps(record)
+    event: Event = record["event"]
+    line = event.line()
+    return f'{line[:-1]}, "{RECEIVED}": "{record["at"]}"}}' if event.round or event.kind == "withdrawal" else line
 
 
 def _withdraws(events: Sequence[Event]) -> bool:
@@ -194,11 +231,13 @@ def _record(line: bytes, where: str, number: int) -> dict[str, Any]:
         raise BadLineError(where, number, f"expected a JSON object with topic, document and grade, found {line[:60]!r}")
     if row.get("kind", "judgment") not in KINDS and "record" in row:
         return row
+    at = row.pop(RECEIVED, None)
     if "id" not in row:
         row = {name: value for name, value in row.items() if name in DEFAULTS}  # today's and yesterday's extra fields
         digest = hashlib.sha256(line).hexdigest()[:16]
         row |= {"id": f"line-{number:09d}-{digest}", "time": row.get("time") or LONG_AGO}
     try:
-        return {"event": Event.of(row)}
+        event = Event.of(row)
+        return {"event": event, "at": event.time if at is None else instant(at)}
     except (DataError, TypeError) as error:
         raise BadLineError(where, number, str(error)) from None

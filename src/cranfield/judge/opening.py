@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 from cranfield.errors import DataError
 from cranfield.judge.lines import LinesLog
+from cranfield.parameters import masked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.judge.log import Log
 
 SQLITE = (".db", ".sqlite", ".sqlite3")
@@ -27,15 +30,17 @@ def is_database(location: str) -> bool:
         return False
 
 
-def open_log(location: str | os.PathLike[str], *, new: bool = True) -> Log:
-    """The log at a path or a URL; with `new=False` it must be there already."""
+def open_log(location: str | os.PathLike[str], *, new: bool = True, clock: Callable[[], str] | None = None) -> Log:
+    """The log at a path or a URL; with `new=False` it must be there already. `clock` stands in for the database's."""
     where = os.fspath(location)
+    if "://" in where and not is_database(where):
+        raise DataError(f"{masked(where)}: expected a file, or a database as postgresql://user@host:port/name")
     if is_database(where):
         from cranfield.judge.database import DatabaseLog
 
         if not new and "://" not in where and not os.path.exists(where):
             raise DataError(f"{where}: there is no such log")
-        return DatabaseLog(where)
+        return DatabaseLog(where, clock)
     if not new and not os.path.exists(where):
         raise DataError(f"{where}: there is no such log")
-    return LinesLog(where)
+    return LinesLog(where, clock)

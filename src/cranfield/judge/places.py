@@ -11,15 +11,16 @@ import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import and_, delete, insert, select, update
 
 from cranfield.errors import DataError
 from cranfield.judge.event import instant
+from cranfield.judge.gold import passed
 from cranfield.judge.plan import OPEN, Asked, Round, find_round
-from cranfield.store.tables import items, places, rounds, versions
+from cranfield.store.tables import events, items, places, rounds, versions, withdrawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
@@ -94,83 +95,99 @@ APPLIED: dict[str, Callable[[Connection, dict[str, Any]], None]] = {
 
 def settle(connection: Connection, now: str, event: Event) -> None:
     """Give an event of a round its place: its own, a free one if the lease was over, else one beside the count."""
-    name = event.round
     if event.kind not in (*ANSWERS, "skip"):
         return
-    item = connection.execute(
-        select(items)
-        .where(items.c.round == name, items.c.topic == event.topic, items.c.document == event.document)
-        .with_for_update()
-    ).first()
+    item = _item(connection, event)
     if item is None:
         told = f"topic {event.topic!r}, document {event.document!r}"
-        raise DataError(f"{told} is not in round {name!r}; leave the round away to judge it all the same")
-    scale = find_round(connection, name)[0].scale
-    if scale and event.grade is not None and event.grade not in scale:
-        shown = ", ".join(f"{grade:g}" for grade in scale)
-        raise DataError(f"round {name!r} grades by {shown}; found {event.grade:g}")
-    here = and_(places.c.round == name, places.c.item == item.item)
-    own = and_(here, places.c.assessor == event.assessor, places.c.repeat == event.repeat)
-    place = connection.execute(select(places).where(own).with_for_update()).first()
+        raise DataError(f"{told} is not in round {event.round!r}; leave the round away to judge it all the same")
+    plan = find_round(connection, event.round)[0]
+    plan.refuse(event.assessor, event.grade)
+    here = and_(places.c.round == item.round, places.c.item == item.item)
+    rows = connection.execute(select(places).where(here).order_by(places.c.slot).with_for_update()).all()
+    own = [row for row in rows if (row.assessor, bool(row.repeat)) == (event.assessor, event.repeat)]
     if event.kind == "skip":
-        _skip(connection, event, item, place)
-        return
-    if place is not None and place.state != "skipped":
-        state = place.state if place.state == "extra" else "done"
-        connection.execute(update(places).where(own).values(state=state, event=event.id))
-        return
-    if place is not None:
-        connection.execute(delete(places).where(own))
-    _late(connection, now, event, item, here)
+        _skip(connection, event, item, own, _behind(rows, item))
+    elif own and own[0].state == "skipped":
+        connection.execute(delete(places).where(_at(own[0])))
+        _late(connection, now, event, item, [row for row in rows if row is not own[0]])
+    elif own:
+        state = "extra" if own[0].state == "extra" else "done"
+        said = _last_word(connection, event) or event.id
+        connection.execute(update(places).where(_at(own[0])).values(state=state, event=said))
+    else:
+        qualified = not plan.after or passed(connection, find_round(connection, plan.after)[0], event.assessor) is None
+        _late(connection, now, event, item, rows, may_count=qualified)
 
 
-def _late(connection: Connection, now: str, event: Event, item: Row[Any], here: ColumnElement[bool]) -> None:
+def _item(connection: Connection, event: Event) -> Row[Any] | None:
+    """The document of a round that an event is about; nobody else opens or fills a place of it meanwhile."""
+    c = items.c
+    where = c.round == event.round, c.topic == event.topic, c.document == event.document
+    return connection.execute(select(items).where(*where).with_for_update()).first()
+
+
+def _at(place: Row[Any]) -> ColumnElement[bool]:
+    return and_(places.c.round == place.round, places.c.item == place.item, places.c.slot == place.slot)
+
+
+def _behind(rows: Sequence[Row[Any]], item: Row[Any]) -> int:
+    """The next slot beside the count."""
+    return max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
+
+
+def _late(
+    connection: Connection, now: str, event: Event, item: Row[Any], rows: Sequence[Row[Any]], may_count: bool = True
+) -> None:
     """A label of somebody who holds no place of the document."""
-    over = and_(places.c.state == "leased", places.c.until < now)
-    within = and_(here, places.c.slot < item.overlap, or_(places.c.state == "free", over))
-    free = None
-    if not event.repeat:
-        free = connection.execute(
-            select(places).where(within).order_by(places.c.slot).limit(1).with_for_update()
-        ).first()
     values = {"assessor": event.assessor, "repeat": event.repeat, "event": event.id}
-    if free is not None:
-        at = and_(here, places.c.slot == free.slot)
-        connection.execute(update(places).where(at).values(state="done", **values))
-        return
-    last = connection.execute(select(func.max(places.c.slot)).where(here)).scalar()
-    slot = 0 if last is None else last + 1
+    for row in rows:
+        free = row.state == "free" or (row.state == "leased" and row.until < now)
+        if free and row.slot < item.overlap and may_count and not event.repeat:
+            connection.execute(update(places).where(_at(row)).values(state="done", **values))
+            return
     state = "done" if item.role == "gold" or event.repeat else "extra"
-    values |= {"round": event.round, "item": item.item, "slot": slot, "state": state}
-    connection.execute(insert(places).values(values))
+    at = {"round": item.round, "item": item.item, "slot": _behind(rows, item)}
+    connection.execute(insert(places).values(**at, **values, state=state))
 
 
-def _skip(connection: Connection, event: Event, item: Row[Any], place: Row[Any] | None) -> None:
+def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Row[Any]], behind: int) -> None:
     """Free the place, and remember that this person does not want the document."""
-    here = and_(places.c.round == event.round, places.c.item == item.item)
-    if place is not None and place.state in ("done", "extra"):
+    if own and own[0].state in ("done", "extra"):
         return
-    if place is not None:
-        at = and_(here, places.c.slot == place.slot)
+    for place in own:
         if place.slot < item.overlap:
-            connection.execute(update(places).where(at).values(assessor=None, state="free", until=None))
+            free = {"assessor": None, "state": "free", "until": None, "event": None}
+            connection.execute(update(places).where(_at(place)).values(free))
         else:
-            connection.execute(delete(places).where(at))
-    last = connection.execute(select(func.max(places.c.slot)).where(here)).scalar()
+            connection.execute(delete(places).where(_at(place)))
     values = {"assessor": event.assessor, "repeat": event.repeat, "state": "skipped", "event": event.id}
-    slot = max(item.overlap, 0 if last is None else last + 1)
-    connection.execute(insert(places).values(round=event.round, item=item.item, slot=slot, **values))
+    connection.execute(insert(places).values(round=item.round, item=item.item, slot=behind, **values))
 
 
-def unsettle(connection: Connection, now: str, refers: str) -> None:
-    """An event was taken back: its place is its holder's again for the time of a lease, then anybody's."""
-    row = connection.execute(select(places).where(places.c.event == refers)).first()
-    if row is None:
+def _last_word(connection: Connection, event: Event) -> str | None:
+    """The id of the last answer that somebody gave to a document of a round and did not take back."""
+    c = events.c
+    same = [c[name] == getattr(event, name) for name in ("topic", "document", "round", "assessor", "repeat")]
+    query = select(c.id).where(*same, c.kind.in_(ANSWERS), c.id.not_in(select(withdrawn.c.id)))
+    return connection.execute(query.order_by(c.time.desc(), c.id.desc()).limit(1)).scalar()
+
+
+def unsettle(connection: Connection, now: str, event: Event) -> None:
+    """An event was taken back: an answer before it has the place again, else its holder for a lease's time, then anybody."""
+    item = _item(connection, event)
+    if item is None:
         return
-    at = and_(places.c.round == row.round, places.c.item == row.item, places.c.slot == row.slot)
-    if row.state in ("extra", "skipped"):
-        connection.execute(delete(places).where(at))
+    here = places.c.round == item.round, places.c.item == item.item, places.c.event == event.id
+    place = connection.execute(select(places).where(*here).with_for_update()).first()
+    if place is None:
         return
-    plan, _ = find_round(connection, row.round)
-    until = instant(datetime.fromisoformat(now) + timedelta(seconds=plan.lease))
-    connection.execute(update(places).where(at).values(state="leased", until=until, event=None))
+    before = None if place.state == "skipped" else _last_word(connection, event)
+    if before is not None:
+        connection.execute(update(places).where(_at(place)).values(event=before))
+    elif place.state in ("extra", "skipped"):
+        connection.execute(delete(places).where(_at(place)))
+    else:
+        plan, _ = find_round(connection, place.round)
+        until = instant(datetime.fromisoformat(now) + timedelta(seconds=plan.lease))
+        connection.execute(update(places).where(_at(place)).values(state="leased", until=until, event=None))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import select
+import numpy as np
+from sqlalchemy import Engine, select
 
 from cranfield.errors import DataError
+from cranfield.pool.rankings import Candidates, Rankings
 from cranfield.store.tables import rounds
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
+Lists = dict[str, dict[str, list[str]]]  # topic → run → documents
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
 
 
@@ -41,12 +46,47 @@ class Round:
     seed: int = 0
     strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
     rel: float = 1.0
-    lists: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # topic → run → documents, for the strategy
+    lists: Lists = field(default_factory=dict)  # for the strategy
     sample: str = ""  # how documents were drawn at random; empty if they were not
     passing: float | None = None  # of a round that qualifies: the share of gold one must get right
     after: str = ""  # the round that must be passed first
     guideline: str = ""
     scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
+
+    @cached_property
+    def rankings(self) -> Rankings:
+        """The lists as the pool reads them."""
+        return rankings_of(self.lists)
+
+    def refuse(self, assessor: str, grade: float | None = None) -> None:
+        """Refuse somebody who is not asked, and a grade off the scale."""
+        if not assessor:
+            raise DataError("a round is judged by somebody: say who with --assessor")
+        if self.assessors and assessor not in self.assessors:
+            told = ", ".join(self.assessors)
+            raise DataError(f"round {self.name!r} is for {told}; {assessor!r} is not among them")
+        if self.scale and grade is not None and grade not in self.scale:
+            shown = ", ".join(f"{each:g}" for each in self.scale)
+            raise DataError(f"round {self.name!r} grades by {shown}; found {grade:g}")
+
+
+def rankings_of(tops: Lists) -> Rankings:
+    """Lists as the pool reads them."""
+    runs = sorted({run for lists in tops.values() for run in lists})
+    place = {run: i for i, run in enumerate(runs)}
+    candidates = {}
+    for topic, lists in tops.items():
+        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
+        number = {document: i for i, document in enumerate(documents)}
+        rows = [
+            (place[run], number[document], rank)
+            for run, ranked in lists.items()
+            for rank, document in enumerate(ranked, 1)
+        ]
+        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
+        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
+    depth = max((len(ranked) for lists in tops.values() for ranked in lists.values()), default=1)
+    return Rankings(runs, [depth] * len(runs), candidates)
 
 
 class Lease(NamedTuple):
@@ -71,12 +111,25 @@ class Nothing(NamedTuple):
 
 def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
     """A round and its state; without a name the only one that is open."""
-    rows = connection.execute(select(rounds)).all()
-    fitting = [row for row in rows if row.name == name] if name else [row for row in rows if row.state == OPEN]
+    rows = connection.execute(select(rounds.c.name, rounds.c.state, rounds.c.created)).all()
+    fitting = [row for row in rows if (row.name == name if name else row.state == OPEN)]
     if len(fitting) != 1:
         names = ", ".join(sorted(repr(row.name) for row in (fitting or rows))) or "none"
         told = f"there is no round {name!r}" if name else f"{len(fitting)} rounds are open; name one with --round"
         raise DataError(f"{told}; there are: {names}")
-    plan = json.loads(fitting[0].definition)
-    tuples = {name: tuple(plan[name]) for name in ("assessors", "scale")}
-    return Round(**{**plan, **tuples}), fitting[0].state
+    return _plan(connection, fitting[0].name, fitting[0].created), fitting[0].state
+
+
+def _plan(connection: Connection, name: str, created: str) -> Round:
+    """What a round was opened with, which never changes: read once for an engine, as lists may be long."""
+    known = READ.setdefault(connection.engine, {})
+    plan = known.get((name, created))
+    if plan is None:
+        definition = connection.execute(select(rounds.c.definition).where(rounds.c.name == name)).scalar_one()
+        fields = json.loads(definition)
+        plan = Round(**{**fields, **{each: tuple(fields[each]) for each in ("assessors", "scale")}})
+        known[name, created] = plan
+    return plan
+
+
+READ: WeakKeyDictionary[Engine, dict[tuple[str, str], Round]] = WeakKeyDictionary()

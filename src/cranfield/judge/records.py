@@ -35,9 +35,10 @@ def event_of(row: Mapping[Any, Any]) -> Event:
 class Transaction:
     """Records applied together; `done` are those so far."""
 
-    def __init__(self, connection: Connection, database: Database) -> None:
+    def __init__(self, connection: Connection, database: Database, replaying: bool = False) -> None:
         self.connection = connection
         self.database = database
+        self.replaying = replaying  # records of before, in any order, and not what happens now
         self.done: list[dict[str, Any]] = []
         self._now: str | None = None
 
@@ -51,7 +52,7 @@ class Transaction:
     def apply(self, record: dict[str, Any]) -> None:
         """Change the tables as a record says."""
         if "event" in record:
-            self._take(record["event"])
+            self._take(record["event"], record["at"])
         else:
             APPLIED[record["record"]](self.connection, record)
         self.done.append(record)
@@ -64,8 +65,8 @@ class Transaction:
         refers = self._known([event.refers for event in new if event.kind == "withdrawal"])
         kinds = {event.id: event.kind for event in (*refers.values(), *new)}
         refuse_unknown_withdrawals(new, kinds.get, name)
-        for event in new:
-            self.apply({"event": event})
+        for event in sorted(new, key=lambda event: event.kind == "withdrawal"):
+            self.apply({"event": event, "at": self.now})
         return Added(len(new), repeated)
 
     def place(self) -> int:
@@ -95,16 +96,22 @@ class Transaction:
                 answer[row["id"]] = event_of(row)
         return answer
 
-    def _take(self, event: Event) -> None:
-        values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
-        self.connection.execute(insert(tables.events).values(values))
+    def _take(self, event: Event, at: str) -> None:
+        values = {name: getattr(event, name) for name in DEFAULTS} | {"received": at}
+        self.connection.execute(insert(tables.events), values)
         if event.kind == "withdrawal":
-            self._withdraw(event.refers)
-            unsettle(self.connection, self.now, event.refers)
+            self._withdraw(event.refers, at)
+            return
+        if self.replaying and self._gone(event.id):  # it was taken back by a line before its own
             return
         self._stand(event)
         if event.round:
-            settle(self.connection, self.now, event)
+            settle(self.connection, at, event)
+
+    def _gone(self, name: str) -> bool:
+        """Whether an event was taken back."""
+        gone = select(tables.withdrawn.c.id).where(tables.withdrawn.c.id == name)
+        return self.connection.execute(gone).first() is not None
 
     def _stand(self, event: Event) -> None:
         """Let an event stand, if it is later than the one in its place."""
@@ -117,23 +124,29 @@ class Transaction:
         ).first()
         if before is None:
             values = {**key._asdict(), "event": event.id, "time": event.time}
-            self.connection.execute(insert(tables.standing).values(values))
+            self.connection.execute(insert(tables.standing), values)
         elif (before.time, before.event) < (event.time, event.id):
             self.connection.execute(update(tables.standing).where(*where).values(event=event.id, time=event.time))
 
-    def _withdraw(self, refers: str) -> None:
-        """Take an event back: what stood before it stands again."""
-        gone = self.connection.execute(select(tables.withdrawn).where(tables.withdrawn.c.id == refers)).first()
-        if gone is not None:
+    def _withdraw(self, refers: str, at: str) -> None:
+        """Take an event back: what stood before it stands again, and its place is free for its holder."""
+        if self._gone(refers):
             return
-        self.connection.execute(insert(tables.withdrawn).values(id=refers))
+        self.connection.execute(insert(tables.withdrawn), {"id": refers})
         event = self._known([refers]).get(refers)
-        key = None if event is None else key_of(event)
-        if event is None or key is None:
+        if event is None:
+            return
+        self._unstand(event)
+        if event.round:
+            unsettle(self.connection, at, event)
+
+    def _unstand(self, event: Event) -> None:
+        key = key_of(event)
+        if key is None:
             return
         where = _at(key)
         before = self.connection.execute(select(tables.standing.c.event).where(*where).with_for_update()).first()
-        if before is None or before.event != refers:
+        if before is None or before.event != event.id:
             return
         self.connection.execute(delete(tables.standing).where(*where))
         for earlier in self.of_subject(event):

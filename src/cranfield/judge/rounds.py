@@ -32,7 +32,15 @@ def open_round(log: Log, plan: Round, asked: list[Asked]) -> None:
         **asdict(plan),
         "items": [tuple(each) for each in asked],
     }
-    log.write(lambda transaction: transaction.apply(record | {"at": transaction.now}))
+    if plan.passing is not None and not any(each.role == "gold" for each in asked):
+        raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
+
+    def work(transaction: Transaction) -> None:
+        if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
+            raise DataError(f"round {plan.after!r} is not one to pass: open one with --gold and --pass first")
+        transaction.apply(record | {"at": transaction.now})
+
+    log.write(work)
 
 
 def set_state(log: Log, name: str, state: str) -> None:
@@ -54,19 +62,19 @@ def lease(log: Log, assessor: str, name: str = "", n: int = 1) -> list[Lease] | 
         if refusal is not None:
             return refusal
         desk = Desk(transaction, plan, assessor)
-        answer = desk.held()[:n]
-        while len(answer) < n and (another := desk.claim()) is not None:
-            answer.append(another)
-        return answer or desk.nothing()
+        answer = desk.held(n)
+        while True:
+            while len(answer) < n and (another := desk.claim()) is not None:
+                answer.append(another)
+            told = answer or desk.nothing()
+            if told is not None:  # else something came free between two looks
+                return told
 
     return log.write(work)
 
 
 def _refused(transaction: Transaction, plan: Round, state: str, assessor: str) -> Nothing | None:
-    if not assessor:
-        raise DataError("a round is judged by somebody: say who with --assessor")
-    if plan.assessors and assessor not in plan.assessors:
-        raise DataError(f"round {plan.name!r} is for {', '.join(plan.assessors)}; {assessor!r} is not among them")
+    plan.refuse(assessor)
     if state != OPEN:
         return Nothing(f"round {plan.name!r} is {state}")
     if plan.after:
@@ -84,13 +92,12 @@ class Desk:
         self.connection = transaction.connection
         self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=plan.lease))
 
-    def held(self) -> list[Lease]:
-        """What this person holds and has not answered, its time renewed."""
-        query = self._joined().where(
-            places.c.assessor == self.assessor, places.c.state == "leased", places.c.until >= self.transaction.now
-        )
-        rows = self.connection.execute(query.order_by(places.c.until, places.c.item)).all()
-        return [self._give(row, row.slot, row.repeat) for row in rows]
+    def held(self, n: int) -> list[Lease]:
+        """What this person holds and has not answered, its time renewed; beside the count nobody else can have it."""
+        mine = or_(places.c.until >= self.transaction.now, places.c.slot >= items.c.overlap)
+        query = self._joined().where(places.c.assessor == self.assessor, places.c.state == "leased", mine)
+        ordered = query.order_by(places.c.item, places.c.slot).limit(n).with_for_update(of=places)
+        return [self._give(row, row.slot, row.repeat) for row in self.connection.execute(ordered).all()]
 
     def claim(self) -> Lease | None:
         """One more document: gold and repeats by chance, else what the pool has."""
@@ -178,6 +185,9 @@ class Desk:
         return None if row is None else self._give(row, self._next_slot(row.item), True)
 
     def _next_slot(self, item: int) -> int:
+        """The slot behind all others, which nobody else gets meanwhile."""
+        one = select(items.c.item).where(items.c.round == self.plan.name, items.c.item == item)
+        self.connection.execute(one.with_for_update())
         query = select(func.max(places.c.slot)).where(places.c.round == self.plan.name, places.c.item == item)
         last = self.connection.execute(query).scalar()
         return 0 if last is None else last + 1
@@ -197,14 +207,17 @@ class Desk:
 
     def _free(self, skip_locked: bool) -> Row[Any] | None:
         """A place within the count, of the topic this person is at if there is one."""
-        same = case((items.c.topic == self._topic(), 0), else_=1)
-        query = self._joined().where(self._claimable()).order_by(same, places.c.item, places.c.slot).limit(1)
-        return self.connection.execute(query.with_for_update(skip_locked=skip_locked, of=places)).first()
+        query = self._joined().where(self._claimable()).order_by(places.c.item, places.c.slot).limit(1)
+        query = query.with_for_update(skip_locked=skip_locked, of=places)
+        topic = self._topic()
+        same = self.connection.execute(query.where(items.c.topic == topic)).first() if topic else None
+        return same or self.connection.execute(query).first()
 
     def _topic(self) -> str:
         """The topic of what this person was given last."""
-        query = self._joined().where(places.c.assessor == self.assessor).order_by(places.c.until.desc()).limit(1)
-        row = self.connection.execute(query).first()
+        given = self._joined().where(places.c.assessor == self.assessor, places.c.until.is_not(None))
+        last = given.order_by(places.c.until.desc(), places.c.item.desc(), places.c.slot.desc())
+        row = self.connection.execute(last.limit(1)).first()
         return "" if row is None else str(row.topic)
 
     def _opened(self) -> Row[Any] | None:
@@ -222,19 +235,32 @@ class Desk:
         self.transaction.apply(record)
         return self._free(skip_locked=False)
 
-    def nothing(self) -> Nothing:
-        """Why there is nothing, and when the first lease of a document that this person could judge is over."""
+    def nothing(self) -> Nothing | None:
+        """Why there is nothing, and when the first lease of a document that this person could judge is over.
+
+        One look at all places: None if it finds one that is free after all.
+        """
         mine = places.alias()
         has = select(mine.c.slot).where(
-            mine.c.round == places.c.round, mine.c.item == places.c.item, mine.c.assessor == self.assessor
+            mine.c.round == places.c.round,
+            mine.c.item == places.c.item,
+            mine.c.assessor == self.assessor,
+            mine.c.repeat == False,  # noqa: E712  a column
         )
-        query = select(func.min(places.c.until)).where(
-            places.c.round == self.plan.name,
-            places.c.state == "leased",
-            places.c.until >= self.transaction.now,
-            ~has.exists(),
+        on = and_(items.c.round == places.c.round, items.c.item == places.c.item)
+        query = (
+            select(func.min(case((places.c.state == "free", ""), else_=places.c.until)))
+            .join(items, on)
+            .where(
+                places.c.round == self.plan.name,
+                places.c.slot < items.c.overlap,
+                places.c.state.in_(["free", "leased"]),
+                ~has.exists(),
+            )
         )
         earliest = self.connection.execute(query).scalar()
         if earliest is None:
             return Nothing(f"nothing is left for {self.assessor} in round {self.plan.name!r}")
+        if earliest < self.transaction.now:
+            return None
         return Nothing(f"all that is left for {self.assessor} is with others", earliest)

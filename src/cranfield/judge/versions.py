@@ -19,6 +19,8 @@ from cranfield.judge.standing import standing
 from cranfield.store.tables import items, versions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cranfield.judge.log import Log
     from cranfield.judge.policy import Grades, Subject
     from cranfield.judge.records import Transaction
@@ -36,6 +38,7 @@ class Version:
     documents: int
     created: str
     note: str = ""
+    gold: list[str] | None = None  # the rounds whose gold counted; None: all there are
 
 
 def hash_of(grades: Grades) -> str:
@@ -48,11 +51,13 @@ def hash_of(grades: Grades) -> str:
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def gold_of(log: Log) -> dict[Subject, float]:
-    """The grades that are known to be right: those of gold in any round."""
-    with log.reading() as transaction:
-        query = select(items.c.topic, items.c.document, items.c.grade).where(items.c.role == "gold")
-        return {(row.topic, row.document): row.grade for row in transaction.connection.execute(query)}
+def gold_of(transaction: Transaction, rounds: Sequence[str] | None = None) -> dict[Subject, float]:
+    """The grades that are known to be right: those of gold in some rounds, or in any."""
+    query = select(items.c.topic, items.c.document, items.c.grade).where(items.c.role == "gold")
+    if rounds is not None:
+        query = query.where(items.c.round.in_(rounds))
+    rows = transaction.connection.execute(query.order_by(items.c.round, items.c.item))
+    return {(row.topic, row.document): row.grade for row in rows}
 
 
 def freeze(
@@ -63,16 +68,23 @@ def freeze(
     if not name or name != name.strip() or "@" in name or "/" in name:
         raise DataError(f"a version's name has no @, no / and no blanks around it, found {name!r}")
 
-    gold = gold_of(log)
-
     def work(transaction: Transaction) -> tuple[Version, Decided]:
         transaction.alone()
         place = transaction.place()
-        decided = decide(standing(transaction.events(place)), policy, how, gold)
+        decided = decide(standing(transaction.events(place)), policy, how, gold_of(transaction))
         if not len(decided):
             raise DataError(f"{log.name}: there is nothing to freeze, no label stands")
+        rounds = select(items.c.round).where(items.c.role == "gold").distinct()
         version = Version(
-            name, policy, asdict(how), place, hash_of(decided.grades), len(decided), transaction.now, note
+            name=name,
+            policy=policy,
+            settings=asdict(how),
+            place=place,
+            hash=hash_of(decided.grades),
+            documents=len(decided),
+            created=transaction.now,
+            note=note,
+            gold=sorted(transaction.connection.execute(rounds).scalars()),
         )
         transaction.apply({"record": "version", "kind": "version", **asdict(version)})
         return version, decided
@@ -101,8 +113,9 @@ def thaw(log: Log, name: str) -> Decided:
     version = find_version(log, name)
     with log.reading() as transaction:
         up_to = transaction.events(version.place)
+        gold = gold_of(transaction, version.gold)
     how = Settings(**{**version.settings, "sources": tuple(version.settings["sources"])})
-    decided = decide(standing(up_to), version.policy, how, gold_of(log))
+    decided = decide(standing(up_to), version.policy, how, gold)
     if hash_of(decided.grades) != version.hash:
         told = f"{log.name}: version {name!r} no longer comes out as it was frozen ({version.policy}, {version.created[:10]})"
         raise DataError(f"{told}: events before it were changed, or {version.policy} now gives something else")

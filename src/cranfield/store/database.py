@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import DataError, MissingExtraError
+from cranfield.parameters import masked
 from cranfield.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -26,60 +28,65 @@ BUSY = 30.0  # seconds to wait for somebody else's transaction
 AGAIN = {"40001", "40P01", "23505", "55P03"}  # lost a race: serialisation, deadlock, unique, lock
 TRIES = 12
 MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
-APPLICATION = 0x6372616E  # in the head of a SQLite file: "cran"
-PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)([^@\s]+)@(?:[^/\s]*@)?|(?<=password=)[^&\s]+", re.IGNORECASE)
+APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
+HEAD = 100  # bytes
 
 
-def masked(text: str) -> str:
-    """A text without the passwords of the URLs in it.
-
-    >>> masked("cannot open postgresql://ann:secret@db/work")
-    'cannot open postgresql://ann:***@db/work'
-    """
-    return PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[2] is not None else "***", text)
-
-
-def open_database(location: str) -> Database:
-    """A database by its URL or file; made where there is none, and brought up to date."""
+def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
+    """A database by its URL or file; made where there is none, and brought up to date. `clock` stands in for its own."""
     try:
         import sqlalchemy  # noqa: F401
     except ImportError:
         raise MissingExtraError("databases need SQLAlchemy: pip install 'cranfield[store]'") from None
-    return Database(location)
+    return Database(location, clock)
 
 
 class Database:
     """Tables in a file or on a server; `location` is a path, `:memory:`, or `postgresql://user@host/name`."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, clock: Callable[[], str] | None = None) -> None:
         url = _url(location)
         self.name = masked(location)
         self.dialect = url.get_backend_name()
-        self.engine = _engine(url)
+        self._clock = clock
         self._writer: Writer | None = None
-        with self._errors():
-            self._migrate()
+        self._starting = threading.Lock()
+        self.engine = _engine(url, self.name)
+        try:
+            with self._errors():
+                self._migrate()
+        except BaseException:
+            self.engine.dispose()
+            raise
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Say in a sentence what a driver complains about."""
-        from sqlalchemy.exc import DBAPIError
+        from sqlalchemy.exc import DBAPIError, TimeoutError
 
         try:
             yield
         except DBAPIError as error:
             raise DataError(f"{self.name}: {_reason(error)}") from None
+        except TimeoutError:
+            raise DataError(f"{self.name}: every connection is in use; try again") from None
 
     def _migrate(self) -> None:
-        from sqlalchemy import text
-
+        """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""
         from cranfield.store.migrations import due
 
+        with self.engine.connect().execution_options(reading=True) as connection:
+            if not due(self._version(connection), self.dialect, self.name):
+                return
         with self.engine.begin() as connection:
             if self.dialect == "postgresql":
-                connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATING})"))
-            todo = due(self._version(connection), self.dialect, self.name)
-            for number, statements in todo.items():
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATING})")
+            version = self._version(connection)  # somebody else may have been quicker
+            if not version:
+                connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS cranfield_schema (version INTEGER NOT NULL)")
+            if not version and self.dialect == "sqlite":
+                connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION}")
+            for number, statements in due(version, self.dialect, self.name).items():
                 for statement in statements:
                     connection.exec_driver_sql(statement)
                 connection.exec_driver_sql("DELETE FROM cranfield_schema")
@@ -92,7 +99,6 @@ class Database:
         if "cranfield_schema" not in tables:
             if "events" in tables or (tables and self.dialect == "sqlite"):
                 raise DataError(f"{self.name}: holds tables of another program ({tables[0]}); name another database")
-            connection.exec_driver_sql("CREATE TABLE cranfield_schema (version INTEGER NOT NULL)")
             return 0
         found = connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalar()
         return 0 if found is None else int(found)
@@ -110,9 +116,9 @@ class Database:
         with self._errors():
             if self.dialect == "postgresql":
                 return self._write_alone(work)
-            if self._writer is None:
-                self._writer = Writer(self.engine)
-            return self._writer.run(work)
+            with self._starting:
+                writer = self._writer = self._writer or Writer(self.engine)
+            return writer.run(work)
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
         import random
@@ -132,6 +138,8 @@ class Database:
 
     def now(self, connection: Connection) -> str:
         """The database's own clock, as events write times."""
+        if self._clock is not None:
+            return self._clock()
         if self.dialect == "postgresql":
             shape = """'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'"""
             query = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {shape})"
@@ -140,9 +148,11 @@ class Database:
         return str(connection.exec_driver_sql(query).scalar_one())
 
     def close(self) -> None:
-        """Let go of every connection."""
-        if self._writer is not None:
-            self._writer.close()
+        """Let go of every connection, when what waits is written; another use opens them again."""
+        with self._starting:
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
         self.engine.dispose()
 
 
@@ -152,13 +162,16 @@ def _url(location: str) -> URL:
 
     if not re.match(r"postgres(ql)?://", location):
         return URL.create("sqlite", database=location)
+    parts = re.match(r"(postgres(?:ql)?://[^:/@]*:)([^?]*)(@[^@?]*(?:\?.*)?)$", location, re.DOTALL)
+    if parts:  # a password may hold what ends one elsewhere
+        location = parts[1] + parts[2].replace("@", "%40").replace("/", "%2F") + parts[3]
     try:
         return make_url(location).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):
         raise DataError(f"{masked(location)}: expected postgresql://user@host:port/name") from None
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, name: str) -> Engine:
     from sqlalchemy import create_engine, event
     from sqlalchemy.pool import StaticPool
 
@@ -169,21 +182,77 @@ def _engine(url: URL) -> Engine:
             raise MissingExtraError("PostgreSQL needs psycopg: pip install 'cranfield[postgres]'") from None
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
         return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout)
-    folder = os.path.dirname(os.path.abspath(url.database or ""))
-    if url.database != ":memory:" and not os.path.isdir(folder):
-        raise DataError(f"{url.database}: cannot be opened: there is no folder {folder}")
-    alone: dict[str, Any] = {"poolclass": StaticPool} if url.database == ":memory:" else {}
+    alone: dict[str, Any] = {"poolclass": StaticPool}
+    if url.database != ":memory:":
+        path = url.database or ""
+        _refuse_others(path, name)
+        url = _read_only(path) or url
+        alone = {"pool_size": 20, "max_overflow": -1}
     engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone)
-    event.listen(engine, "connect", _settings)
+    event.listen(engine, "connect", _settings if not url.query else _settings_of_readers)
     event.listen(engine, "begin", _begin)
     return engine
 
 
+def _read_only(path: str) -> URL | None:
+    """How to open a file that may be read and not written; SQLite would make files beside it. None: as usual."""
+    from urllib.parse import quote
+
+    from sqlalchemy.engine import URL
+
+    if not os.path.exists(path) or (os.access(path, os.W_OK) and os.access(os.path.dirname(path) or ".", os.W_OK)):
+        return None
+    still = {} if os.path.exists(f"{path}-wal") else {"immutable": "1"}  # nobody has it open to write
+    return URL.create("sqlite", database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true", **still})
+
+
+def _refuse_others(path: str, name: str) -> None:
+    """Look at a file before the settings of a connection would change it: it must be new, or cranfield's."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise DataError(f"{name}: cannot be opened: there is no folder {folder}")
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{name}: cannot be opened: {(error.strerror or str(error)).lower()}") from None
+    if head and not head.startswith(b"SQLite format 3\0"):
+        raise DataError(f"{name}: {REASONS['file is not a database']}")
+    owner = int.from_bytes(head[68:72], "big")
+    if head and owner not in (0, APPLICATION):
+        raise DataError(f"{name}: is the database of another program; name another file")
+    if head and not owner:
+        _refuse_strange_tables(path, name)
+
+
+def _refuse_strange_tables(path: str, name: str) -> None:
+    """A database that names no program: empty, or not ours."""
+    import sqlite3
+    from urllib.parse import quote
+
+    try:
+        connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY)
+        try:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise DataError(f"{name}: {_told(str(error))}") from None
+    if tables and ("cranfield_schema",) not in tables:
+        raise DataError(f"{name}: holds tables of another program ({tables[0][0]}); name another database")
+
+
 def _settings(connection: Any, _record: Any) -> None:
     """What a label needs to be on disk when it is confirmed, and readers not to wait for the writer."""
-    connection.isolation_level = None  # transactions are begun by `_begin`
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"application_id={APPLICATION}"):
+    _settings_of_readers(connection, _record)
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _settings_of_readers(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions are begun by `_begin`
 
 
 def _begin(connection: Connection) -> None:
@@ -193,20 +262,29 @@ def _begin(connection: Connection) -> None:
 
 def _reason(error: Any) -> str:
     """What went wrong and what to do, without a password."""
-    said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    return _told(str(error.orig).strip() or type(error.orig).__name__)
+
+
+def _told(said: str) -> str:
     for sign, told in REASONS.items():
         if sign in said.lower():
-            return told.format(said=masked(said))
-    return f"the database says: {masked(said)}"
+            return told.format(said=masked(said.splitlines()[0]), busy=f"{BUSY:g}")
+    return f"the database says: {masked(said.splitlines()[0])}"
 
 
 REASONS = {
-    "database is locked": f"another program has held it locked for {BUSY:.0f} seconds; nothing was written, try again",
+    "database is locked": "another program has held it locked for {busy} seconds; nothing was written, try again",
     "disk is full": "cannot be written: the disk is full; nothing was written",
+    "disk i/o error": "cannot be written: the disk reports an error, or is full; nothing was written",
+    "no space left": "cannot be written: the server's disk is full; nothing was written",
     "file is not a database": "is no SQLite database; name another file",
+    "disk image is malformed": "is damaged; take it from a copy, or save what is left with sqlite3 FILE .recover",
     "readonly database": "cannot be written: it is read-only",
-    "unable to open": "cannot be opened: {said}",
+    "unable to open": "cannot be opened: {said}; are file and folder writable?",
     "connection refused": "cannot be reached: connection refused; is the server running there?",
+    "no such file or directory": "cannot be reached: {said}; is the server running there?",
     "password authentication failed": "refuses the password; give it in PGPASSWORD or .pgpass",
     "no password supplied": "asks for a password; give it in PGPASSWORD or .pgpass",
+    "terminating connection": "the server ended the connection; nothing was written, try again",
+    "server closed the connection": "the server ended the connection; nothing was written, try again",
 }

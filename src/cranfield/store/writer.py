@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection, Engine
 
+    Task = tuple[Callable[[Connection], Any], Future[Any]]
+
 T = TypeVar("T")
 
 TOGETHER = 256
@@ -26,7 +28,7 @@ class Writer:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.queue: SimpleQueue[tuple[Callable[[Connection], Any], Future[Any]] | None] = SimpleQueue()
+        self.queue: SimpleQueue[Task | None] = SimpleQueue()
         self.thread = threading.Thread(target=self._loop, name="cranfield-writer", daemon=True)
         self.thread.start()
 
@@ -54,21 +56,37 @@ class Writer:
             if ending:
                 return
 
-    def _commit(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
-        from sqlalchemy.exc import DBAPIError
+    def _commit(self, batch: list[Task]) -> None:
+        """Do a batch in one transaction; where the database stops at one of them, each in its own."""
+        from sqlalchemy.exc import DBAPIError, OperationalError
 
         answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        begun = False
         try:
             with self.engine.begin() as connection:
+                begun = True
                 for work, future in batch:
+                    own = connection.begin_nested()
                     try:
-                        with connection.begin_nested():
-                            answers.append((future, work(connection), None))
+                        answer = work(connection)
                     except DBAPIError:  # SQLite may have undone the whole transaction: nobody's work stands
                         raise
                     except Exception as error:
+                        own.rollback()
                         answers.append((future, None, error))
-        except BaseException as failure:  # the commit failed: nothing of the batch is there
+                    else:
+                        own.commit()
+                        answers.append((future, answer, None))
+        except BaseException as failure:  # nothing of the batch is there
+            if (
+                len(batch) > 1
+                and begun
+                and isinstance(failure, DBAPIError)
+                and not isinstance(failure, OperationalError)
+            ):
+                for task in batch:
+                    self._commit([task])
+                return
             answers = [(future, None, failure) for _, future in batch]
         for future, answer, problem in answers:
             if problem is None:

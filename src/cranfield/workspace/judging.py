@@ -10,7 +10,7 @@ from cranfield.errors import ConventionError, DataError
 from cranfield.judge.event import RELEVANCE, Event, instant
 from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
-from cranfield.parameters import shortened
+from cranfield.parameters import masked, shortened
 from cranfield.workspace.inputs import once
 from cranfield.workspace.logs import Named, contradictions, judgments_of, named, say
 
@@ -44,7 +44,7 @@ def add(
     **more: Any,
 ) -> Added:
     """Add the labels of files to a log, all or none; `more` are fields of every event, such as assessor and aspect."""
-    from cranfield.judge.adding import Added
+    from cranfield.judge.adding import Added, sorted_out
     from cranfield.judge.taking import read_events, refuse_off
 
     once(*files)
@@ -56,6 +56,7 @@ def add(
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
     refuse_off(events, where, scale=set(scale), **_known(collection))
+    sorted_out(events, {}, masked(location))  # files that contradict each other make no log
     if not events:
         return Added(0, 0)
     with _opened(location) as log:
@@ -368,7 +369,8 @@ def _gold_of(log: Log) -> dict[tuple[str, str], float]:
         return {}
     from cranfield.judge.versions import gold_of
 
-    return gold_of(log)
+    with log.reading() as transaction:
+        return gold_of(transaction)
 
 
 def freeze(location: str, name: str, policy: str, *, note: str = "", **settings: Any) -> tuple[Version, list[str]]:

@@ -103,15 +103,6 @@ def _is_event(line: bytes) -> bool:
     return isinstance(row, dict) and ("record" in row or {"id", "time"} <= row.keys())
 
 
-def shown(word: str) -> str:
-    """A log's name without its password."""
-    if not word.startswith(SERVERS):
-        return word
-    from cranfield.store.database import masked
-
-    return masked(word)
-
-
 def exists(location: str) -> bool:
     """Whether there is something at a log's location; a server is asked when it is opened."""
     return location.startswith(SERVERS) or os.path.exists(location)

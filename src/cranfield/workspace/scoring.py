@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import cranfield
 from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import masked
 from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
-from cranfield.workspace.logs import judgments_of, shown
+from cranfield.workspace.logs import judgments_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +92,7 @@ def scored_twice(inputs: Inputs, other: Inputs) -> tuple[Scores, Scores]:
 
 def apart(paths: tuple[str | None, str | None], name: Callable[[str], str]) -> tuple[str, str]:
     """What to call two files: by their names, or where these are the same by their paths."""
-    one, other = (shown(str(path)) for path in paths)
+    one, other = (masked(str(path)) for path in paths)
     return (name(one), name(other)) if name(one) != name(other) else (one, other)
 
 

@@ -1,0 +1,270 @@
+"""The store: tables as the migrations make them, once whoever opens them, and text that comes back as it went in."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sqlalchemy import Column, Integer, MetaData, Table, insert, inspect, select
+from sqlalchemy.schema import CreateTable
+
+from cranfield.errors import DataError, MissingExtraError
+from cranfield.store import Database, migrations, open_database, tables
+from cranfield.store import database as store
+from cranfield.store.exact import Exact, escaped, plain
+from databases import location_of
+from hypotheses import examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(params=DATABASES)
+def place(request, tmp_path) -> str:
+    server = request.getfixturevalue("postgres") if request.param == "postgresql" else None
+    return location_of(request.param, tmp_path, server)
+
+
+@pytest.fixture
+def database(place) -> Iterator[Database]:
+    opened = open_database(place)
+    yield opened
+    opened.close()
+
+
+def shape(table: Table, dialect) -> dict[str, tuple[str, bool, bool]]:
+    """Each column's type, whether it may be empty, and whether it is of the key."""
+    return {
+        column.name: (
+            _kind(column.type, dialect),
+            bool(column.nullable),
+            bool(column.primary_key),
+        )
+        for column in table.columns
+    }
+
+
+def _kind(kind, dialect) -> str:
+    """A type by its name; PostgreSQL compares text byte by byte."""
+    if isinstance(kind, Exact):
+        return "TEXT C" if dialect.name == "postgresql" else "TEXT"
+    return kind.compile(dialect).replace(' COLLATE "C"', " C")
+
+
+def test_the_tables_are_those_that_the_migrations_make(database):
+    found = MetaData()
+    found.reflect(database.engine)
+    dialect = database.engine.dialect
+    assert set(found.tables) == {*tables.metadata.tables, "cranfield_schema"}
+    for name, table in tables.metadata.tables.items():
+        mine, theirs = shape(table, dialect), shape(found.tables[name], dialect)
+        keys = {column for column, (_, _, key) in mine.items() if key}
+        if name == "standing":  # its key is that of all fields but the event and its time, and nothing asks for it
+            keys = {column for column in mine if column not in ("event", "time")}
+        assert {column for column, (_, _, key) in theirs.items() if key} == keys, name
+        for column, (kind, empty, key) in mine.items():
+            assert theirs[column][0] == kind, (name, column)
+            assert key or theirs[column][1] == empty, (name, column)
+        assert list(mine) == list(theirs), name
+
+
+def test_every_step_of_a_migration_is_numbered_without_gaps():
+    for dialect in DATABASES:
+        assert list(migrations.steps(dialect)) == list(range(1, len(migrations.steps(dialect)) + 1))
+
+
+def further(monkeypatch, ran: list[int]) -> None:
+    """Code that knows one step more."""
+    usual = migrations.steps
+
+    def steps(dialect: str) -> dict[int, list[str]]:
+        ran.append(1)
+        text = migrations.TYPES[dialect]["text"]
+        return {
+            **usual(dialect),
+            2: [f"CREATE TABLE later (id {text} PRIMARY KEY)", "INSERT INTO later VALUES ('once')"],
+        }
+
+    monkeypatch.setattr(migrations, "steps", steps)
+
+
+def test_a_database_of_before_is_migrated_once_whoever_opens_it(place, monkeypatch):
+    old = open_database(place)
+    old.write(lambda connection: connection.execute(insert(tables.withdrawn), {"id": "kept"}))
+    old.close()
+    further(monkeypatch, [])
+    failures: list[BaseException] = []
+    ready = threading.Barrier(6)
+
+    def look() -> None:
+        try:
+            ready.wait(30)
+            open_database(place).close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    new = open_database(place)
+    with new.reading() as connection:
+        assert connection.exec_driver_sql("SELECT id FROM later").scalars().all() == ["once"]
+        assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [2]
+        assert connection.execute(select(tables.withdrawn.c.id)).scalars().all() == ["kept"]
+    new.close()
+
+
+def test_a_migration_that_fails_changes_nothing(place, monkeypatch):
+    open_database(place).close()
+    usual = migrations.steps
+    broken = ["CREATE TABLE later (id INTEGER)", "INSERT INTO nowhere VALUES (1)"]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "steps", lambda dialect: {**usual(dialect), 2: broken})
+        with pytest.raises(DataError, match="the database says: .*nowhere"):
+            open_database(place)
+    again = open_database(place)
+    assert "later" not in inspect(again.engine).get_table_names()
+    again.close()
+
+
+ODD = st.text(alphabet=st.characters() | st.sampled_from("\\\0u\ud800\udc80\udfff0041"), max_size=40)
+
+
+@given(ODD)
+@example("\\u0041")
+@example("\\\\u0000")
+@example("\\")
+@example("\ud83d\ude00")  # two halves that a driver would make one
+def test_escaped_text_is_read_back(text):
+    there = escaped(text)
+    assert plain(there) == text
+    assert "\0" not in there
+    there.encode("utf-8")
+
+
+@given(st.lists(ODD, min_size=2, max_size=2, unique=True))
+def test_two_texts_are_never_escaped_alike(texts):
+    assert escaped(texts[0]) != escaped(texts[1])
+
+
+def test_any_text_comes_back_as_it_went_in(database):
+    texts = Table("texts", MetaData(), Column("number", Integer, primary_key=True), Column("text", Exact))
+    database.write(lambda connection: connection.execute(CreateTable(texts)))
+
+    @examples(60)
+    @given(st.lists(ODD | st.none(), min_size=1, max_size=8))
+    def kept(given):
+        def work(connection):
+            connection.execute(texts.delete())
+            connection.execute(insert(texts), [{"number": i, "text": text} for i, text in enumerate(given)])
+            return connection.execute(select(texts.c.text).order_by(texts.c.number)).scalars().all()
+
+        assert database.write(work) == given
+        for number, text in enumerate(given):
+            if text is not None:
+                equal = select(texts.c.number).where(texts.c.text == text)
+                with database.reading() as connection:
+                    assert number in connection.execute(equal).scalars().all()
+
+    kept()
+
+
+def test_text_sorts_alike_in_both(database):
+    words = ["a", "B", "ä", "Z", "zz", "é", "_", "10", "9", "\U0001f600", "\uffff"]
+    database.write(lambda connection: connection.execute(insert(tables.withdrawn), [{"id": word} for word in words]))
+    with database.reading() as connection:
+        ordered = connection.execute(select(tables.withdrawn.c.id).order_by(tables.withdrawn.c.id)).scalars().all()
+    assert ordered == sorted(words)
+
+
+def test_the_clock_is_the_databases_own_and_sorts_as_text(database):
+    with database.reading() as connection:
+        now = database.now(connection)
+    assert len(now) == len("2026-03-01T10:00:00.000000Z")
+    assert now.endswith("Z")
+
+
+def test_a_clock_may_be_given(place):
+    database = open_database(place, lambda: "2026-03-01T10:00:00.000000Z")
+    with database.reading() as connection:
+        assert database.now(connection) == "2026-03-01T10:00:00.000000Z"
+    database.close()
+
+
+def test_a_reader_sees_one_state(database):
+    def count(connection):
+        return len(connection.execute(select(tables.withdrawn)).all())
+
+    with database.reading() as connection:
+        assert count(connection) == 0
+        database.write(lambda other: other.execute(insert(tables.withdrawn), {"id": "new"}))
+        assert count(connection) == 0
+    with database.reading() as connection:
+        assert count(connection) == 1
+
+
+def test_work_that_lost_a_race_is_done_again(postgres, monkeypatch):
+    monkeypatch.setattr(store, "TRIES", 4)
+    database = open_database(location_of("postgresql", None, postgres))
+    tries: list[int] = []
+
+    def work(connection):
+        tries.append(1)
+        if len(tries) < 3:
+            connection.exec_driver_sql("INSERT INTO withdrawn VALUES ('a'), ('a')")
+        return len(tries)
+
+    assert database.write(work) == 3
+    with pytest.raises(DataError, match="the database says: duplicate key"):
+        database.write(lambda connection: connection.exec_driver_sql("INSERT INTO withdrawn VALUES ('b'), ('b')"))
+    database.close()
+
+
+@pytest.mark.parametrize(("module", "url"), [("sqlalchemy", "x.db"), ("psycopg", "postgresql://h/d")])
+def test_a_package_that_is_not_installed_is_named(monkeypatch, module, url, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(MissingExtraError, match="pip install 'cranfield"):
+        open_database(url if "://" in url else str(tmp_path / url))
+
+
+def test_connections_that_are_all_in_use_are_told(place, monkeypatch):
+    from sqlalchemy.exc import TimeoutError as Waited
+
+    database = open_database(place)
+
+    def waits():
+        raise Waited("all in use")
+
+    monkeypatch.setattr(database.engine, "connect", waits)
+    with pytest.raises(DataError, match="every connection is in use; try again"), database.reading():
+        pass
+    monkeypatch.undo()
+    database.close()
+
+
+def test_closing_finishes_what_waits(tmp_path):
+    database = open_database(str(tmp_path / "work.db"))
+    gate = threading.Event()
+    insert_new = insert(tables.withdrawn)
+    works = [lambda _: gate.wait(), lambda connection: connection.execute(insert_new, {"id": "waited"})]
+    threads = [threading.Thread(target=database.write, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    while database._writer is None or database._writer.queue.empty():
+        pass
+    closing = threading.Thread(target=database.close)
+    closing.start()
+    gate.set()
+    for thread in [*threads, closing]:
+        thread.join()
+    with database.reading() as connection:
+        assert connection.execute(select(tables.withdrawn.c.id)).scalars().all() == ["waited"]
+    database.close()
