@@ -194,7 +194,7 @@ def masked(text: str, folder: Path, timed: bool = False) -> str:
     """
     for path, name in ((folder.resolve(), "."), (folder, "."), (ROOT, "CHECKOUT")):
         text = text.replace(str(path), name)
-    text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "DATE", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?", "DATE", text)
     text = re.sub(rf"(?i)\b({PROGRAMS})([\"':= \n]+)v?\d+\.\d+\.\d+\w*", r"\1\2VERSION", text)
     text = re.sub(r"(?m)^wrote .*", lambda line: re.sub(rf"{NUMBER} [kM]B\)", "N kB)", line[0]), text)
     text = re.sub(r'("(?:id|refers)": )"[0-9a-f]{16}-[0-9a-f]{16}"', r'\1"ID"', text)

@@ -43,8 +43,7 @@ def test_every_subcommand_says_what_it_does_and_its_example_runs(name, folder):
     examples = re.findall(r"^\s*\$ cranfield (.*)$", answer.out, re.M)
     assert len(examples) == 1
     if name == "diff":
-        for version in ("spring", "autumn"):
-            assert cranfield("judge", "freeze", "work.db", version, folder=folder).code == 0
+        assert cranfield("judge", "freeze", "work.db", "spring", folder=folder).code == 0
     if name == "round":
         os.remove(folder / "work.db")
     for example in examples:

@@ -22,12 +22,14 @@ from cranfield.describe import diff, stats
 from cranfield.describe.show import show
 from cranfield.formats.folder import write_collection
 from cranfield.formats.judgments import Judgment
+from cranfield.judge import Event, open_log
 from cranfield.pool.rankings import rankings
 from cranfield.pool.reuse import Strangers
 from cranfield.pool.simulate import estimates
 from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
+from cranfield.workspace import judging
 from cranfield.workspace.listing import strategies
 from shell import EXAMPLES
 from shell import cranfield as command
@@ -93,6 +95,26 @@ def costs(path: Path) -> Any:
     return found
 
 
+EVIL_NAME = EVIL.replace("/", "")
+
+
+def work(path: Path) -> str:
+    """A log in which two people contradict each other."""
+    where = str(path / "work.db")
+    (path / "gold.txt").write_text("q 0 other 1\n")
+    log = open_log(where)
+    log.add([Event(topic="q", document=EVIL, grade=grade, assessor=f"{EVIL}{grade}") for grade in (0, 1)])
+    log.close()
+    return where
+
+
+def frozen(path: Path) -> str:
+    """The same with a version."""
+    where = work(path)
+    judging.freeze(where, EVIL_NAME, "max")
+    return where
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     "Scores": lambda path: scores(),
     "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
@@ -124,6 +146,12 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Stoppings": lambda path: stopped(),
     "Produced": ran,
     "Listing": lambda path: strategies(),
+    "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
+    "Blame": lambda path: judging.blame(work(path), "q", EVIL),
+    "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
+    "Agreements": lambda path: judging.agree([work(path)], resamples=0),
+    "Versions": lambda path: judging.versions(frozen(path)),
+    "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}

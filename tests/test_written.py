@@ -55,6 +55,14 @@ WRITES = {  # a command that writes, and the files that it then names
     "collection list -o list.json --format json": ["list.json"],
     "run allotment --system sqlite --fields title -o new.run -k 5": ["new.run", "new.run.stats.json"],
     "import tables shop": ["shop"],
+    f"judge aggregate {EXAMPLES}/labels.jsonl -o stands.txt": ["stands.txt"],
+    f"judge export {EXAMPLES}/labels.jsonl -o events.jsonl": ["events.jsonl"],
+    f"judge agree {EXAMPLES}/labels.jsonl -o agree.txt": ["agree.txt"],
+    f"judge blame {EXAMPLES}/labels.jsonl q1 doc-003 -o blame.txt": ["blame.txt"],
+    "judge diff work.db spring -o changes.txt": ["changes.txt"],
+    f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
+    f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
+    f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
     "collection stamp imported": ["imported/collection.toml"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
@@ -71,6 +79,8 @@ def folder(tmp_path: Path) -> Path:
     (tables / "topics.jsonl").write_text('{"id": "q1", "title": "a"}\n')
     (tables / "qrels.txt").write_text("q1 0 d1 1\n")
     assert cranfield("import", tables, tmp_path / "imported").code == 0
+    assert cranfield("judge", "add", tmp_path / "work.db", EXAMPLES / "labels.jsonl").code == 0
+    assert cranfield("judge", "freeze", tmp_path / "work.db", "spring").code == 0
     return tmp_path
 
 

@@ -91,7 +91,7 @@ def refuse_below(least: int, **counts: int | None) -> None:
 
 
 PASSWORD = re.compile(
-    r"(?:(?<=postgresql://)|(?<=postgres://)|(?<=://)(?![^/@:\s]*:\d+/))"  # elsewhere digits before a / are a port
+    r"(?<=://)(?![^/@:\s]*:\d+/)"  # digits before a / are a port
     r"([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+",
     re.IGNORECASE,
 )

@@ -370,7 +370,7 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
     """Say what changed from version A to B, or to what stands now; with runs, which scores and verdicts change.
 
     \b
-    $ cranfield judge diff work.db spring autumn --run bm25.run --run dense.run
+    $ cranfield judge diff work.db spring --run bm25.run --run dense.run
     """
     from cranfield.workspace.judging import diff
 

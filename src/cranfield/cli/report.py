@@ -118,6 +118,7 @@ def _fitting(ending: str, chart: str | None) -> None:
 
 def as_typed(ctx: click.Context) -> str:
     """The command as it was typed, without what was left at its default, ready for a shell; a log's password is masked."""
+    from cranfield.parameters import masked
 
     words, flags = ["cranfield", "report"], []
     for parameter in ctx.command.params:
