@@ -301,8 +301,6 @@ def _aggregate(
 
         write_qrels(aggregated.decided.grades, output, qrels_format)
     show(aggregated, shape, None, spreadsheet=spreadsheet)
-    if output is not None:
-        note(f"{len(aggregated.decided):,} judgments in {output}")
 
 
 @command.command("freeze")
