@@ -91,7 +91,7 @@ def refuse_below(least: int, **counts: int | None) -> None:
 
 
 PASSWORD = re.compile(
-    r"(?<=://)(?![^/@:\s]*:\d+/)"  # digits before a / are a port
+    r"(?<=://)(?![^/@:\s]*:\d+/[^@\s]*(?:@[^@/\s]*)?(?:\s|$))"  # digits before a / are a port, unless a host follows
     r"([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+",
     re.IGNORECASE,
 )
