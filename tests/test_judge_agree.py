@@ -44,8 +44,25 @@ def test_kappa_never_comes_without_base_rates():
 
 def test_one_person_alone_is_told_why_there_is_nothing():
     answer = cranfield("judge", "agree", "labels.jsonl")
+    assert answer.code == 3
+    said = "expected two people who labelled the same documents, found one rater only, ann"
+    assert answer.err == f"cranfield: labels.jsonl: no agreement to speak of: {said}\n"
+
+
+def test_no_document_in_common_is_no_agreement(tmp_path):
+    (tmp_path / "a.txt").write_text("q 0 d1 1\n")
+    (tmp_path / "b.txt").write_text("q 0 d2 1\n")
+    answer = cranfield("judge", "agree", "a.txt", "b.txt", folder=tmp_path)
+    assert answer.code == 3
+    assert "no agreement to speak of" in answer.err
+
+
+def test_one_grade_alone_says_why_a_coefficient_is_not_there(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("q 0 d1 1\nq 0 d2 1\n")
+    answer = cranfield("judge", "agree", "a.txt", "b.txt", folder=tmp_path)
     assert answer.code == 0
-    assert "one rater only, ann" in answer.out
+    assert "one label only, 1" in answer.both
 
 
 def test_disagreements_go_into_a_pool_the_widest_apart_first(tmp_path):

@@ -173,6 +173,16 @@ def test_events_exported_and_added_elsewhere_are_the_same(location, tmp_path):
     other.close()
 
 
+def test_qrels_by_a_policy(tmp_path):
+    cranfield("judge", "add", tmp_path / "work.db", "labels.jsonl", "bob.csv")
+    highest = cranfield("judge", "export", tmp_path / "work.db", "--to", "qrels", "--by", "max")
+    lowest = cranfield("judge", "export", tmp_path / "work.db", "--to", "qrels", "--by", "min")
+    assert highest.out.splitlines()[0] == "q1 0 doc-003 3"
+    assert len(highest.out.splitlines()) == len(lowest.out.splitlines()) == 13
+    assert highest.out != lowest.out
+    assert "3 documents have labels that contradict each other; resolved by max" in highest.err
+
+
 def test_preferences_as_trec_eval_reads_them(tmp_path):
     log = open_log(tmp_path / "l.jsonl")
     log.add(

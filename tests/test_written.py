@@ -57,7 +57,7 @@ WRITES = {  # a command that writes, and the files that it then names
     "import tables shop": ["shop"],
     f"judge aggregate {EXAMPLES}/labels.jsonl -o stands.txt": ["stands.txt"],
     f"judge export {EXAMPLES}/labels.jsonl -o events.jsonl": ["events.jsonl"],
-    f"judge agree {EXAMPLES}/labels.jsonl -o agree.txt": ["agree.txt"],
+    f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv -o agree.txt": ["agree.txt"],
     f"judge blame {EXAMPLES}/labels.jsonl q1 doc-003 -o blame.txt": ["blame.txt"],
     "judge diff work.db spring -o changes.txt": ["changes.txt"],
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],

@@ -89,11 +89,14 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
 
 @command.command("export")
 @log_argument
-@option("--to", "What to write.", name="format", type=click.Choice(["jsonl", "csv", "prefs"]), default="jsonl")
+@option("--to", "What to write.", name="format", type=click.Choice(["jsonl", "csv", "prefs", "qrels"]), default="jsonl")
 @option("--all", "All events, not only those that stand.", name="all_events", is_flag=True)
+@option(
+    "--by", "With qrels: the policy (judge aggregate lists them).", name="policy", default="latest", metavar="POLICY"
+)
 @option("-o --output")
-def _export(log: str, format: str, all_events: bool, output: str | None) -> None:
-    """Write the events that stand as JSON lines, CSV or trec_eval's prefs; qrels come from judge aggregate.
+def _export(log: str, output: str | None, **how: Any) -> None:
+    """Write the events that stand as JSON lines, CSV or trec_eval's prefs, or the grades by a policy as qrels.
 
     \b
     $ cranfield judge export labels.jsonl --to csv
@@ -101,7 +104,7 @@ def _export(log: str, format: str, all_events: bool, output: str | None) -> None
     from cranfield.formats.streams import write_bytes
     from cranfield.workspace.judging import export
 
-    write_bytes(output or "-", [export(log, format, all_events=all_events)])
+    write_bytes(output or "-", [export(log, **how)])
 
 
 @command.command("withdraw")
@@ -399,7 +402,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
     """Say how far people agree: those of a log, or several qrels, each of one person.
 
     \b
-    $ cranfield judge agree labels.jsonl
+    $ cranfield judge agree labels.jsonl bob.csv
     """
     from cranfield.judge.event import RELEVANCE
     from cranfield.workspace.judging import agree

@@ -89,10 +89,17 @@ class _opened:
         self.log.close()
 
 
-def export(location: str, format: str, *, all_events: bool = False) -> bytes:
-    """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs."""
+def export(location: str, format: str, *, all_events: bool = False, policy: str = "latest") -> bytes:
+    """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels."""
     from cranfield.judge.giving import as_csv, as_lines, as_preferences
 
+    if format == "qrels":
+        from cranfield.collection import Qrels
+        from cranfield.formats.known.trec import TREC
+
+        decided = aggregate(location, policy).decided
+        say(decided.notes())
+        return b"".join(TREC.write(Qrels(decided.grades, location).table, "qrels", ""))
     with _opened(location, new=False) as log:
         events = log.events()
         if not all_events:
@@ -526,6 +533,9 @@ def agree(
 
     name, events, more = _opinions(sources, aspect, whose)
     found = agreeing.agreements(name, events, **more, **how)
+    if not any(one.defined for one in (*found.found, *found.parts.values())):
+        told = f"expected two people who labelled the same documents, found {found.found[0].reason}"
+        raise DataError(f"{name}: no agreement to speak of: {told}")
     if disagreements is not None:
         write_bytes(disagreements, pool_lines(agreeing.disagreements(events)))
     if not runs:
