@@ -174,6 +174,14 @@ class Plans(Answer):
                     yield [plan.measure, each.test, plan.difference, size, power]
 
 
+def _refuse_words(alternative: str, sd: float | None, scores: Any) -> None:
+    """Stop at an alternative that is none, and at two sources of the variance or none."""
+    if alternative not in ("two-sided", "greater"):
+        raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
+    if (sd is None) == (scores is None):
+        raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
+
+
 def design(
     scores: Any = None,
     /,
@@ -215,10 +223,7 @@ def design(
     refuse_below(0, seed=seed)
     corrected_by = named_correction(correction)
     refuse_nothing(difference=difference, sd=sd)
-    if alternative not in ("two-sided", "greater"):
-        raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
-    if (sd is None) == (scores is None):
-        raise ConventionError("expected either scores to take the variance from, or sd; found both or none of them")
+    _refuse_words(alternative, sd, scores)
     remarks: list[str] = []
     if sd is not None:
         variances = [_given(sd, difference, n, systems)]

@@ -144,9 +144,7 @@ class Evaluator:
         self.conventions = conventions_of(conventions, **changes)
         self.exceptions: dict[Measure, dict[str, Any]] = {}  # conventions of single measures
         self.threads = _threads(threads)
-        self.lenient = lenient
-        self.run_format = run_format
-        self.fields = fields
+        self.lenient, self.run_format, self.fields = lenient, run_format, fields
         self.queries: Mapping[str, str] = NO_QUERIES if queries is None else queries
         self.by_text: dict[str, int] = {}  # judgments and runs that name topics by what they ask, and how many
         self.qrels: Qrels = self._by_id(as_qrels(qrels, qrels_format, lenient, fields), qrels_by_id)
@@ -171,6 +169,10 @@ class Evaluator:
         self.warns, self.warns_of_ties = warn, warn and self.conventions.ties != "averaged"
         self.asked = list(self.measures)  # what is put beside these later on is not warned of
         self.weights = None if weights is None else as_weights(weights, qrels).fitted(self._named(self.wanted))
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Topics of weight 0 do not count."""
         if self.weights is not None and self.weights.left_out:
             kept = self.weights.values
             self.wanted = self.wanted & np.array([topic in kept for topic in self.qrels.topics], np.bool_)

@@ -265,8 +265,7 @@ def leaderboard(
     name = list(scored.scores.measures)[scored.scores.sorting(sort) if sort is not None else 0]
     ordered = scored.scores.sort(name)
     remarks: list[str] = []
-    ranks, tiers = None, [""] * len(ordered.runs)
-    draws = 0
+    ranks, tiers, draws = None, [""] * len(ordered.runs), 0
     table = _rankable(ordered, name, remarks)
     if table is not None:
         w = None if by is None else by.of(ordered.topics)[complete(ordered, name)]
