@@ -268,3 +268,27 @@ def test_closing_finishes_what_waits(tmp_path):
     with database.reading() as connection:
         assert connection.execute(select(tables.withdrawn.c.id)).scalars().all() == ["waited"]
     database.close()
+
+
+def test_what_waits_before_the_end_is_still_done(tmp_path):
+    database = open_database(str(tmp_path / "work.db"))
+    started, go, done = threading.Event(), threading.Event(), []
+
+    def slow(connection):
+        started.set()
+        assert go.wait(60)
+        done.append("slow")
+
+    threads = [threading.Thread(target=database.write, args=(slow,))]
+    threads[0].start()
+    assert started.wait(60)
+    queue = database._writer.queue
+    for number, work in enumerate([lambda: database.write(lambda connection: done.append("quick")), database.close], 1):
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+        while queue.qsize() < number:
+            threads[-1].join(0.001)
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert done == ["slow", "quick"]
