@@ -13,9 +13,10 @@ import pytest
 from cranfield import judge, read_qrels
 from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment
+from cranfield.hearing import heard
 from cranfield.judge import Event, open_log
 from cranfield.workspace.inputs import Inputs
-from cranfield.workspace.logs import Named, heard, labels_in, named
+from cranfield.workspace.logs import Named, labels_in, named
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -203,3 +205,9 @@ def test_what_the_quick_way_leaves_is_told_by_the_careful_one():
     assert delimited.Csv()._quick(good, "run", "x") is not None
     for bad in (good + b"q,b,oops\n", good + b"q,b\n", good + b'q,"b",1\n', good + b"q,b,nan\n"):
         assert delimited.Csv()._quick(bad, "run", "x") is None
+
+
+def test_a_command_loads_nothing_heavy_before_it_says_what_it_needs():
+    code = "import sys; from cranfield.cli.output import telling_where\nwith telling_where(): print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -9,7 +9,8 @@ import click
 import pytest
 
 from cranfield.cli import COMMANDS, cli
-from cranfield.formats.streams import write_bytes, written_files
+from cranfield.formats.streams import write_bytes
+from cranfield.hearing import written_files
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:

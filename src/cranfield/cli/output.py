@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.columns import folded, for_screen, in_bytes, legible
+from cranfield.hearing import heard, written_files
 from cranfield.parameters import masked
 
 if TYPE_CHECKING:
@@ -170,9 +171,6 @@ def about(path: str, words: str) -> None:
 @contextmanager
 def telling_where() -> Iterator[None]:
     """Say at the end which files a command has written, in one line; and at once what there is to know of logs it reads."""
-    from cranfield.formats.streams import written_files
-    from cranfield.workspace.logs import heard
-
     _about.clear()
     with written_files() as files, heard(lambda sentence: note(f"note: {sentence}")):
         try:

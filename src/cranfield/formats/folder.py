@@ -36,9 +36,9 @@ from cranfield.formats.streams import (
     opened,
     plain_ending,
     reason,
-    tell_written,
     write_bytes,
 )
+from cranfield.hearing import tell_written
 from cranfield.parameters import real
 
 if TYPE_CHECKING:

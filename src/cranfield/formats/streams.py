@@ -28,6 +28,7 @@ from cranfield.errors import (
     FormatError,
     MissingExtraError,
 )
+from cranfield.hearing import tell_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -406,25 +407,6 @@ def _codec(packing: str) -> Any:
     except ImportError as error:
         advice = "pip install backports.zstd" if packing == "zstd" else f"this Python was built without {packing}"
         raise MissingExtraError(f"{packing} cannot be read or written here: {advice}") from error
-
-
-_told: list[dict[str, None]] = []
-
-
-@contextmanager
-def written_files() -> Iterator[dict[str, None]]:
-    """The files and folders that are written meanwhile, by the names they were given, in order."""
-    _told.append({})
-    try:
-        yield _told[-1]
-    finally:
-        _told.pop()
-
-
-def tell_written(path: str) -> None:
-    """Let whoever listens know that a file is there, whole."""
-    for files in _told:
-        files[path] = None
 
 
 def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import cranfield
 from cranfield.errors import ConventionError, DataError
+from cranfield.hearing import say
 from cranfield.judge.event import Event, instant
 from cranfield.judge.following import Follower, counted, others
 from cranfield.judge.opening import open_log
 from cranfield.workspace.inputs import once
-from cranfield.workspace.logs import named, say
+from cranfield.workspace.logs import named
 from cranfield.workspace.pooling import session_options
 from cranfield.workspace.topics import topic_table
 

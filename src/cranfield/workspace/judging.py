@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Table
 from cranfield.errors import ConventionError, DataError
+from cranfield.hearing import say
 from cranfield.judge.event import RELEVANCE, Event, instant
 from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import masked, shortened
 from cranfield.workspace.inputs import once
-from cranfield.workspace.logs import Named, contradictions, judgments_of, named, say
+from cranfield.workspace.logs import Named, contradictions, judgments_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

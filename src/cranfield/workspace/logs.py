@@ -8,11 +8,12 @@ other) goes to whoever listens, once, before anything is made of it.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.hearing import say
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from cranfield.collection import Qrels
     from cranfield.formats.judgments import Judgment
@@ -21,38 +22,12 @@ SERVERS = ("postgresql://", "postgres://")
 FILES = (".db", ".sqlite", ".sqlite3")
 TAIL = 1 << 16  # bytes that hold a file's first or last line
 
-_listeners: list[Callable[[str], None]] = []
-
 
 class Named(NamedTuple):
     """A log, and the version of it that is meant; None: what stands now."""
 
     log: str
     version: str | None = None
-
-
-@contextmanager
-def heard(tell: Callable[[str], None]) -> Iterator[None]:
-    """Tell what there is to know of the logs that are read meanwhile, each sentence once."""
-    told: set[str] = set()
-
-    def once(sentence: str) -> None:
-        if sentence not in told:
-            told.add(sentence)
-            tell(sentence)
-
-    _listeners.append(once)
-    try:
-        yield
-    finally:
-        _listeners.remove(once)
-
-
-def say(sentences: Iterable[str]) -> None:
-    """Let whoever listens know."""
-    for sentence in sentences:
-        for tell in _listeners:
-            tell(sentence)
 
 
 def named(word: str | None) -> Named | None:
