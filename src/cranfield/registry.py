@@ -52,14 +52,21 @@ class Registry(Mapping[str, "type[Member]"]):
     def __len__(self) -> int:
         return len(self._all())
 
+    def knows(self, typed: str) -> bool:
+        """Whether what one types is a member's name or a peer's, whatever stands in its brackets."""
+        return self._called(read_call(typed)[0]) is not None
+
+    def _called(self, name: str) -> type[Member] | None:
+        return next((each for each in self.values() if folded(name) in map(folded, (each.name, *each.aliases))), None)
+
     def named(self, typed: str | Member) -> Member:
         """A member by what one types: its name or a peer's in any case of letters, parameters in brackets."""
         if not isinstance(typed, str):
             return typed
         name, parameters = read_call(typed)
-        for member in self.values():
-            if folded(name) in map(folded, (member.name, *member.aliases)):
-                return member(**parameters)
+        member = self._called(name)
+        if member is not None:
+            return member(**parameters)
         raise ConventionError(f"no {self.kind} {typed!r}; there are {', '.join(self)}")
 
 

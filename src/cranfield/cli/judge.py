@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from cranfield.cli import options
-from cranfield.cli.options import option, scale_option
+from cranfield.cli import names, options
+from cranfield.cli.options import OneOf, option, scale_option
 from cranfield.cli.output import note, show
 from cranfield.parameters import masked, real
 
@@ -56,7 +56,7 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--assessor", "Who said it, where the file does not.  [default: the name of a qrels file]", metavar="NAME")
 @option("--aspect", "What was judged.  [default: relevance]", metavar="NAME")
-@option("--source", "Who labels come from.", type=click.Choice(["human", "model", "import"]), default="import")
+@option("--source", "Who labels come from.", type=OneOf(names.sources), default="import")
 @option("--time", "When, where the file does not say.", metavar="TIME")
 @scale_option
 @option("--collection", "Refuse topics and documents that this collection does not have.", metavar="FOLDER")
@@ -89,7 +89,7 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
 
 @command.command("export")
 @log_argument
-@option("--to", "What to write.", name="format", type=click.Choice(["jsonl", "csv", "prefs", "qrels"]), default="jsonl")
+@option("--to", "What to write.", name="format", type=OneOf(names.exports), default="jsonl")
 @option("--all", "All events, not only those that stand.", name="all_events", is_flag=True)
 @option(
     "--by", "With qrels: the policy (judge aggregate lists them).", name="policy", default="latest", metavar="POLICY"
@@ -161,10 +161,10 @@ def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> 
     """
     from cranfield.workspace.judging import begin_round
 
-    names = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
+    people = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
     if passing is not None:
         how["passing"] = share(click.get_current_context(), _passing(), passing)
-    show(begin_round(log, assessors=names, **how), "table")
+    show(begin_round(log, assessors=people, **how), "table")
 
 
 def _passing() -> click.Parameter:
@@ -222,7 +222,7 @@ def _status(log: str, round: str, shape: str, output: str | None) -> None:
 @command.command("set")
 @log_argument
 @click.argument("round")
-@click.argument("state", type=click.Choice(["open", "paused", "closed"]))
+@click.argument("state", type=OneOf(names.round_states))
 def _set(log: str, round: str, state: str) -> None:
     """Pause a round, go on with it (open) or close it; labels of what is out are still taken.
 
@@ -259,11 +259,11 @@ def _policies() -> str:
 
 def _listed(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
     """Sources with commas between them."""
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
-    unknown = set(names) - {"human", "import", "model"}
-    if unknown or not names:
-        raise click.BadParameter(f"expected human, import or model, found {value!r}", ctx, parameter)
-    return names
+    typed = tuple(name.strip() for name in value.split(",") if name.strip())
+    unknown = set(typed) - set(names.sources())
+    if unknown or not typed:
+        raise click.BadParameter(f"expected {', '.join(names.sources())}, found {value!r}", ctx, parameter)
+    return typed
 
 
 deciding = options.together(
@@ -276,7 +276,7 @@ deciding = options.together(
         metavar="LIST",
         callback=_listed,
     ),
-    option("--ties", "Which of grades that tie.", type=click.Choice(["lower", "higher", "open"]), default="lower"),
+    option("--ties", "Which of grades that tie.", type=OneOf(names.tie_rules), default="lower"),
 )
 
 
@@ -387,7 +387,7 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
     multiple=True,
     metavar="NAME",
 )
-@option("--by", "Look closer.", name="view", type=click.Choice(["topic", "pair", "assessor", "self"]), metavar="WHAT")
+@option("--by", "Look closer.", name="view", type=OneOf(names.agreement_views))
 @option("--run", "A run to rank by each person's labels; may be repeated.", name="runs", multiple=True, metavar="RUN")
 @option("-m --measures", "What to rank runs by.  [default: nDCG@10]")
 @option("--disagreements", "Write the documents that people disagree about as a pool for a third.", metavar="FILE")

@@ -90,3 +90,38 @@ def systems() -> str:
     from cranfield.systems import specs
 
     return ", ".join(specs())
+
+
+def sources() -> list[str]:
+    """Whom labels may come from."""
+    from cranfield.judge.event import SOURCES
+
+    return list(SOURCES)
+
+
+def exports() -> list[str]:
+    """What a log is written as."""
+    from cranfield.judge.giving import WRITERS
+
+    return [*WRITERS, "qrels"]
+
+
+def round_states() -> list[str]:
+    """What a round may be."""
+    from cranfield.judge.plan import STATES
+
+    return list(STATES)
+
+
+def tie_rules() -> list[str]:
+    """Which of grades that tie."""
+    from cranfield.stats.consensus.method import TIES
+
+    return list(TIES)
+
+
+def agreement_views() -> list[str]:
+    """How agreement can be looked at closer."""
+    from cranfield.judge.agreeing import VIEWS
+
+    return list(VIEWS)

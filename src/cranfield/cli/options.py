@@ -218,6 +218,25 @@ class Late(Plain):
     metavar = property(lambda self: _written(self._metavar), lambda self, text: None)
 
 
+class OneOf(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """One of some names that are listed where they are defined, and looked up when the option is used or shown."""
+
+    name = "name"
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self.names = names
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; another one is refused with all that there are."""
+        if value not in (known := list(self.names())):
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, known))}.", param, ctx)
+        return str(value)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """All names, for the help."""
+        return f"[{'|'.join(self.names())}]"
+
+
 def _written(words: Words) -> str:
     return words if isinstance(words, str) else words()
 

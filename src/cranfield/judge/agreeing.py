@@ -17,11 +17,12 @@ import numpy as np
 from cranfield.answer import Answer, Table
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats.pools import Item
-from cranfield.judge.policy import as_labels
+from cranfield.judge.policy import as_labels, said_of
 from cranfield.stats.agreement import (
     Agreement,
     against_the_rest,
     agreement,
+    all_forms,
     base_rates,
     by_group,
     by_label,
@@ -39,20 +40,6 @@ if TYPE_CHECKING:
     from cranfield.judge.gold import GoldAnswer
     from cranfield.stats.labels import Labels
 
-USUAL = (
-    "raw",
-    "cohen",
-    "cohen(weights=linear)",
-    "cohen(weights=quadratic)",
-    "scott",
-    "fleiss",
-    "ac1",
-    "ac2(weights=quadratic)",
-    "krippendorff(metric=nominal)",
-    "krippendorff(metric=ordinal)",
-    "krippendorff(metric=interval)",
-    "krippendorff(metric=ratio)",
-)
 MAIN = "krippendorff(metric=ordinal)"
 NEAR = 1e-9
 VIEWS = ("topic", "pair", "assessor", "self")
@@ -290,10 +277,7 @@ def agreements(
     def rng() -> np.random.Generator:
         return np.random.default_rng(seed)
 
-    found = [agreement(labels, one, rng=rng(), **how) for one in coefficients or USUAL]
-    said: dict[tuple[str, str], set[float | None]] = {}
-    for event in events:
-        said.setdefault((event.topic, event.document), set()).add(event.grade)
+    found = [agreement(labels, one, rng=rng(), **how) for one in coefficients or all_forms()]
     return Agreements(
         name,
         labels,
@@ -302,7 +286,7 @@ def agreements(
         people_of(events, gold),
         view,
         _parts(labels, events, repeats, view, list(coefficients), rng, how),
-        contradictions=sum(len(grades) > 1 for grades in said.values()),
+        contradictions=sum(len(grades) > 1 for grades in said_of(events).values()),
         cannot=cannot,
         unsure=sum(not event.sure for event in events),
     )
@@ -385,9 +369,6 @@ def _median(events: Sequence[Event]) -> float | None:
 
 def disagreements(events: Sequence[Event]) -> list[Item]:
     """A pool for a third person: the documents whose labels contradict, the widest apart first; who said what is hidden."""
-    grades: dict[tuple[str, str], list[float]] = {}
-    for event in events:
-        grades.setdefault((event.topic, event.document), []).append(event.grade or 0.0)
-    apart = [(max(said) - min(said), subject) for subject, said in grades.items() if len(set(said)) > 1]
+    apart = [(max(grades) - min(grades), subject) for subject, grades in said_of(events).items() if len(grades) > 1]
     apart.sort(key=lambda each: (-each[0], each[1]))
     return [Item(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]

@@ -10,7 +10,7 @@ from cranfield.errors import FormatError
 from cranfield.judge.event import DEFAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cranfield.judge.event import Event
 
@@ -48,3 +48,11 @@ def as_preferences(events: Iterable[Event]) -> bytes:
                 raise FormatError(f"prefs cannot hold {spaced!r}, which has white space; export jsonl or csv instead")
             lines.append(f"{event.topic} {who} {pair} {document} {level + 1:g}\n")
     return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+WRITERS: dict[str, Callable[[Sequence[Event]], bytes]] = {
+    "jsonl": as_lines,
+    "csv": as_csv,
+    "prefs": as_preferences,
+}
+"""What events are written as, by name; qrels, which are no events, come by a policy."""

@@ -61,6 +61,10 @@ class Log(ABC):
     def reading(self) -> Iterator[Transaction]:
         """Look at rounds, places and versions in one state."""
 
+    def has_records(self) -> bool:
+        """Whether there may be anything but events: a round, a version."""
+        return True
+
     @abstractmethod
     def close(self) -> None:
         """Let go of the file or the connections."""

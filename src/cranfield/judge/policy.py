@@ -7,9 +7,10 @@ of models count only where they are asked for.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.judge.event import RELEVANCE
@@ -28,8 +29,49 @@ if TYPE_CHECKING:
 Subject = tuple[str, str]  # topic and document
 Grades = dict[str, dict[str, float]]
 
-LATEST, ADJUDICATED = OWN = ("latest", "adjudicated")
 PEOPLE = ("human", "import")
+
+
+class OfLog(ABC):
+    """A policy that goes by who spoke and when, and not by how good raters are: one class each."""
+
+    name: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def grades(labels: Sequence[Event]) -> dict[Subject, float]:
+        """What stands of labels in the order of their times; a document that it leaves open is not in it."""
+
+
+class Latest(OfLog):
+    """The last label of whomever stands."""
+
+    name = "latest"
+
+    @staticmethod
+    def grades(labels: Sequence[Event]) -> dict[Subject, float]:
+        return {(event.topic, event.document): event.grade or 0.0 for event in labels}
+
+
+class Adjudicated(OfLog):
+    """What all agree on stands; where they do not, only what somebody has decided."""
+
+    name = "adjudicated"
+
+    @staticmethod
+    def grades(labels: Sequence[Event]) -> dict[Subject, float]:
+        return {subject: next(iter(grades)) for subject, grades in said_of(labels).items() if len(grades) == 1}
+
+
+OWN: dict[str, type[OfLog]] = {each.name: each for each in OfLog.__subclasses__()}
+
+
+def said_of(labels: Iterable[Event]) -> dict[Subject, set[float]]:
+    """The grades that each document was given."""
+    said: dict[Subject, set[float]] = {}
+    for event in labels:
+        said.setdefault((event.topic, event.document), set()).add(event.grade or 0.0)
+    return said
 
 
 def policies() -> list[str]:
@@ -114,7 +156,7 @@ def as_labels(events: Iterable[Event]) -> Labels:
 
 def decide(
     standing: Mapping[Key, Event],
-    policy: str = LATEST,
+    policy: str = Latest.name,
     settings: Settings | None = None,
     gold: Mapping[Subject, float] | None = None,
 ) -> Decided:
@@ -134,29 +176,21 @@ def decide(
         for key, event in standing.items()
         if key.side == "adjudication" and key.aspect == how.aspect and event.grade is not None
     }
-    said: dict[Subject, set[float]] = {}
-    for event in labels:
-        said.setdefault((event.topic, event.document), set()).add(event.grade or 0.0)
-    contradicting = {subject for subject, grades in said.items() if len(grades) > 1}
-    undecided: list[Subject] = []
-    verdict = None
-    if policy == LATEST:
-        answer = {(event.topic, event.document): event.grade or 0.0 for event in labels}
-    elif policy == ADJUDICATED:
-        answer = {subject: next(iter(grades)) for subject, grades in said.items() if len(grades) == 1}
-        undecided = sorted(contradicting - known.keys())
+    said, verdict = said_of(labels), None
+    if policy in OWN:
+        answer = OWN[policy].grades(labels)
     else:
         verdict = _verdict(labels, policy, how, gold)
         values = zip(verdict.items, verdict.value.tolist(), strict=True)
         answer = {subject: value for subject, value in values if value == value}  # type: ignore[misc]
-        undecided = sorted(said.keys() - answer.keys() - known.keys())
+    undecided = sorted(said.keys() - answer.keys() - known.keys())
     answer |= known
     return Decided(
         policy=str(policy) if verdict is None else verdict.method,
         settings=how,
         grades=_nested(answer),
         labels=len(labels),
-        contradictions=len(contradicting),
+        contradictions=sum(len(grades) > 1 for grades in said.values()),
         adjudicated=len(known),
         undecided=undecided,
         left_out=_left_out(standing, how),
@@ -167,12 +201,8 @@ def decide(
 def _is_of_preferences(policy: str) -> bool:
     """Whether a policy makes strengths of preferences; a name that is nobody's is refused with all that there are."""
     for registry, of_preferences in ((METHODS, False), (METHODS_OF_PREFERENCES, True)):
-        try:
-            registry.named(policy)
-        except ConventionError as error:
-            if not str(error).startswith(f"no {registry.kind}"):
-                raise
-        else:
+        if registry.knows(policy):
+            registry.named(policy)  # its parameters too
             return of_preferences
     raise ConventionError(f"no policy {policy!r}; there are {', '.join(policies())}")
 

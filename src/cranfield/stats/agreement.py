@@ -34,6 +34,7 @@ __all__ = [
     "Scale",
     "against_the_rest",
     "agreement",
+    "all_forms",
     "base_rates",
     "by_group",
     "by_label",
@@ -224,6 +225,7 @@ class Coefficient(Method, ABC):
     corrected: ClassVar[bool] = True  # for chance: independent raters agree to about 0
     two_raters: ClassVar[bool] = False  # it tells one side from the other, and compares just two
     counts_scale: ClassVar[bool] = False  # labels of the scale that nobody gave change it
+    forms: ClassVar[tuple[str, ...]] = ("",)  # what stands in its brackets where all coefficients are shown
 
     @abstractmethod
     def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
@@ -260,6 +262,11 @@ def coefficient(name: str) -> Coefficient:
 
 
 COEFFICIENTS = Coefficient.registry
+
+
+def all_forms() -> list[str]:
+    """Every coefficient in every form that is shown, as one would type it."""
+    return [f"{name}({form})" if form else name for name, one in COEFFICIENTS.items() for form in one.forms]
 
 
 def _rates(patterns: Patterns, draws: Floats) -> Floats:
@@ -315,6 +322,7 @@ class Cohen(_OfTwo):
     short = "kappa"
     reference = "Cohen (1960); weighted: Cohen (1968)"
     aliases = ("kappa", "cohen-kappa", "weighted-kappa")
+    forms = ("", "weights=linear", "weights=quadratic")
     weights = Weights("nominal", "how far labels are apart")
 
     def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
@@ -426,6 +434,7 @@ class Krippendorff(Coefficient):
     short = "alpha"
     reference = "Krippendorff (2011)"
     aliases = ("alpha", "krippendorff-alpha")
+    forms = ("", "metric=ordinal", "metric=interval", "metric=ratio")
     metric = Choice("nominal", "how far labels are apart", "ordinal", "interval", "ratio")
 
     def undefined(self, labels: Labels) -> str:

@@ -92,7 +92,7 @@ class _opened:
 
 def export(location: str, format: str, *, all_events: bool = False, policy: str = "latest") -> bytes:
     """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels."""
-    from cranfield.judge.giving import as_csv, as_lines, as_preferences
+    from cranfield.judge.giving import WRITERS
 
     if format == "qrels":
         from cranfield.collection import Qrels
@@ -106,8 +106,7 @@ def export(location: str, format: str, *, all_events: bool = False, policy: str 
         if not all_events:
             stand = {event.id for event in log.standing().values()}
             events = [event for event in events if event.id in stand]
-    write = {"jsonl": as_lines, "csv": as_csv, "prefs": as_preferences}[format]
-    return write(events)
+    return WRITERS[format](events)
 
 
 def withdraw(
@@ -371,9 +370,7 @@ def graded(location: str, policy: str | None = None) -> tuple[Qrels, Doubt]:
 
 def _gold_of(log: Log) -> dict[tuple[str, str], float]:
     """The gold of a log's rounds; a file of lines without rounds is not worth a database."""
-    from cranfield.judge.lines import LinesLog
-
-    if isinstance(log, LinesLog) and not log.has_records():
+    if not log.has_records():
         return {}
     from cranfield.judge.versions import gold_of
 
@@ -569,9 +566,7 @@ def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tupl
 
 def _answers(log: Log) -> list[GoldAnswer]:
     """The answers to gold of all rounds."""
-    from cranfield.judge.lines import LinesLog
-
-    if isinstance(log, LinesLog) and not log.has_records():
+    if not log.has_records():
         return []
     from sqlalchemy import select
 
