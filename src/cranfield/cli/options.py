@@ -233,8 +233,9 @@ class OneOf(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return str(value)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """All names, for the help."""
-        return f"[{'|'.join(self.names())}]"
+        """All names, for the help; in braces where one of them must be given."""
+        words = "|".join(self.names())
+        return f"{{{words}}}" if isinstance(param, click.Argument) and param.required else f"[{words}]"
 
 
 def _written(words: Words) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Table
 from cranfield.errors import ConventionError, DataError
+from cranfield.evaluate import evaluate
 from cranfield.formats.pools import Item
 from cranfield.judge.policy import as_labels, said_of
 from cranfield.stats.agreement import (
@@ -31,6 +32,7 @@ from cranfield.stats.agreement import (
     confusion,
     with_oneself,
 )
+from cranfield.stats.correlation import correlation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from cranfield.answer import Layout, Part
     from cranfield.judge.event import Event
     from cranfield.judge.gold import GoldAnswer
+    from cranfield.run import Run
     from cranfield.stats.labels import Labels
 
 MAIN = "krippendorff(metric=ordinal)"
@@ -372,3 +375,23 @@ def disagreements(events: Sequence[Event]) -> list[Item]:
     apart = [(max(grades) - min(grades), subject) for subject, grades in said_of(events).items() if len(grades) > 1]
     apart.sort(key=lambda each: (-each[0], each[1]))
     return [Item(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]
+
+
+def rankings(events: Sequence[Event], runs: list[Run], measures: list[str]) -> list[Ranking]:
+    """Tau of the runs by each person's labels with the runs by the latest of all."""
+    if len(runs) < 3:
+        raise DataError(f"tau of a ranking needs three runs or more, found {len(runs)}")
+    everybody: dict[str, dict[str, float]] = {}
+    own: dict[str, dict[str, dict[str, float]]] = {}
+    for event in events:
+        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
+        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
+    reference = evaluate(everybody, runs, measures)
+    answer = []
+    for assessor, grades in sorted(own.items()):
+        scores = evaluate(grades, runs, measures)
+        for measure in reference.measures:
+            pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
+            count = sum(map(len, grades.values()))
+            answer.append(Ranking(assessor, measure, float(correlation("tau", *pair)), count))
+    return answer

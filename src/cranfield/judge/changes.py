@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Lines, Table
+from cranfield.compare.comparison import compare
+from cranfield.evaluate import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cranfield.answer import Layout, Part
     from cranfield.judge.policy import Grades
+    from cranfield.run import Run
+    from cranfield.scores import Scores
 
 SHOWN = 10
 
@@ -121,3 +125,31 @@ def changes(a: str, before: Grades, b: str, after: Grades) -> Changes:
 
 def _flat(grades: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
     return {(topic, document): grade for topic, documents in grades.items() for document, grade in documents.items()}
+
+
+def with_scores(found: Changes, before: Grades, after: Grades, runs: list[Run], measures: list[str]) -> Changes:
+    """The same with the scores of runs by both, and the verdicts between them that differ."""
+    scores = [evaluate(grades, runs, measures) for grades in (before, after)]
+    rows = [
+        ScoreChange(run, measure, *(each.mean(measure, run) for each in scores))
+        for measure in scores[0].measures
+        for run in scores[0].runs
+    ]
+    if len(runs) < 2:
+        return replace(found, scores=rows)
+    said = [_verdicts(each) for each in scores]
+    verdicts = [
+        VerdictChange(*pair, verdict, said[1][pair]) for pair, verdict in said[0].items() if said[1][pair] != verdict
+    ]
+    return replace(found, scores=rows, verdicts=verdicts, compared=True)
+
+
+def _verdicts(scores: Scores) -> dict[tuple[str, str, str], str]:
+    """Who is better, for every pair by every measure."""
+    comparison = compare(scores)
+    answer = {}
+    for pair in comparison.pairs:
+        told = comparison.significant(pair) and pair.better != "neither"
+        winner = pair.one if pair.better == "one" else pair.other
+        answer[pair.measure, pair.one, pair.other] = f"{winner} better" if told else "not told apart"
+    return answer

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from cranfield.answer import Answer, Table
 from cranfield.errors import DataError
 from cranfield.judge.policy import Decided, Settings, decide
 from cranfield.judge.standing import standing
 from cranfield.store.tables import items, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from cranfield.answer import Layout, Part
     from cranfield.judge.log import Log
     from cranfield.judge.policy import Grades, Subject
     from cranfield.judge.records import Transaction
@@ -39,6 +41,44 @@ class Version:
     created: str
     note: str = ""
     gold: list[str] | None = None  # the rounds whose gold counted; None: all there are
+
+
+@dataclass(frozen=True, repr=False)
+class Versions(Answer):
+    """The frozen versions of a log."""
+
+    log: str
+    rows: list[Version]
+    wrong: dict[str, str] | None = None  # by name: why a version does not come out; None: not looked at
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.rows:
+            yield f"{self.log}: nothing is frozen (cranfield judge freeze does)"
+            return
+        if self.wrong is not None:
+            broken = len(self.wrong)
+            yield f"{self.log}: {len(self.rows) - broken} of {len(self.rows)} versions come out as they were frozen"
+        rows = [
+            [
+                each.name,
+                each.created[:16].replace("T", " "),
+                each.policy,
+                f"{each.documents:,}",
+                each.hash[7:19],
+                each.note,
+            ]
+            for each in self.rows
+        ]
+        yield Table(["version", "frozen", "by", "documents", "hash", "note"], rows)
+
+    def plain(self, how: Layout) -> Any:
+        wrong = self.wrong or {}
+        return [
+            {**vars(each), **({} if self.wrong is None else {"verified": each.name not in wrong})} for each in self.rows
+        ]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return list((self.wrong or {}).values())
 
 
 def hash_of(grades: Grades) -> str:

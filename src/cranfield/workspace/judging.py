@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Answer, Table
 from cranfield.errors import ConventionError, DataError
 from cranfield.hearing import say
 from cranfield.judge.event import RELEVANCE, Event, instant
 from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import masked, shortened
-from cranfield.workspace.inputs import once
+from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, once
 from cranfield.workspace.logs import Named, contradictions, judgments_of, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from cranfield.answer import Layout, Part
     from cranfield.collection import Qrels
     from cranfield.compare.label_noise import Doubt
     from cranfield.judge.adding import Added
     from cranfield.judge.aggregated import Aggregated
-    from cranfield.judge.agreeing import Agreements, Ranking
+    from cranfield.judge.agreeing import Agreements
+    from cranfield.judge.blame import Blame
     from cranfield.judge.changes import Changes
     from cranfield.judge.gold import GoldAnswer
     from cranfield.judge.log import Log
     from cranfield.judge.plan import Lease, Nothing
-    from cranfield.judge.policy import Grades
     from cranfield.judge.status import Status
-    from cranfield.judge.versions import Version
-    from cranfield.scores import Scores
+    from cranfield.judge.versions import Version, Versions
+
+RANKED_BY = "nDCG@10"  # runs by each person's labels, unless told
 
 
 def add(
@@ -256,54 +254,12 @@ def rounds_status(location: str, name: str = "") -> Status:
         return status(log, name)
 
 
-@dataclass(frozen=True, repr=False)
-class Blame(Answer):
-    """Every event about one document of a topic, in the order of their times; which of them stand."""
-
-    topic: str
-    document: str
-    events: list[Event]
-    stand: set[str]
-    withdrawn: set[str]
-
-    def content(self, how: Layout) -> Iterator[Part]:
-        if not self.events:
-            yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
-            return
-        several = {event.aspect for event in self.events} != {RELEVANCE}
-        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "stands", "note", "from"]
-        yield Table(head, [self._row(event, several, how) for event in self.events])
-
-    def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
-        stands = "yes" if event.id in self.stand else "withdrawn" if event.id in self.withdrawn else ""
-        grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
-        when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
-        where = event.origin.partition(" sha256:")[0] or event.round or event.source
-        aspect = [event.aspect] * several
-        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, stands, event.note, where]
-
-    def plain(self, how: Layout) -> Any:
-        rows = [
-            {
-                **event.row(),
-                "kind": event.kind,
-                "stands": event.id in self.stand,
-                "withdrawn": event.id in self.withdrawn,
-            }
-            for event in self.events
-        ]
-        return {"topic": self.topic, "document": self.document, "events": rows}
-
-
 def blame(location: str, topic: str, document: str) -> Blame:
     """Who said what about a document, and what of it stands."""
+    from cranfield.judge.blame import blame
+
     with _opened(location, new=False) as log:
-        events = log.events()
-        about = [event for event in events if event.topic == topic and document in (event.document, event.other)]
-        ids = {event.id for event in about}
-        gone = {event.refers for event in events if event.kind == "withdrawal" and event.refers in ids}
-        about.sort(key=lambda event: (event.time, event.id))
-        return Blame(topic, document, about, {event.id for event in log.standing().values()} & ids, gone)
+        return blame(log, topic, document)
 
 
 def aggregate(
@@ -389,47 +345,9 @@ def freeze(location: str, name: str, policy: str, *, note: str = "", **settings:
         return version, decided.notes()
 
 
-@dataclass(frozen=True, repr=False)
-class Versions(Answer):
-    """The frozen versions of a log."""
-
-    log: str
-    rows: list[Version]
-    wrong: dict[str, str] | None = None  # by name: why a version does not come out; None: not looked at
-
-    def content(self, how: Layout) -> Iterator[Part]:
-        if not self.rows:
-            yield f"{self.log}: nothing is frozen (cranfield judge freeze does)"
-            return
-        if self.wrong is not None:
-            broken = len(self.wrong)
-            yield f"{self.log}: {len(self.rows) - broken} of {len(self.rows)} versions come out as they were frozen"
-        rows = [
-            [
-                each.name,
-                each.created[:16].replace("T", " "),
-                each.policy,
-                f"{each.documents:,}",
-                each.hash[7:19],
-                each.note,
-            ]
-            for each in self.rows
-        ]
-        yield Table(["version", "frozen", "by", "documents", "hash", "note"], rows)
-
-    def plain(self, how: Layout) -> Any:
-        wrong = self.wrong or {}
-        return [
-            {**vars(each), **({} if self.wrong is None else {"verified": each.name not in wrong})} for each in self.rows
-        ]
-
-    def notes(self, shell: bool = False) -> list[str]:
-        return list((self.wrong or {}).values())
-
-
 def versions(location: str) -> Versions:
     """What is frozen."""
-    from cranfield.judge.versions import all_versions
+    from cranfield.judge.versions import Versions, all_versions
 
     with _opened(location, new=False) as log:
         return Versions(log.name, all_versions(log))
@@ -437,7 +355,7 @@ def versions(location: str) -> Versions:
 
 def verify(location: str) -> Versions:
     """Work every version out again and hold it against its hash."""
-    from cranfield.judge.versions import all_versions, thaw
+    from cranfield.judge.versions import Versions, all_versions, thaw
 
     wrong = {}
     with _opened(location, new=False) as log:
@@ -470,46 +388,12 @@ def diff(
     say(one.notes() + other.notes())
     before, after = one.grades, other.grades
     found = changes(a, before, b or f"now ({policy})", after)
-    return _with_scores(found, before, after, runs, measures) if runs else found
-
-
-def _with_scores(
-    found: Changes, before: Grades, after: Grades, runs: Sequence[str], measures: Sequence[str]
-) -> Changes:
-    from dataclasses import replace
-
-    import cranfield
-    from cranfield.judge.changes import ScoreChange, VerdictChange
-    from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
+    if not runs:
+        return found
+    from cranfield.judge.changes import with_scores
 
     names = list(measures) or list(DEFAULT_MEASURES)
-    opened = Inputs(runs=runs).open_runs()
-    scores = [cranfield.evaluate(grades, opened, names) for grades in (before, after)]
-    rows = [
-        ScoreChange(run, measure, *(each.mean(measure, run) for each in scores))
-        for measure in scores[0].measures
-        for run in scores[0].runs
-    ]
-    if len(opened) < 2:
-        return replace(found, scores=rows)
-    said = [_verdicts(each) for each in scores]
-    verdicts = [
-        VerdictChange(*pair, verdict, said[1][pair]) for pair, verdict in said[0].items() if said[1][pair] != verdict
-    ]
-    return replace(found, scores=rows, verdicts=verdicts, compared=True)
-
-
-def _verdicts(scores: Scores) -> dict[tuple[str, str, str], str]:
-    """Who is better, for every pair by every measure."""
-    import cranfield
-
-    comparison = cranfield.compare(scores)
-    answer = {}
-    for pair in comparison.pairs:
-        told = comparison.significant(pair) and pair.better != "neither"
-        winner = pair.one if pair.better == "one" else pair.other
-        answer[pair.measure, pair.one, pair.other] = f"{winner} better" if told else "not told apart"
-    return answer
+    return with_scores(found, before, after, Inputs(runs=runs).open_runs(), names)
 
 
 def agree(
@@ -539,7 +423,9 @@ def agree(
     if not runs:
         return found
     say(contradictions((event.topic, event.document, event.assessor, event.grade or 0.0) for event in events))
-    return replace(found, rankings=_rankings(events, runs, measures))
+    return replace(
+        found, rankings=agreeing.rankings(events, Inputs(runs=runs).open_runs(), list(measures) or [RANKED_BY])
+    )
 
 
 def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tuple[str, list[Event], dict[str, Any]]:
@@ -576,30 +462,3 @@ def _answers(log: Log) -> list[GoldAnswer]:
     with log.reading() as transaction:
         names = transaction.connection.execute(select(rounds.c.name)).scalars().all()
         return [answer for name in names for answer in answers(transaction.connection, name)]
-
-
-def _rankings(events: Sequence[Event], runs: Sequence[str], measures: Sequence[str]) -> list[Ranking]:
-    """Tau of the runs by each person's labels with the runs by the latest of all."""
-    import cranfield
-    from cranfield.judge.agreeing import Ranking
-    from cranfield.stats.correlation import correlation
-    from cranfield.workspace.inputs import Inputs
-
-    opened = Inputs(runs=runs).open_runs()
-    if len(opened) < 3:
-        raise DataError(f"tau of a ranking needs three runs or more, found {len(opened)}")
-    names = list(measures) or ["nDCG@10"]
-    everybody: dict[str, dict[str, float]] = {}
-    own: dict[str, dict[str, dict[str, float]]] = {}
-    for event in events:
-        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
-        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
-    reference = cranfield.evaluate(everybody, opened, names)
-    answer = []
-    for assessor, grades in sorted(own.items()):
-        scores = cranfield.evaluate(grades, opened, names)
-        for measure in reference.measures:
-            pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
-            count = sum(map(len, grades.values()))
-            answer.append(Ranking(assessor, measure, float(correlation("tau", *pair)), count))
-    return answer
