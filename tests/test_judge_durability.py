@@ -112,6 +112,9 @@ def test_the_same_ids_from_two_processes_are_one_event_each(location):
 
 def test_a_new_log_may_be_opened_by_many_at_once(location):
     together(open_at_once, *([(location,)] * 6))
+    log = open_log(location)
+    assert log.events() == []
+    log.close()
 
 
 def test_of_two_processes_that_freeze_one_name_one_does(location, tmp_path):
