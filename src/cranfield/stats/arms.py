@@ -32,7 +32,18 @@ if TYPE_CHECKING:
     from cranfield.stats.moments import Moments
     from cranfield.stats.ties import Floats
 
-__all__ = ["Column", "Effect", "Estimate", "Level", "difference", "doubt", "level", "linear_ratio", "log_ratio", "present"]
+__all__ = [
+    "Column",
+    "Effect",
+    "Estimate",
+    "Level",
+    "difference",
+    "doubt",
+    "level",
+    "linear_ratio",
+    "log_ratio",
+    "present",
+]
 
 
 class Column(NamedTuple):
@@ -163,7 +174,9 @@ def linear_ratio(a: Level, b: Level) -> Estimate:
     """The relative difference b / a − 1, its interval symmetric: by the delta method without a logarithm."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(a.value != 0, b.value / a.value, np.nan)
-        return Estimate(ratio - 1, *_welch(np.abs(ratio) * a.error / np.abs(a.value), b.error / np.abs(a.value), a.df, b.df))
+        return Estimate(
+            ratio - 1, *_welch(np.abs(ratio) * a.error / np.abs(a.value), b.error / np.abs(a.value), a.df, b.df)
+        )
 
 
 def present(values: npt.ArrayLike) -> tuple[Floats, Floats]:

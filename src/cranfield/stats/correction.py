@@ -96,7 +96,9 @@ def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
     return answer
 
 
-def holm_limits(p: Sequence[float], limits: Sequence[Callable[[float], float]], tail: float, null: float = 0.0) -> Floats:
+def holm_limits(
+    p: Sequence[float], limits: Sequence[Callable[[float], float]], tail: float, null: float = 0.0
+) -> Floats:
     """Lower limits that hold together, in all but `tail` of cases, and agree with Holm's one-sided tests.
 
     `p` are the one-sided p-values that effects lie above `null`, and each of `limits` gives an effect's lower limit by the
@@ -111,7 +113,10 @@ def holm_limits(p: Sequence[float], limits: Sequence[Callable[[float], float]], 
     rejected = correct(p, "holm") <= tail
     left = tests - int(rejected.sum())
     return np.array(
-        [max(null, limit(tail / tests)) if out else limit(tail / left) for limit, out in zip(limits, rejected, strict=True)]
+        [
+            max(null, limit(tail / tests)) if out else limit(tail / left)
+            for limit, out in zip(limits, rejected, strict=True)
+        ]
     )
 
 

@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["Counted", "Resampled", "bootstrap", "mann_whitney", "quantile", "superiority", "winsor_limits", "winsorised"]
+__all__ = [
+    "Counted",
+    "Resampled",
+    "bootstrap",
+    "mann_whitney",
+    "quantile",
+    "superiority",
+    "winsor_limits",
+    "winsorised",
+]
 
 CELLS = 2**22  # of a table of counts kept at once
 
@@ -61,9 +70,9 @@ class Counted:
             raise DataError(f"expected two units or more in each arm, found {number.sum():.0f}")
         if rows.shape[1] == 1:  # many times quicker than by rows
             distinct, place = np.unique(rows[:, 0], return_inverse=True)
-            return cls(distinct[:, None], np.bincount(place, number, len(distinct)))
+            return cls(distinct[:, None], _tallied(place, number, len(distinct)))
         distinct, place = np.unique(rows, axis=0, return_inverse=True)
-        return cls(distinct, np.bincount(place.ravel(), number, len(distinct)))
+        return cls(distinct, _tallied(place.ravel(), number, len(distinct)))
 
     @property
     def n(self) -> int:
@@ -157,7 +166,7 @@ def mann_whitney(a: Counted, b: Counted) -> float:
     """
     if a.n + b.n <= EXACT_VALUES:
         test, one, other = TESTS["mann-whitney"], *(np.repeat(each.values, each.counts.astype(int)) for each in (a, b))
-        return test(one, other, rng=np.random.default_rng(0)).p  # type: ignore[no-any-return, operator]
+        return test(one, other, rng=np.random.default_rng(0)).p
     _, in_a, in_b, ranks = _ranked(a, b)
     total = a.n + b.n
     spread = float((in_a + in_b) @ (ranks - (total + 1) / 2) ** 2) / (total - 1)
@@ -179,7 +188,7 @@ def superiority(a: Counted, b: Counted) -> Estimate:
         within = np.cumsum(own) - (own - 1) / 2
         placed = (ranks - within) / other  # the share of the other arm below, ties by half
         mean = own @ placed / n
-        levels.append((mean, math.sqrt(max(own @ (placed - mean) ** 2 / (n - 1) / n, 0.0))))
+        levels.append((mean, math.sqrt(float(own @ (placed - mean) ** 2) / (n - 1) / n)))
     (_, one), (share, other_error) = levels
     error = math.hypot(one, other_error)
     df = error**4 / (one**4 / (a.n - 1) + other_error**4 / (b.n - 1)) if error else math.nan
@@ -213,7 +222,9 @@ def _resampled(one: Floats, other: Floats, relative: bool) -> Resampled:
     with np.errstate(divide="ignore", invalid="ignore"):
         effects = other / one - 1 if relative else other - one
     if not np.isfinite(effects).all():
-        raise DataError("bootstrap: the statistic does not exist in the sample or in some resamples; a denominator is 0")
+        raise DataError(
+            "bootstrap: the statistic does not exist in the sample or in some resamples; a denominator is 0"
+        )
     return Resampled(float(effects[0]), effects[1:])
 
 
@@ -259,7 +270,11 @@ def _at(sample: Counted, places: Floats) -> Floats:
 def _ranked(a: Counted, b: Counted) -> tuple[Floats, Floats, Floats, Floats]:
     """The distinct values of both arms, how many units of each hold them, and their mid-ranks."""
     values, place = np.unique(np.r_[a.values, b.values], return_inverse=True)
-    in_a = np.bincount(place[: len(a.values)], a.counts, len(values))
-    in_b = np.bincount(place[len(a.values) :], b.counts, len(values))
+    in_a = _tallied(place[: len(a.values)], a.counts, len(values))
+    in_b = _tallied(place[len(a.values) :], b.counts, len(values))
     both = in_a + in_b
     return values, in_a, in_b, np.asarray(np.cumsum(both) - (both - 1) / 2, np.float64)
+
+
+def _tallied(place: npt.NDArray[np.intp], number: Floats, length: int) -> Floats:
+    return np.asarray(np.bincount(place, number, length), np.float64)

@@ -80,7 +80,9 @@ class Moments:
         lost = np.diag(centred) < -LOST * np.diag(raw)
         if lost.any():
             name = names[int(lost.argmax())]
-            raise DataError(f"moments: the squares of {name!r} are smaller than its sum allows; are they of the same rows?")
+            raise DataError(
+                f"moments: the squares of {name!r} are smaller than its sum allows; are they of the same rows?"
+            )
         centred[np.diag_indices(len(names))] = np.maximum(np.diag(centred), 0.0)
         moved = np.array([(shift or {}).get(name, 0.0) for name in names])
         return cls(names, np.asarray(float(n)), mean + moved, centred)
@@ -134,7 +136,9 @@ def moments_by_arm(arms: Sequence[str], **columns: Any) -> dict[str, Moments]:
     values = {name: np.asarray(column, np.float64) for name, column in columns.items()}
     for name, column in values.items():
         if column.shape != place.shape:
-            raise DataError(f"moments: expected {len(place)} values of {name!r}, one for each unit, found {column.size}")
+            raise DataError(
+                f"moments: expected {len(place)} values of {name!r}, one for each unit, found {column.size}"
+            )
     return {
         str(arm): Moments.of(**{name: column[place == i] for name, column in values.items()})
         for i, arm in enumerate(names)

@@ -118,5 +118,5 @@ class ProportionDifference(Effect):
 def _counts(count: npt.ArrayLike, n: npt.ArrayLike) -> tuple[Floats, Floats]:
     successes, units = np.asarray(count, np.float64), np.asarray(n, np.float64)
     if not ((successes >= 0) & (successes <= units)).all():
-        raise DataError(f"a proportion: expected from 0 to n of n units, found {count} of {n}")
+        raise DataError(f"a proportion: expected from 0 to n of n units, found {count!r} of {n!r}")
     return successes, units

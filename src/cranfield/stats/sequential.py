@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.parameters import Real
+from cranfield.parameters import Real, Text, Whole, real
 from cranfield.stats.method import Method
 from cranfield.stats.tables import probability
 
@@ -32,7 +32,21 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["FIXED", "SPENDINGS", "Fixed", "Looks", "Rule", "Sequence", "Spending", "bounds", "crossing", "spending"]
+__all__ = [
+    "FIXED",
+    "SCHEDULES",
+    "SPENDINGS",
+    "Fixed",
+    "Looks",
+    "Rule",
+    "Schedule",
+    "Sequence",
+    "Spending",
+    "bounds",
+    "crossing",
+    "schedule",
+    "spending",
+]
 
 FAR = 8.0  # standard deviations from the middle at which a density is cut
 CLOSE = 1e-3  # a look with less than this share of new information is no look of its own
@@ -192,7 +206,9 @@ class Sequence(Rule):
     def __post_init__(self) -> None:
         probability("alpha", self.alpha)
         if not (self.share > 0 and math.isfinite(self.share)):
-            raise DataError(f"a confidence sequence needs units at hand and a planned number, got a share of {self.share}")
+            raise DataError(
+                f"a confidence sequence needs units at hand and a planned number, got a share of {self.share}"
+            )
 
     @property
     def mixed(self) -> float:
@@ -224,7 +240,8 @@ def _bounds(shares: tuple[float, ...], by: str, tail: float, last: bool) -> tupl
     due = spending(by).spent(np.minimum(shares, 1.0), tail)
     if last:
         due[-1] = tail
-    walk, found, spent = _Walk(), [], 0.0
+    walk, spent = _Walk(), 0.0
+    found: list[float] = []
     following = [*shares[1:], math.inf]
     for share, by_now, after in zip(shares, due, following, strict=True):
         if found and share < walk.share + CLOSE:
@@ -250,7 +267,8 @@ def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0)
     known = _shares(shares)
     if len(bounds) != len(known):
         raise DataError(f"expected a bound for each of {len(known)} looks, found {len(bounds)}")
-    walk, chances = _Walk(), []
+    walk = _Walk()
+    chances: list[float] = []
     for share, bound, after in zip(known, bounds, [*known[1:], math.inf], strict=True):
         if chances and share < walk.share + CLOSE:
             chances.append(0.0)
@@ -258,6 +276,101 @@ def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0)
         chances.append(walk.beyond(share, bound, drift))
         walk = walk.on(share, bound, max(after, share + CLOSE) - share, drift)
     return np.array(chances)
+
+
+class Schedule(Method, ABC):
+    """When an experiment is looked at, from its plan on: which rule holds at a look, and what it finds by the end."""
+
+    kind = "method"
+    registry: ClassVar[dict[str, Schedule]] = {}
+
+    @property
+    @abstractmethod
+    def shares(self) -> tuple[float, ...]:
+        """The shares of the planned information at the planned looks; the last is 1."""
+
+    @abstractmethod
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        """The rule at the last of the looks had so far, at these observed shares; `last` where no other will follow.
+
+        `alpha` is the two-sided level of the plan, for which a confidence sequence is tuned.
+        """
+
+    def bounds(self, tail: float, alpha: float = 0.05) -> Floats:
+        """The bound at each planned look, in standard errors."""
+        looks = range(1, len(self.shares) + 1)
+        return np.array([self.rule(self.shares[:k], alpha=alpha).critical(tail) for k in looks])
+
+    def found(self, drift: float, tail: float, alpha: float = 0.05) -> Floats:
+        """The chance to find an effect first at each planned look: one of so many standard errors at the end."""
+        return crossing(self.shares, self.bounds(tail, alpha).tolist(), drift)
+
+
+SCHEDULES = Schedule.registry
+
+
+def schedule(name: str) -> Schedule:
+    """A method by its name, with the parameters that are typed behind it.
+
+    >>> schedule("looks(looks=2)").bounds(0.025).round(3).tolist()
+    [2.963, 1.969]
+    """
+    return Schedule.named(name)
+
+
+class AtTheEnd(Schedule):
+    """One look, at the horizon: finds most, and says nothing before."""
+
+    name = "fixed"
+    title = "fixed horizon"
+    shares = (1.0,)
+
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        return FIXED
+
+
+class AtLooks(Schedule):
+    """A few planned looks, each of which may end it: finds nearly as much, and often sooner."""
+
+    name = "looks"
+    title = "group-sequential looks"
+    reference = "Lan and DeMets (1983)"
+    looks = Whole(5, "how many looks there are, evenly spaced", low=1, high=200)
+    at = Text("", "their shares of the planned information instead, with slashes between: 0.3/0.6/1")
+    by = Text("obrien-fleming", "the spending function")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        if not self.at:
+            return tuple((k + 1) / self.looks for k in range(self.looks))
+        try:
+            shares = _shares([real(share) for share in self.at.split("/")])
+        except ValueError:
+            raise DataError(
+                f"looks: expected rising shares with slashes between, such as 0.3/0.6/1, found {self.at!r}"
+            ) from None
+        if shares[-1] != 1:
+            raise DataError(f"looks: expected 1 as the last share, found {self.at!r}")
+        return shares
+
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        return Looks(tuple(shares), self.by, last)
+
+
+class AtAnyTime(Schedule):
+    """Any number of looks at any time: finds least, and never has to wait."""
+
+    name = "sequence"
+    title = "confidence sequence"
+    reference = "Robbins (1970); Johari et al. (2015); Howard et al. (2021)"
+    peeks = Whole(30, "how often it is looked at, for planning only", low=1, high=1_000)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return tuple((k + 1) / self.peeks for k in range(self.peeks))
+
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        return Sequence(_shares(shares)[-1], alpha)
 
 
 @dataclass(frozen=True)
@@ -313,7 +426,7 @@ def _legendre(nodes: int) -> tuple[Floats, Floats]:
 def _shares(given: Several[float]) -> tuple[float, ...]:
     shares = tuple(float(share) for share in given)
     rising = all(one <= other for one, other in zip(shares, shares[1:], strict=False))
-    if not shares or not rising or not 0 < shares[0] or not math.isfinite(shares[-1]):
+    if not shares or not rising or not shares[0] > 0 or not math.isfinite(shares[-1]):
         raise DataError(f"looks: expected shares of the planned information, above 0 and rising, found {list(shares)}")
     return shares
 

@@ -55,7 +55,9 @@ def log_evidence(counts: Any, shares: Sequence[float], concentration: float = CO
 
     prior = concentration * planned
     mixed = gammaln(concentration) - gammaln(table.sum(axis=-1) + concentration)
-    return np.asarray(mixed + (gammaln(table + prior) - gammaln(prior) - table * np.log(planned)).sum(axis=-1), np.float64)
+    return np.asarray(
+        mixed + (gammaln(table + prior) - gammaln(prior) - table * np.log(planned)).sum(axis=-1), np.float64
+    )
 
 
 def anytime_p(counts: Any, shares: Sequence[float], concentration: float = CONCENTRATION) -> float:
@@ -86,7 +88,9 @@ def anytime_share(
     if not total:
         return 0.0, 1.0
     share = wins / total
-    return _end(wins, losses, 0.0, share, outside, concentration), _end(wins, losses, 1.0, share, outside, concentration)
+    return _end(wins, losses, 0.0, share, outside, concentration), _end(
+        wins, losses, 1.0, share, outside, concentration
+    )
 
 
 def _end(wins: float, losses: float, far: float, near: float, outside: float, concentration: float) -> float:
@@ -112,7 +116,9 @@ def _checked(counts: Any, shares: Sequence[float]) -> tuple[Floats, Floats]:
     if planned.ndim != 1 or len(planned) < 2 or not (planned > 0).all() or not np.isfinite(planned).all():
         raise DataError(f"expected two shares or more, each above 0, found {list(shares)}")
     if table.shape[-1:] != planned.shape:
-        raise DataError(f"expected a count for each of {len(planned)} shares, found {table.shape[-1] if table.ndim else 1}")
+        raise DataError(
+            f"expected a count for each of {len(planned)} shares, found {table.shape[-1] if table.ndim else 1}"
+        )
     if not (np.isfinite(table) & (table >= 0)).all():
         raise DataError("expected counts of 0 or more, found another number")
     return table, planned / planned.sum()
