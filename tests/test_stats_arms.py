@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -27,6 +27,9 @@ from cranfield.stats.proportions import ProportionDifference, adjusted_wald, pro
 from cranfield.stats.sequential import Looks, Sequence
 from cranfield.stats.shares import chi_square_p
 from cranfield.stats.testing import TESTS
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 Z = 1.959963984540054
 

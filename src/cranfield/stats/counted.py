@@ -41,6 +41,7 @@ __all__ = [
     "winsorised",
 ]
 
+FEW = 50  # units to a distinct row, from which on drawing counts is quicker than drawing units
 CELLS = 2**22  # of a table of counts kept at once
 
 
@@ -235,7 +236,7 @@ def _means(sample: Counted) -> Floats:
 def _redrawn_means(sample: Counted, rng: np.random.Generator, resamples: int) -> Floats:
     """Column means of each resample; by counts of distinct rows where those are few."""
     distinct, n = len(sample.rows), sample.n
-    if 4 * distinct <= n:
+    if FEW * distinct <= n:
         return np.asarray(rng.multinomial(n, sample.counts / n, resamples) @ sample.rows / n, np.float64)
     rows = np.repeat(sample.rows, sample.counts.astype(int), axis=0)
     blocks = resample_counts(n, resamples, rng, max(1, CELLS // n))
