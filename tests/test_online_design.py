@@ -18,7 +18,7 @@ from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference
 from cranfield.stats.sequential import FIXED, schedule
 from cranfield.workspace import experiments
-from experiments import arm
+from simulated import arm
 
 METHODS = ("fixed", "looks", "looks(looks=3, by=pocock)", "sequence")
 
@@ -273,6 +273,7 @@ def test_what_no_number_of_units_finds_is_said():
         (lambda: experiments.design(mean=1, proportion=0.5, effect=0.1), "expected one of"),
         (lambda: experiments.design(mean=1, effect=0.1), "needs its sd"),
         (lambda: experiments.design(proportion=0.2, sd=1, effect=0.1), "follows from it"),
+        (lambda: experiments.design(mean=1, sd=1, effect=0.1, sizes="10,x"), "as in 1000,5000"),
         (lambda: experiments.design(mean=1, sd=1, effect=0.1, guardrails=["x"]), "NAME=MARGIN/SD"),
         (lambda: experiments.design(mean=1, sd=1, effect=0.1, guardrails=["x=1/0"]), "guardrail 'x=1/0': sd must"),
     ],
@@ -287,5 +288,6 @@ def test_the_verb_takes_given_numbers():
     one = experiments.design(mean=1, sd=2, effect=0.1, guardrails=rails)
     assert [rail.spread.kind for rail in one.guardrails] == ["mean", "proportion"]
     assert experiments.design(ratio=0.3, sd=0.5, relative=0.1).kind == "ratio"
+    assert experiments.design(ratio=0.3, sd=0.5, relative=0.1, sizes="500, 1000").sizes == (500, 1000)
     assert experiments.design(wins=0.25, losses=0.2).effect == pytest.approx(0.05)
     assert experiments.design(proportion=0.3, effect=0.02, methods="fixed").methods[0].needed == 16781

@@ -18,7 +18,7 @@ from cranfield.stats.counted import Counted, bootstrap, mann_whitney, quantile, 
 from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference, proportion
 from cranfield.stats.sequential import FIXED, Looks, Sequence, bounds
-from experiments import CLICKS, RATE, Arm, arm, arrivals, days
+from simulated import CLICKS, RATE, Arm, arm, arrivals, days
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,9 +196,25 @@ def test_five_looks_at_returning_units_err_in_at_most_one_of_twenty(replicates, 
         assert np.mean(np.concatenate(alarms)) <= (0.057 if units == 1_000 else 0.05 + sure(0.05, replicates))
 
 
+@pytest.mark.parametrize(
+    ("replicates", "units"),
+    [pytest.param(200, 50, id="quick"), pytest.param(1_000, 1_000, id="full", marks=pytest.mark.slow)],
+)
+def test_a_sequence_of_returning_units_peeked_at_daily_for_a_hundred_days_errs_in_less_than_one_of_twenty(
+    replicates, units
+):
+    crossed: dict[str, list[np.ndarray]] = {}
+    limit = np.array([Sequence((k + 1) / 100).critical(0.025) for k in range(100)])
+    for lot in looked_at(replicates, units, 100, seed=11):
+        for name, z in lot.items():
+            crossed.setdefault(name, []).append((np.abs(z) >= limit).any(axis=1))
+    for alarms in crossed.values():
+        assert np.mean(np.concatenate(alarms)) < 0.05
+
+
 @cache
 def peeked(replicates: int, units: int, peeks: int = 100) -> dict[str, np.ndarray]:
-    """Whether each of some rules is broken at any of a hundred peeks, new units at each; a row of z by rule."""
+    """The standardised difference at each of a hundred peeks, new units at each, and its degrees of freedom."""
     rng, found = np.random.default_rng(9), []
     for _ in range(replicates // LOT):
         sides = []
@@ -214,7 +230,8 @@ def peeked(replicates: int, units: int, peeks: int = 100) -> dict[str, np.ndarra
             np.array([(e.centre, e.error, e.df) for e in (difference(*pair) for pair in zip(*sides, strict=True))])
         )
     centre, error, df = np.moveaxis(np.concatenate(found, axis=2), 1, 0)
-    return {"z": centre / error, "df": df}
+    z = np.divide(centre, error, out=np.zeros(centre.shape), where=error > 0)  # few units may all be alike
+    return {"z": z, "df": np.where(error > 0, df, np.inf)}
 
 
 @both
@@ -227,7 +244,7 @@ def test_a_sequence_peeked_at_a_hundred_times_errs_in_less_than_one_of_twenty(re
 @both
 def test_a_fixed_test_peeked_at_a_hundred_times_errs_in_a_third(replicates, units):
     found = peeked(replicates, units)
-    assert 0.3 < (2 * stdtr(found["df"], -np.abs(found["z"])) < 0.05).any(axis=0).mean() < 0.42
+    assert 0.3 < (2 * stdtr(found["df"], -np.abs(found["z"])) < 0.05).any(axis=0).mean() < 0.47
 
 
 @both

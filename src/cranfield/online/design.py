@@ -160,8 +160,13 @@ class ExperimentPlan(Answer):
             return text + f"no number of units ({first.reason})"
         text += f"{first.needed:,} units"
         if self.kind != "preference":
-            text += f" ({', '.join(f'{math.ceil(first.needed * share):,}' for share in self.shares)} an arm)"
+            text += f" ({self._arms(first.needed)})"
         return text + (f", {first.days:,} days" if first.days is not None else "")
+
+    def _arms(self, needed: int) -> str:
+        """How many of all units are in each arm."""
+        one, other = (f"{math.ceil(needed * share):,}" for share in self.shares)
+        return f"{one} in each arm" if one == other else f"{one} and {other} in the arms"
 
     def _what(self) -> str:
         if self.kind == "preference":
@@ -260,7 +265,7 @@ def design(
     with parameters behind them: `looks(looks=3, by=pocock)`. `correlation` is that of the estimates of any two metrics.
 
     >>> design(mean(10.0, 20.0), relative=0.02, per_day=5_000, methods="fixed").sentence()
-    'fixed: to find a difference of 0.2 (2.00% of 10) with power 0.8 takes 313,956 units (156,978, 156,978 an arm), 63 days'
+    'fixed: to find a difference of 0.2 (2.00% of 10) with power 0.8 takes 313,956 units (156,978 in each arm), 63 days'
     """
     refuse_shares(power=power, alpha=alpha)
     refuse_below(1, primaries=primaries)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError
 from cranfield.online import design as planning
-from cranfield.parameters import real
+from cranfield.parameters import real, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +23,7 @@ def design(
     wins: float | None = None,
     losses: float | None = None,
     guardrails: Iterable[str] = (),
+    sizes: str | None = None,
     **question: Any,
 ) -> ExperimentPlan:
     """Plan an experiment from given numbers: a mean or a ratio with its sd, a proportion, or wins and losses.
@@ -30,7 +31,12 @@ def design(
     A guardrail is typed as NAME=MARGIN/SD, or NAME=MARGIN/PROPORTION% for a proportion of units.
     """
     primary = _spread(mean, ratio, sd, proportion, wins, losses)
-    return planning.design(primary, guardrails=[_guardrail(each) for each in guardrails], **question)
+    try:
+        numbers = None if sizes is None else [whole(size) for size in sizes.replace(",", " ").split()]
+    except ValueError:
+        raise ConventionError(f"sizes: expected numbers of units, as in 1000,5000, found {sizes!r}") from None
+    rails = [_guardrail(each) for each in guardrails]
+    return planning.design(primary, guardrails=rails, sizes=numbers, **question)
 
 
 def _spread(
