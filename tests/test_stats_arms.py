@@ -12,7 +12,7 @@ import scipy.stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from cranfield.errors import DataError
-from cranfield.stats.arms import Column, Level, difference, doubt, level, linear_ratio, log_ratio, present
+from cranfield.stats.arms import Column, Level, against_0, difference, doubt, level, linear_ratio, log_ratio, present
 from cranfield.stats.counted import (
     Counted,
     bootstrap,
@@ -188,6 +188,14 @@ def test_the_difference_of_means_against_scipy():
     for side in ("less", "greater"):
         one_sided = scipy.stats.ttest_ind(b, a, equal_var=False, alternative=side).pvalue
         assert float(found.p(alternative=side)) == pytest.approx(one_sided)
+
+
+def test_one_level_against_0_against_scipy():
+    x = np.random.default_rng(3).normal(0.3, 1, 25)
+    found = against_0(level(Moments.of(x=x), "x"))
+    wanted = scipy.stats.ttest_1samp(x, 0)
+    assert float(found.p()) == pytest.approx(wanted.pvalue)
+    assert ends(found) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
 
 
 def test_a_ratio_s_error_against_the_jackknife():

@@ -11,6 +11,7 @@ import scipy.stats
 from scipy.special import betaln, ndtr, ndtri
 
 from cranfield.errors import CranfieldError, DataError
+from cranfield.stats.arms import Estimate, simultaneous
 from cranfield.stats.correction import correct, holm_limits
 from cranfield.stats.sequential import (
     FIXED,
@@ -23,7 +24,7 @@ from cranfield.stats.sequential import (
     schedule,
     spending,
 )
-from cranfield.stats.shares import anytime_p, anytime_share, chi_square_p, log_evidence
+from cranfield.stats.shares import anytime_p, anytime_share, chi_square_p, log_evidence, sign_p
 
 FIVE = (0.2, 0.4, 0.6, 0.8, 1.0)
 TAIL = 0.025
@@ -227,7 +228,39 @@ def test_holm_s_limits_by_hand():
     assert holm_limits([0.001, 0.02, 0.4], limits, 0.05).tolist() == pytest.approx([3.4, 0.0, -1.2])
 
 
+def test_simultaneous_intervals_agree_with_their_p_values_under_each_rule():
+    rng = np.random.default_rng(1)
+    for rule in (FIXED, Looks((0.5, 1.0), "pocock"), Sequence(1.0)):
+        for z in rng.normal([-3.5, 0.0, 2.5, 4.5], 1, (40, 4)):
+            effects = [Estimate(np.array(each), np.array(1.0), np.array(np.inf)) for each in z]
+            for own in simultaneous(effects, 0.05, rule):
+                assert (own.low >= 0 or own.high <= 0) == (own.p <= 0.05)
+                assert own.low < own.high
+
+
+def test_one_effect_alone_is_corrected_by_nothing():
+    effect = Estimate(np.array(2.0), np.array(1.5), np.array(20.0))
+    [own] = simultaneous([effect])
+    assert [*own] == pytest.approx([float(each) for each in (*effect.interval(), effect.p())])
+
+
+def test_simultaneous_intervals_cover_together():
+    rng = np.random.default_rng(2)
+    truth = np.array([-2.0, 0.0, 0.0, 3.0])
+    missed = 0
+    for z in rng.normal(truth, 1, (1_000, 4)):
+        found = simultaneous([Estimate(np.array(each), np.array(1.0), np.array(np.inf)) for each in z])
+        missed += any(not own.low <= true <= own.high for own, true in zip(found, truth, strict=True))
+    assert missed / 1_000 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1_000)
+
+
 # counts against shares
+
+
+def test_the_sign_test_against_scipy():
+    for wins, losses in ((15, 5), (0, 0), (3, 9), (400, 460)):
+        wanted = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+        assert sign_p(wins, losses) == pytest.approx(wanted)
 
 
 def test_the_chi_square_against_scipy():

@@ -179,7 +179,7 @@ class ExperimentPlan(Answer):
         if self.primaries > 1:
             facts += f"; Holm over {self.primaries} primaries, planned at {2 * self.tail:.3g}"
         if self.guardrails:
-            facts += f"; the power is that of all together, {len(self.guardrails)} guardrails each at {self.alpha:g}"
+            facts += f"; the power is that of all together, {_guardrails(len(self.guardrails))} at {self.alpha:g}"
         yield Lines([self.sentence(), facts])
         yield Table(*self._table(how))
         if self.guardrails:
@@ -374,7 +374,8 @@ def _by_method(
     curve = tuple(problem.power(method, size) for size in grid)
     reason = "" if needed is not None else f"more than {MOST:,} units would not suffice"
     if n is not None and math.isnan(least):
-        reason = reason or f"{n:,} units find no effect of any size with this power"
+        why = "its guardrails are held too seldom" if problem.guardrails else "none is large enough"
+        reason = reason or f"{n:,} units find no effect of any size with this power: {why}"
     return ByMethod(name, needed, days, expected, now, least, rails, curve, reason)
 
 
@@ -451,6 +452,10 @@ def _refuse_endless(**numbers: float) -> None:
     for name, number in numbers.items():
         if not math.isfinite(number):
             raise ConventionError(f"{name} must be a number, got {number}")
+
+
+def _guardrails(number: int) -> str:
+    return "one guardrail" if number == 1 else f"{number} guardrails each"
 
 
 def _units(number: float | None) -> str:

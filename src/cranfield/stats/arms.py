@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.stats.correction import correct, holm_limits
 from cranfield.stats.sequential import FIXED, Rule
 from cranfield.stats.tables import probability
 from cranfield.stats.test import Alternative, check_alternative, p_from_tails
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -163,6 +164,11 @@ def difference(a: Level, b: Level) -> Estimate:
     return Estimate(b.value - a.value, *_welch(a.error, b.error, a.df, b.df))
 
 
+def against_0(own: Level) -> Estimate:
+    """One level by itself, as an effect: whether it is 0, by Student's t."""
+    return Estimate(own.value, own.error, own.df)
+
+
 def log_ratio(a: Level, b: Level) -> Estimate:
     """The relative difference b / a − 1, its interval by the logarithm of the ratio; NaN unless both are above 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -177,6 +183,32 @@ def linear_ratio(a: Level, b: Level) -> Estimate:
         return Estimate(
             ratio - 1, *_welch(np.abs(ratio) * a.error / np.abs(a.value), b.error / np.abs(a.value), a.df, b.df)
         )
+
+
+class Corrected(NamedTuple):
+    """An effect among several: its limits hold together with those of the others, and agree with its p-value."""
+
+    low: float
+    high: float
+    p: float
+
+
+def simultaneous(effects: Sequence[Effect], alpha: float = 0.05, rule: Rule = FIXED) -> list[Corrected]:
+    """The two-sided intervals and p-values of several effects by Holm's procedure, α/2 for each direction.
+
+    Directions are families of their own, so that an interval on one side of 0 also says on which.
+
+    >>> near, far = (difference(*(Level(np.array(v), np.array(0.1), np.array(np.inf)) for v in (0.0, d))) for d in (0.1, 0.5))
+    >>> [(round(each.low, 3), round(each.high, 3), round(each.p, 4)) for each in simultaneous([near, far])]
+    [(-0.177, 0.417, 0.4795), (0.183, 0.817, 0.0008)]
+    """
+    tail = probability("alpha", alpha) / 2
+    sides = [[float(each) for each in effect.tails(0.0, rule)] for effect in effects]
+    less, greater = ([side[i] for side in sides] for i in (0, 1))
+    low = holm_limits(greater, [_end(effect, rule, 1) for effect in effects], tail)
+    high = -holm_limits(less, [_end(effect, rule, -1) for effect in effects], tail)
+    p = np.minimum(1.0, 2 * np.minimum(correct(np.minimum(less, 1.0)), correct(np.minimum(greater, 1.0))))
+    return [Corrected(*each) for each in zip(low.tolist(), high.tolist(), p.tolist(), strict=True)]
 
 
 def present(values: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -204,6 +236,13 @@ def doubt(a: Level, b: Level) -> str:
     if a.error == 0 and b.error == 0:
         return "all units of each arm are alike, so there is no spread to measure a difference against"
     return ""
+
+
+def _end(effect: Effect, rule: Rule, sign: int) -> Callable[[float], float]:
+    """The lower end of an effect by its tail; with a sign of −1 the upper one, turned round."""
+    if sign > 0:
+        return lambda tail: float(effect.limits((tail, 0.0), rule)[0])
+    return lambda tail: -float(effect.limits((0.0, tail), rule)[1])
 
 
 def _linearised(arm: Moments, column: Column | str) -> tuple[Floats, Floats]:

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.errors import DataError
+from cranfield.stats.paired import sign_tails
 from cranfield.stats.tables import probability
+from cranfield.stats.test import p_from_tails
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["anytime_p", "anytime_share", "chi_square_p", "log_evidence"]
+__all__ = ["anytime_p", "anytime_share", "chi_square_p", "log_evidence", "sign_p"]
 
 CONCENTRATION = 1_000.0
 """How close to the planned shares others are looked for: as if so many units had shown them. Of two equal shares, this is
@@ -91,6 +93,16 @@ def anytime_share(
     return _end(wins, losses, 0.0, share, outside, concentration), _end(
         wins, losses, 1.0, share, outside, concentration
     )
+
+
+def sign_p(wins: int, losses: int) -> float:
+    """The sign test of wins against losses, looked at once; ties count for neither.
+
+    >>> round(sign_p(15, 5), 4)
+    0.0414
+    """
+    _checked([wins, losses], [0.5, 0.5])
+    return float(p_from_tails(*sign_tails(wins, losses), "two-sided"))
 
 
 def _end(wins: float, losses: float, far: float, near: float, outside: float, concentration: float) -> float:
