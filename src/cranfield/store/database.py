@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cranfield.errors import DataError, MissingExtraError
+from cranfield.errors import DataError, MissingExtraError, UnavailableError
 from cranfield.parameters import masked
 from cranfield.store.writer import Writer
 
@@ -62,14 +62,16 @@ class Database:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Say in a sentence what a driver complains about."""
-        from sqlalchemy.exc import DBAPIError, TimeoutError
+        from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
         try:
             yield
+        except OperationalError as error:
+            raise UnavailableError(f"{self.name}: {_reason(error)}") from None
         except DBAPIError as error:
             raise DataError(f"{self.name}: {_reason(error)}") from None
         except TimeoutError:
-            raise DataError(f"{self.name}: every connection is in use; try again") from None
+            raise UnavailableError(f"{self.name}: every connection is in use; try again") from None
 
     def _migrate(self) -> None:
         """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""

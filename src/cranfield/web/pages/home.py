@@ -1,0 +1,17 @@
+"""The first page: what is there, and what to do next."""
+
+from __future__ import annotations
+
+from cranfield.web.entry import RANKS, VIEWER, Page, page
+from cranfield.web.visit import Visit
+from cranfield.workspace.overview import overview
+
+
+@page("/", VIEWER, "workspace.overview")
+def home(visit: Visit) -> Page:
+    """The workspace at a glance: collection and its findings, runs, rounds, versions, what to do next."""
+    found = overview(visit.site.bench)
+    values = found.to_dict()
+    mine = [each for each in found.steps if RANKS.index(visit.role) >= RANKS.index(each.role)]
+    shown = {"steps": [each._asdict() for each in mine], "checked": visit.site.jobs.ask("check")}
+    return Page(found.name, "home.html", values, shown, scripts=("live.js",))
