@@ -77,3 +77,40 @@ versions = Table(
     Column("name", Exact, primary_key=True),
     *_texts("definition", "created"),
 )
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("key", Exact, primary_key=True),  # the name as it is compared
+    *_texts("name", "role"),
+    Column("active", Boolean, nullable=False),
+    Column("password", Exact),  # its hash
+    *_texts("settings", "created"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", Exact, primary_key=True),
+    *_texts("account"),
+    Column("local", Boolean, nullable=False),
+    *_texts("created", "seen", "until"),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_texts("hash", "role", "name", "inviter", "created", "until"),
+)
+
+link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"))
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_texts("hash", "account", "label", "created"),
+    Column("seen", Exact),
+    Column("until", Exact),
+)
