@@ -167,14 +167,21 @@ def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str = "")
 
 
 def json_rows(
-    path: str, what: str = "a JSON object", encoding: str = "utf-8", advice: str = ""
+    path: str,
+    what: str = "a JSON object",
+    encoding: str = "utf-8",
+    advice: str = "",
+    source: Iterable[bytes] | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file, each with the number of its line; empty lines are passed over."""
+    """The JSON objects of a file, each with the number of its line; empty lines are passed over.
+
+    `source` has the lines of the file where somebody else reads them.
+    """
     import json
 
     decoder = json.JSONDecoder()
     decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
-    for number, line in enumerate(lines(path), 1):
+    for number, line in enumerate(lines(path) if source is None else source, 1):
         text = decoded(line, encoding, path, number, advice)
         try:
             row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
