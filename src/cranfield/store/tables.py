@@ -102,6 +102,7 @@ invitations = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     *_texts("hash", "role", "name", "inviter", "created", "until"),
+    Column("reset", Boolean, nullable=False),  # another password for an account that is there
 )
 
 link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"))
