@@ -56,7 +56,7 @@ def topic(visit: Visit) -> Page:
         "lists": _lists(visit, answer) if answer else [],
         "pane": _pane(visit, name),
         "grades": bench.grades(),
-        "here": link("/topic", topic=name, one=one, other=other, measure=measure),
+        "pair": link("/topic", topic=name, one=one, other=other, measure=measure),
     }
     return Page(f"Topic {name}", "topic.html", values, shown, asked.table if asked else None, ("live.js", "topic.js"))
 
