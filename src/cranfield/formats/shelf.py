@@ -246,7 +246,7 @@ def _index_in(folder: str) -> Index | None:
             copy = _File(os.path.join(folder, DOCUMENTS)) if DOCUMENTS in sizes else None
             count = len(hashes) // 2
             return Index(rows.reshape(-1, COLUMNS), ids, hashes[:count], hashes[count:], copy)
-    except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, AttributeError, TypeError):
         pass
     except OSError as error:
         raise DataError(f"{folder}: {reason(error)}") from error
