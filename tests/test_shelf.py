@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import importlib
 import json
 import lzma
 import os
@@ -26,6 +27,7 @@ from cranfield.errors import DataError
 from cranfield.formats import shelf as module
 from cranfield.formats.folder import BUNDLED
 from cranfield.formats.shelf import open_shelf
+from cranfield.formats.streams import MODULES
 from cranfield.workspace.texts import titles
 from hypotheses import examples
 
@@ -38,7 +40,8 @@ LINES = [
     b'{"id": "last", "text": "no line end"}',
 ]
 PLAIN = b"\n".join(LINES)
-PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+ZSTD = importlib.import_module(MODULES["zstd"])
+PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": ZSTD.compress}
 
 
 @pytest.fixture
