@@ -402,9 +402,9 @@ def test_a_file_that_never_stays_the_same_is_refused(tmp_path, where):
 def test_a_file_written_over_under_an_open_shelf_is_an_error(tmp_path, where):
     folder = folder_of(tmp_path, PLAIN)
     with open_shelf(str(folder), where) as shelf:
-        assert not shelf.changed()
+        assert not shelf.changed
         appended(folder / "documents.jsonl")
-        assert shelf.changed()
+        assert shelf.changed
         with pytest.raises(DataError, match="changed since its documents were indexed; open it again"):
             shelf.get("d1")
 
@@ -427,8 +427,8 @@ def test_a_file_that_was_replaced_or_removed_stays_readable_where_it_is_open(end
     path = folder / f"documents.jsonl{ending}"
     with open_shelf(str(folder), where) as shelf:
         path.rename(path.with_name("aside"))
-        assert shelf.changed()
+        assert shelf.changed
         path.write_bytes(PACKERS[ending](numbered(3, "other")))
         with open_shelf(str(folder), where) as other:
-            assert shelf.changed()
-            assert (shelf.get("d2").text, other.get("d2").text, other.changed()) == ("text 2", "other 2", False)
+            assert shelf.changed
+            assert (shelf.get("d2").text, other.get("d2").text, other.changed) == ("text 2", "other 2", False)

@@ -124,6 +124,7 @@ class Shelf:
         for row in range(len(index.hashes)):
             yield index.id(row).decode("utf-8", "surrogatepass")
 
+    @property
     def changed(self) -> bool:
         """Whether the collection's file is another by now: a new shelf would be made anew."""
         try:
