@@ -36,6 +36,13 @@ def test_uneven_shares_against_statsmodels():
     assert fixed.needed == pytest.approx(5 * wanted, abs=2)
 
 
+def test_an_effect_that_spreads_units_takes_more_of_them():
+    one, other = (design(mean(10, 20, sd_after=after), effect=2.0, methods="fixed") for after in (None, 40.0))
+    assert other.methods[0].needed == pytest.approx(one.methods[0].needed * (1 + 4) / 2, abs=2)
+    assert "20 and then 40" in other.to_text()
+    assert experiments.design(mean=10, sd=20, sd_after=40, effect=2.0, methods="fixed") == other
+
+
 def test_half_the_traffic_doubles_the_units():
     whole, half = (
         design(mean(10, 20), effect=2.0, shares=shares, methods="fixed").methods[0].needed
@@ -173,8 +180,12 @@ def primary_of(kind: str):
         return proportion(0.2), 0.06
     if kind == "preference":
         return preference(0.25, 0.2), 0.05
-    own = arm(np.random.default_rng(2), (1, 400_000))
-    return spread_of(Moments.of(x=own.clicks[0], y=own.searches[0]), Column("x", "y")), 0.03
+    rng, ratio = np.random.default_rng(2), Column("x", "y")
+    now, then = (
+        spread_of(Moments.of(x=own.clicks[0], y=own.searches[0]), ratio)
+        for own in (arm(rng, (1, 400_000)), arm(rng, (1, 400_000), 0.03 / (0.8 / 3)))
+    )
+    return mean(now.level, now.sd, "ratio", sd_after=then.sd), 0.03
 
 
 @pytest.mark.parametrize(

@@ -56,23 +56,27 @@ class Spread:
     kind: str
     level: float
     sd: float  # between units; of a ratio, that of a unit's linearised value
+    sd_after: float | None = None  # in the second arm, if the effect changes it
 
     def error(self, n: float, shares: tuple[float, float], effect: float) -> float:
         """The standard error of the difference (or of the preference) with n units in all."""
         if self.kind == "preference":
             return self.sd / math.sqrt(n)
-        one, other = self.sd**2, self.sd**2
+        one, other = self.sd**2, (self.sd if self.sd_after is None else self.sd_after) ** 2
         if self.kind == "proportion":
             there = self.level + effect
             other = there * (1 - there)
         return math.sqrt((one / shares[0] + other / shares[1]) / n)
 
 
-def mean(level: float, sd: float, kind: str = "mean") -> Spread:
-    """A mean, or a ratio of sums, with this standard deviation between units."""
-    refuse_nothing(sd=sd)
+def mean(level: float, sd: float, kind: str = "mean", sd_after: float | None = None) -> Spread:
+    """A mean, or a ratio of sums, with this standard deviation between units.
+
+    An effect that multiplies what units do multiplies their spread: `sd_after` is that of the second arm.
+    """
+    refuse_nothing(sd=sd, **{"sd after": sd_after})
     _refuse_endless(level=level)
-    return Spread(kind, float(level), float(sd))
+    return Spread(kind, float(level), float(sd), None if sd_after is None else float(sd_after))
 
 
 def proportion(level: float) -> Spread:
@@ -139,6 +143,7 @@ class ExperimentPlan(Answer):
     kind: str
     level: float
     sd: float
+    sd_after: float | None
     effect: float
     power: float  # wanted
     alpha: float
@@ -163,6 +168,9 @@ class ExperimentPlan(Answer):
             text += f" ({self._arms(first.needed)})"
         return text + (f", {first.days:,} days" if first.days is not None else "")
 
+    def _sd(self) -> str:
+        return f"{self.sd:.4g}" + (f" and then {self.sd_after:.4g}" if self.sd_after is not None else "")
+
     def _arms(self, needed: int) -> str:
         """How many of all units are in each arm."""
         one, other = (f"{math.ceil(needed * share):,}" for share in self.shares)
@@ -175,7 +183,7 @@ class ExperimentPlan(Answer):
         return f"a difference of {self.effect:.4g}{share}"
 
     def content(self, how: Layout) -> Iterator[Part]:
-        facts = f"{self.kind}, sd between units {self.sd:.4g}, alpha {self.alpha:g}, two-sided"
+        facts = f"{self.kind}, sd between units {self._sd()}, alpha {self.alpha:g}, two-sided"
         if self.primaries > 1:
             facts += f"; Holm over {self.primaries} primaries, planned at {2 * self.tail:.3g}"
         if self.guardrails:
@@ -286,7 +294,18 @@ def design(
         _by_method(problem, name, each, number, power, n, per_day, grid)
         for (name, each), number in zip(chosen, needed, strict=True)
     ]
-    facts = (primary.kind, primary.level, primary.sd, wanted, power, alpha, primaries, tail, problem.shares)
+    facts = (
+        primary.kind,
+        primary.level,
+        primary.sd,
+        primary.sd_after,
+        wanted,
+        power,
+        alpha,
+        primaries,
+        tail,
+        problem.shares,
+    )
     return ExperimentPlan(*facts, n, per_day, correlation, rails, grid, tuple(rows))
 
 

@@ -87,7 +87,7 @@ class ProportionDifference(Effect):
 
     @property
     def value(self) -> Floats:  # type: ignore[override]
-        """The difference."""
+        """By how much the share of b is greater."""
         return np.asarray(proportion(self.b, self.n_b).value - proportion(self.a, self.n_a).value, np.float64)
 
     def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:

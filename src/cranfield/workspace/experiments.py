@@ -19,6 +19,7 @@ def design(
     mean: float | None = None,
     ratio: float | None = None,
     sd: float | None = None,
+    sd_after: float | None = None,
     proportion: float | None = None,
     wins: float | None = None,
     losses: float | None = None,
@@ -30,7 +31,7 @@ def design(
 
     A guardrail is typed as NAME=MARGIN/SD, or NAME=MARGIN/PROPORTION% for a proportion of units.
     """
-    primary = _spread(mean, ratio, sd, proportion, wins, losses)
+    primary = _spread(mean, ratio, (sd, sd_after), proportion, wins, losses)
     try:
         numbers = None if sizes is None else [whole(size) for size in sizes.replace(",", " ").split()]
     except ValueError:
@@ -42,11 +43,12 @@ def design(
 def _spread(
     mean: float | None,
     ratio: float | None,
-    sd: float | None,
+    sds: tuple[float | None, float | None],
     proportion: float | None,
     wins: float | None,
     losses: float | None,
 ) -> Spread:
+    sd, sd_after = sds
     given = [mean is not None, ratio is not None, proportion is not None, wins is not None or losses is not None]
     if sum(given) != 1:
         raise ConventionError("expected one of: a mean or a ratio with its sd, a proportion, or wins and losses")
@@ -57,10 +59,10 @@ def _spread(
     elif sd is None:
         raise ConventionError("a mean or a ratio needs its sd, the standard deviation between units")
     elif mean is not None:
-        return planning.mean(mean, sd)
+        return planning.mean(mean, sd, sd_after=sd_after)
     else:
-        return planning.mean(ratio or 0.0, sd, "ratio")
-    if sd is not None:
+        return planning.mean(ratio or 0.0, sd, "ratio", sd_after)
+    if sd is not None or sd_after is not None:
         raise ConventionError(f"the sd of a {spread.kind} follows from it; leave sd out")
     return spread
 
