@@ -251,7 +251,7 @@ def _refuse_strange_tables(path: str, name: str) -> None:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise DataError(f"{name}: {_told(str(error))}") from None
+        raise DataError(f"{name}: {in_words(str(error))}") from None
     if tables and ("cranfield_schema",) not in tables:
         raise DataError(f"{name}: holds tables of another program ({tables[0][0]}); name another database")
 
@@ -274,10 +274,11 @@ def _begin(connection: Connection) -> None:
 
 def _reason(error: Any) -> str:
     """What went wrong and what to do, without a password."""
-    return _told(str(error.orig).strip() or type(error.orig).__name__)
+    return in_words(str(error.orig).strip() or type(error.orig).__name__)
 
 
-def _told(said: str) -> str:
+def in_words(said: str) -> str:
+    """What a driver complains about as a sentence that says what to do."""
     for sign, told in REASONS.items():
         if sign in said.lower():
             return told.format(said=masked(said.splitlines()[0]), busy=f"{BUSY:g}")
