@@ -71,7 +71,8 @@ class Overview(Answer):
                 for each in self.rounds
             ],
             "versions": [
-                plain({"name": each.name, "documents": each.documents, "created": each.created}) for each in self.versions
+                plain({"name": each.name, "documents": each.documents, "created": each.created})
+                for each in self.versions
             ],
             "labels": self.labels,
             "next": [step._asdict() for step in self.steps],
@@ -82,7 +83,7 @@ def overview(bench: Bench) -> Overview:
     """Look at a workspace without computing anything long."""
     topics = bench.topics()
     rounds = status(bench.log).rows
-    facts = {
+    facts: dict[str, Any] = {
         "name": os.path.basename(bench.folder),
         "collection": bench.home and os.path.basename(bench.home),
         "topics": 0 if topics is None else len(topics.queries),

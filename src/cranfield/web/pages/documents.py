@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cranfield.judge.blame import blame
 from cranfield.passages import best_passage, marks
-from cranfield.web.entry import VIEWER, Page, page
+from cranfield.web.entry import Page, page
 from cranfield.web.refusal import NotFound
 from cranfield.web.render import marked
-from cranfield.web.visit import Visit
+from cranfield.web.roles import VIEWER
+
+if TYPE_CHECKING:
+    from cranfield.web.visit import Visit
 
 LONGEST = 400_000  # characters shown at once
 
@@ -27,7 +31,14 @@ def document(visit: Visit) -> Page:
     cut = found.text if visit.text("all") else found.text[:LONGEST]
     spans = marks(cut, query) if query else []
     fields = {name: value for name, value in found.fields.items() if isinstance(value, (str, int, float))}
-    values = {"id": found.id, "title": found.title, "text": found.text, "fields": fields, "topic": topic, "query": query}
+    values = {
+        "id": found.id,
+        "title": found.title,
+        "text": found.text,
+        "fields": fields,
+        "topic": topic,
+        "query": query,
+    }
     start, _ = best_passage(cut, query) if spans else (0, 0)
     shown = {
         "before": marked(cut[:start], [(a, b) for a, b in spans if b <= start]),
