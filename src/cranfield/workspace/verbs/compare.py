@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Part
     from cranfield.report.reporting import Report
-    from cranfield.workspace.bench import Bench, RunFile
+    from cranfield.workspace.bench import Bench
     from cranfield.workspace.chosen import Chosen
+    from cranfield.workspace.run_files import RunFile
     from cranfield.workspace.verb import Tell
 
 

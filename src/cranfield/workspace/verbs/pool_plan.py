@@ -51,7 +51,7 @@ class PoolPlan(OfRuns):
         from cranfield.judge.planning import RoundPlan, pace, planned
         from cranfield.workspace.pooling import Depths, pool, statistics
 
-        inputs, depths = chosen(bench, self.files(bench)), Depths(self.depth)
+        inputs, depths = chosen(bench, self.files(bench), rel=bench.relevant_from), Depths(self.depth)
         known = bench.location if has_labels(bench) else None
         texts = bench.collection if self._reads() else None
         made = pool(
