@@ -227,5 +227,7 @@ class _Static:
             kept = {
                 "Cache-Control": "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
             }
-            response = Response(found.body, 200, {**door.HEADERS, **kept, "ETag": f'"{found.hash}"'}, found.kind)
+            headers = {**door.HEADERS, **kept, "ETag": f'"{found.hash}"'}
+            known = request.headers.get("if-none-match") == headers["ETag"]
+            response = Response(b"" if known else found.body, 304 if known else 200, headers, found.kind)
         await response(scope, receive, send)

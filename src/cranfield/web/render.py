@@ -116,12 +116,8 @@ def environment() -> Environment:
 
 def render(site: Site, visit: Visit, page: Page) -> str:
     """A page as HTML."""
-    given = {**page.values, **page.shown, "visit": visit, "scripts": page.scripts}
-    return (
-        environment()
-        .get_template(page.template)
-        .render(title=page.title, **{**_frame(site, visit.account, visit.path), **given})
-    )
+    around = {**_frame(site, visit.account, visit.path), "visit": visit, "scripts": page.scripts, "title": page.title}
+    return environment().get_template(page.template).render({**page.values, **page.shown, **around})
 
 
 def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cranfield.web.refusal import Refusal
-from cranfield.web.roles import LEAD, NOBODY, may
+from cranfield.web.roles import ASSESSOR, NOBODY, may
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class Visit:
     @cached_property
     def blind(self) -> bool:
         """Whether grades and labels of others must not be shown: to an assessor with an open round to judge in."""
-        return self.role not in (NOBODY, LEAD) and self.site.has_open_round(self.name)
+        return self.role == ASSESSOR and self.site.has_open_round(self.name)
 
     def text(self, name: str, usual: str = "") -> str:
         """A parameter of the query."""
