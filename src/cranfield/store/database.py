@@ -11,6 +11,7 @@ import os
 import re
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import DataError, MissingExtraError
@@ -30,6 +31,7 @@ TRIES = 12
 MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
 APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
+SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
@@ -141,11 +143,13 @@ class Database:
         if self._clock is not None:
             return self._clock()
         if self.dialect == "postgresql":
-            shape = """'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'"""
-            query = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {shape})"
-        else:
-            query = "SELECT strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
-        return str(connection.exec_driver_sql(query).scalar_one())
+            return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
+        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")  # a file has no clock but ours
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether a statement may ask for the time by the way (`SERVERS_TIME`)."""
+        return self.dialect == "postgresql" and self._clock is None
 
     def close(self) -> None:
         """Let go of every connection, when what waits is written; another use opens them again."""
