@@ -6,6 +6,7 @@ so that a file of records replayed gives the tables that a database has.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, insert, literal_column, select, update
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Table
     from sqlalchemy.engine import Connection, Row
-    from sqlalchemy.sql import ColumnElement
+    from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judge.places import Place
     from cranfield.store import Database
@@ -113,12 +114,7 @@ class Transaction:
 
     def rounds(self) -> Sequence[Row[Any]]:
         """Every round with the end of the lease that is over first; the time and the locks of who adds come along."""
-        more = []
-        if self.database.dialect == "postgresql":
-            more = [literal_column(locks.TOGETHER).label("together"), literal_column(locks.ABOVE).label("above")]
-        if self.database.tells_time:
-            more.append(literal_column(SERVERS_TIME).label("now"))
-        rows = self.connection.execute(LISTED.add_columns(*more)).all()
+        rows = self.connection.execute(_listed(self.database.dialect == "postgresql", self.database.tells_time)).all()
         if rows and self.database.tells_time and self._now is None:
             self._now = rows[0].now
         return rows
@@ -235,7 +231,15 @@ OVER = (
     )
     .scalar_subquery()
 )
-LISTED = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+
+
+@cache
+def _listed(locked: bool, timed: bool) -> Select[Any]:
+    """Every round, with locks and the server's time."""
+    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+    if locked:
+        query = query.add_columns(literal_column(locks.TOGETHER), literal_column(locks.ABOVE))
+    return query.add_columns(literal_column(SERVERS_TIME).label("now")) if timed else query
 
 
 def _at(key: Key) -> list[ColumnElement[bool]]:
