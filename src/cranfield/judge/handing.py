@@ -20,13 +20,14 @@ from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Row
-    from sqlalchemy.sql import Select
+    from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judge.event import Event
     from cranfield.judge.plan import Round
     from cranfield.judge.records import Transaction
 
-LEASED, FREE = literal_column("'leased'"), literal_column("'free'")  # as the indexes say it
+LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
+FREE: ColumnElement[str] = literal_column("'free'")
 ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
 GIVEN = select(places, items.c.document, items.c.role).join(items, ON).where(places.c.round == bindparam("name"))
 MINE = places.c.assessor == bindparam("who")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, insert, literal_column, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.errors import DataError
@@ -35,8 +35,11 @@ MANY = 500  # values in one statement
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:
-    """The event that a row of the table holds."""
-    return Event(**{name: row[name] for name in DEFAULTS})
+    """The event that a row of the table holds: it was looked at when it came, and is not looked at again."""
+    event = object.__new__(Event)
+    for name in DEFAULTS:
+        object.__setattr__(event, name, row[name])
+    return event
 
 
 class Transaction:
@@ -72,6 +75,8 @@ class Transaction:
 
     def take(self, event: Event, place: Place) -> bool:
         """Add an answer whose place is held by its assessor; False if there is an event of that id."""
+        if self.database.dialect == "sqlite" and self.connection.execute(THERE, {"name": event.id}).first():
+            return False  # an insert that finds its id taken would use up a number, and places in files count numbers
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
         if self.connection.execute(self._once(tables.events), values).first() is None:
             return False
@@ -222,6 +227,7 @@ ONCE = {
     for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
     for table in (tables.events, tables.standing)
 }
+THERE = select(tables.events.c.seq).where(tables.events.c.id == bindparam("name"))
 OVER = (
     select(func.min(tables.places.c.until))
     .where(

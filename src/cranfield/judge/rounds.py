@@ -134,10 +134,9 @@ def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
     """Keep one event, or say why not."""
     transaction = desk.transaction
     place = desk.holds(event) if event.round == desk.plan.name and event.kind in ANSWERS else None
-    if place is not None and _refusal(desk, state, event, held=True) is None:
-        if transaction.take(event, place):
-            desk.filled(place)
-            return Outcome(event.id, KEPT)
+    if place is not None and _refusal(desk, state, event, held=True) is None and transaction.take(event, place):
+        desk.filled(place)
+        return Outcome(event.id, KEPT)
     known = transaction.known([event.id]).get(event.id)
     if known is not None:
         if known == event:
