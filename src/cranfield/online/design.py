@@ -275,15 +275,12 @@ def design(
     >>> design(mean(10.0, 20.0), relative=0.02, per_day=5_000, methods="fixed").sentence()
     'fixed: to find a difference of 0.2 (2.00% of 10) with power 0.8 takes 313,956 units (156,978 in each arm), 63 days'
     """
+    rails = tuple(guardrails)
     refuse_shares(power=power, alpha=alpha)
     refuse_below(1, primaries=primaries)
     refuse_below(2, **{"the number of units": n})
-    refuse_nothing(**{"units a day": per_day})
-    if not 0 <= correlation < 1:
-        raise ConventionError(f"correlation must be 0 or more and below 1, got {correlation:g}")
-    rails = tuple(guardrails)
-    for rail in rails:
-        refuse_nothing(**{f"the margin of {rail.name}": rail.margin})
+    refuse_nothing(**{"units a day": per_day}, **{f"the margin of {rail.name}": rail.margin for rail in rails})
+    _refuse_correlation(correlation)
     wanted = _effect(primary, effect, relative)
     tail = correction("holm").level_of_one(alpha, primaries) / 2
     problem = _Problem(primary, wanted, rails, alpha, tail, _two_shares(shares), correlation)
@@ -465,6 +462,11 @@ def _sizes(sizes: Iterable[int] | None, needed: list[int], n: int | None) -> tup
     for size in (grid := sorted({int(each) for each in sizes})):
         refuse_below(2, **{"the number of units": size})
     return tuple(grid)
+
+
+def _refuse_correlation(correlation: float) -> None:
+    if not 0 <= correlation < 1:
+        raise ConventionError(f"correlation must be 0 or more and below 1, got {correlation:g}")
 
 
 def _refuse_endless(**numbers: float) -> None:
