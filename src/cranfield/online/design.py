@@ -291,19 +291,9 @@ def design(
         _by_method(problem, name, each, number, power, n, per_day, grid)
         for (name, each), number in zip(chosen, needed, strict=True)
     ]
-    facts = (
-        primary.kind,
-        primary.level,
-        primary.sd,
-        primary.sd_after,
-        wanted,
-        power,
-        alpha,
-        primaries,
-        tail,
-        problem.shares,
-    )
-    return ExperimentPlan(*facts, n, per_day, correlation, rails, grid, tuple(rows))
+    known = (primary.kind, primary.level, primary.sd, primary.sd_after)
+    asked = (wanted, power, alpha, primaries, tail, problem.shares)
+    return ExperimentPlan(*known, *asked, n, per_day, correlation, rails, grid, tuple(rows))
 
 
 class _Problem(NamedTuple):
