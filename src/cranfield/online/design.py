@@ -292,8 +292,8 @@ def design(
         for (name, each), number in zip(chosen, needed, strict=True)
     ]
     known = (primary.kind, primary.level, primary.sd, primary.sd_after)
-    asked = (wanted, power, alpha, primaries, tail, problem.shares)
-    return ExperimentPlan(*known, *asked, n, per_day, correlation, rails, grid, tuple(rows))
+    facts = (*known, wanted, power, alpha, primaries, tail, problem.shares, n, per_day, correlation)
+    return ExperimentPlan(*facts, rails, grid, tuple(rows))
 
 
 class _Problem(NamedTuple):
