@@ -19,6 +19,7 @@ class Asked:
 
     state: Ready | Running | Failed
     again: str
+    why: str = ""  # there is no answer
 
     @property
     def kind(self) -> str:
@@ -48,7 +49,7 @@ class Asked:
             return {"state": self.kind, **told, "answer": self.answer}
         if isinstance(state, Running):
             return {"state": self.kind, "progress": state.progress, "told": state.told, "since": state.since}
-        return {"state": self.kind, "error": state.why}
+        return {"state": self.kind, "error": self.why}
 
 
 def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
@@ -57,4 +58,5 @@ def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
     state = visit.site.jobs.ask(verb, refresh=wanted if wanted else False, **parameters)
     now = state.now if isinstance(state, Ready) else 0
     query = {name: values for name, values in visit.query.items() if name != "of"}
-    return Asked(state, link(visit.path, **query, of=now))
+    why = visit.site.told(state.why) if isinstance(state, Failed) else ""
+    return Asked(state, link(visit.path, **query, of=now), why)
