@@ -102,6 +102,8 @@ class Site:
     def told(self, text: str) -> str:
         """A message without what is nobody's business: where the workspace lies, and which server its database is on."""
         bench = self.bench
+        if os.sep not in text:
+            return text
         for folder in dict.fromkeys((os.path.realpath(bench.folder), bench.folder)):
             text = text.replace(f"{folder}{os.sep}", "").replace(folder, bench.name)
         name = bench.database.name
