@@ -10,6 +10,7 @@ from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.refusal import Refusal
 from cranfield.web.render import link, marked
 from cranfield.web.roles import ASSESSOR, VIEWER
+from cranfield.web.tables import csv_of
 from cranfield.workspace.looking import judge_now, topics_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def topic(visit: Visit) -> Page:
     name, runs = visit.text("topic"), [run.name for run in bench.runs()]
     if not name:
         rows = topics_of(bench)
-        table = "topic,labelled\n" + "".join(f"{each['topic']},{each['labelled']}\n" for each in rows)
+        table = csv_of(["topic", "labelled"], ((each["topic"], each["labelled"]) for each in rows))
         return Page("Topics", "topics.html", {"topics": rows}, table=table)
     if visit.blind:
         raise Refusal(
