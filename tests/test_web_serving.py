@@ -8,6 +8,7 @@ import http.server
 import ipaddress
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -195,18 +196,38 @@ def test_forwarded_addresses_count_only_from_the_named_proxy(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("manner", "options", "words"),
+    ("manner", "words"),
     [
-        (Manner(host="0.0.0.0"), {}, "--tls-cert"),
-        (Manner(host="192.0.2.1"), {}, "--tls-cert"),
-        (Manner(proxy="*", names=(NAME,)), {}, "IP address"),
-        (Manner(proxy="proxy.example", names=(NAME,)), {}, "IP address"),
-        (Manner(proxy="10.0.0.1"), {}, "--allow-host"),
+        (Manner(host="0.0.0.0"), "--tls-cert"),
+        (Manner(host="192.0.2.1"), "--tls-cert"),
+        (Manner(proxy="*", names=(NAME,)), "IP address"),
+        (Manner(proxy="proxy.example", names=(NAME,)), "IP address"),
+        (Manner(proxy="10.0.0.1"), "--allow-host"),
     ],
 )
-def test_what_is_not_safe_or_cannot_work_is_refused(manner: Manner, options: dict[str, Any], words: str) -> None:
+def test_what_is_not_safe_or_cannot_work_is_refused(manner: Manner, words: str) -> None:
     with pytest.raises(ConventionError, match=words):
-        checked(manner, None, None, False, **options)
+        checked(manner, None, None, False)
+
+
+@pytest.mark.parametrize("content", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"])
+def test_a_certificate_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.pem"
+    path.write_text(content)
+    with pytest.raises(ConventionError, match="expected a certificate in PEM"):
+        checked(Manner(), str(path), str(path), False)
+
+
+@pytest.mark.parametrize("missing", ["sqlalchemy", "starlette", "argon2"])
+def test_without_the_extra_help_is_there_and_serving_names_it(tmp_path: Path, missing: str) -> None:
+    without = f"import sys; sys.modules[{missing!r}] = None; sys.path[:0] = {sys.path!r}; from cranfield.cli import cli; cli.main()"
+    helped, ran = (
+        subprocess.run([sys.executable, "-c", without, "serve", *typed], capture_output=True, text=True, check=False)
+        for typed in (["--help"], [str(tmp_path)])
+    )
+    assert (helped.returncode, "--behind-proxy" in helped.stdout) == (0, True), helped.stderr
+    assert (ran.returncode, "pip install 'cranfield[web]'" in ran.stderr) == (2, True), ran.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -225,10 +246,8 @@ def test_what_is_not_safe_or_cannot_work_is_refused(manner: Manner, options: dic
     ],
 )
 def test_accounts_and_tls_are_demanded_where_others_reach_it(
-    tmp_path: Path, manner: Manner, certificate: bool, insecure: bool, accounts: bool, tls: bool
+    pem: Path, manner: Manner, certificate: bool, insecure: bool, accounts: bool, tls: bool
 ) -> None:
-    pem = tmp_path / "x.pem"
-    pem.touch()
     path = str(pem) if certificate else None
     got = checked(manner, path, path, insecure)
     assert (got.accounts, got.tls) == (accounts, tls)

@@ -20,6 +20,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from cranfield.errors import DataError
 from cranfield.parameters import shortened
 from cranfield.store import tables
+from cranfield.store.roles import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from cranfield.store import Database
 
-ROLES = ("viewer", "assessor", "lead")  # each may do what those before it may
 LIFETIME = timedelta(days=30)  # of a session, however often it is used
 IDLE = timedelta(days=7)  # after which a session that nobody uses ends
 SEEN = timedelta(minutes=5)  # how old a note of the last use may be

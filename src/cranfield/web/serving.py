@@ -7,12 +7,13 @@ import ipaddress
 import json
 import os
 import socket
+import ssl
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import ConventionError, DataError, MissingExtraError
+from cranfield.errors import ConventionError, DataError
 from cranfield.store.accounts import is_name
 from cranfield.web.site import Manner, Site
 
@@ -32,6 +33,8 @@ def checked(manner: Manner, certificate: str | None, key: str | None, insecure: 
     for path in filter(None, (certificate, key)):
         if not os.path.isfile(path):
             raise ConventionError(f"{path}: there is no such file")
+    if certificate is not None:
+        _refuse_certificate(certificate, key)
     if manner.proxy:
         return _behind(manner)
     if manner.local:
@@ -43,6 +46,14 @@ def checked(manner: Manner, certificate: str | None, key: str | None, insecure: 
         )
     named = manner.names or ((socket.gethostname().lower(),) if manner.everywhere else ())
     return replace(manner, accounts=True, tls=bool(certificate), names=named)
+
+
+def _refuse_certificate(certificate: str, key: str | None) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError):  # a wrong password for a key with one too
+        wanted = "expected a certificate in PEM and its key, which has no password"
+        raise ConventionError(f"{certificate}, {key}: {wanted}") from None
 
 
 def _behind(manner: Manner) -> Manner:
@@ -77,16 +88,14 @@ def serve(
     bench: Bench,
     manner: Manner,
     say: Callable[[str], None],
-    *,
     certificate: str | None = None,
     key: str | None = None,
-    insecure: bool = False,
 ) -> None:
-    """Serve a workspace until it is stopped."""
-    uvicorn = _uvicorn()
+    """Serve a workspace until it is stopped, in a manner that was `checked`."""
+    import uvicorn
+
     from cranfield.workspace.jobs import Jobs
 
-    manner = checked(manner, certificate, key, insecure)
     opened, manner = bound(manner)
     jobs = Jobs(bench)
     site = Site(bench, jobs, manner)
@@ -105,10 +114,12 @@ def serve(
 
 def configured(site: Site, certificate: str | None = None, key: str | None = None) -> Any:
     """What uvicorn is told. Its parser h11 takes 64 KB of headers; of other parsers it has no such promise."""
+    import uvicorn
+
     from cranfield.web.app import application
 
     proxy = site.manner.proxy
-    return _uvicorn().Config(
+    return uvicorn.Config(
         application(site),
         http="h11",
         ws="none",
@@ -182,14 +193,3 @@ def _note(bench: Bench, manner: Manner) -> None:
 
 def _forget(bench: Bench) -> None:
     (Path(bench.state) / SERVING).unlink(missing_ok=True)
-
-
-def _uvicorn() -> Any:
-    try:
-        import argon2  # noqa: F401
-        import jinja2  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError("the workbench needs its extra: pip install 'cranfield[web]'") from None
-    return uvicorn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.errors import DataError
-from cranfield.store.accounts import ROLES
+from cranfield.store.roles import ROLES
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import USUAL, checked, keys_of
 from cranfield.web.passwords import SHORTEST
