@@ -74,17 +74,24 @@ def _named(rankings: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
         systems, lists = tuple(map(str, rankings)), [*rankings.values()]
     else:
         lists = [*rankings]
-        letters = string.ascii_uppercase
-        systems = tuple(letters[i] if i < len(letters) else f"S{i + 1}" for i in range(len(lists)))
+        systems = _lettered(len(lists))
     if len(set(systems)) < len(systems) or len(systems) > MOST_SYSTEMS:
         raise DataError(f"expected {MOST_SYSTEMS:,} rankings at the most, each by a name of its own, found {len(systems)}")
     for system, ranking in zip(systems, lists, strict=True):
-        if isinstance(ranking, (str, bytes, Mapping)) or not isinstance(ranking, Iterable):
+        if type(ranking) is not list and (
+            isinstance(ranking, (str, bytes, Mapping)) or not isinstance(ranking, Iterable)
+        ):
             raise DataError(f"ranking {system}: expected a list of documents, found {shortened(repr(ranking))}")
     try:
         return systems, [list(dict.fromkeys(ranking)) for ranking in lists]
     except TypeError as error:
         raise DataError(f"expected lists of documents' ids, found what cannot be one ({error})") from None
+
+
+@lru_cache
+def _lettered(n: int) -> tuple[str, ...]:
+    """Names for rankings that have none."""
+    return tuple([*string.ascii_uppercase, *(f"S{i}" for i in range(27, n + 1))][:n])
 
 
 @dataclass(frozen=True, eq=False)

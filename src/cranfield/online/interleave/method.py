@@ -88,25 +88,6 @@ def ranks_of(documents: Sequence[Any], lists: Lists) -> tuple[tuple[int, ...], .
     return tuple([tuple([rank(document, 0) for rank in tables]) for document in documents])
 
 
-def scored(rows: Sequence[Sequence[float]], systems: int, clicks: Mapping[int, float]) -> list[float]:
-    """The sum of what clicks earn where each rank has its own share for each system."""
-    credits = [0.0] * systems
-    for rank, worth in clicks.items():
-        for system, share in enumerate(rows[rank]):
-            credits[system] += worth * share
-    return credits
-
-
-def ran_out(marks: Sequence[Sequence[int]], lengths: Sequence[int]) -> int:
-    """How many documents were placed before the first list had none left; `marks` are ranks, 0 where a list lacks it."""
-    left = list(lengths)
-    for placed, ranks in enumerate(marks):
-        if not all(left):
-            return placed
-        left = [n - (rank > 0) for n, rank in zip(left, ranks, strict=True)]
-    return len(marks)
-
-
 def catalogue() -> list[dict[str, Any]]:
     """All that is said about each method."""
     return [page(cls) for cls in METHODS.values()]

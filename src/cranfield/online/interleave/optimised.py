@@ -6,15 +6,14 @@ The program is solved once for each pair of rankings and kept; a draw from its s
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.online.interleave.method import Coin, Drawn, Evidence, Method, ran_out, ranks_of, scored
+from cranfield.online.interleave.method import Coin, Drawn, Evidence, Method, ranks_of
 from cranfield.parameters import Choice
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 MOST_LISTS = 20_000  # k = 14 of rankings that share nothing
 EXACT = 1e-9  # how far a rank's expected credit may be from 0
 KEPT = 4096  # plans
+NOTHING = object()
 
 
 class Optimised(Method):
@@ -45,13 +45,15 @@ class Optimised(Method):
     credits = Choice("inverse", "what a click earns: by inverse rank, rank difference, or sign", "difference", "binary")
 
     def draw(self, lists: Lists, k: int, coin: Coin) -> Drawn:
-        plan = planned(tuple(lists[0][:k]), tuple(lists[1][:k]), k, self.credits)
+        n = min(k, *map(len, lists))  # ranks that both have: the program is about these
+        plan = planned(tuple(lists[0][:n]), tuple(lists[1][:n]), self.credits)
         drawn: Drawn = coin.choices(plan.lists, cum_weights=plan.sums)[0]
-        return drawn
+        return drawn if n == k else filled(drawn, lists, k)
 
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
-        rows = [(max(gain, 0.0), max(-gain, 0.0)) for gain in gains(evidence, self.credits)]
-        return scored(rows, systems, clicks)
+        [n] = evidence.more  # below rank n a ranking has run out
+        gains = [worth * gain(evidence.marks[rank], n, self.credits) for rank, worth in clicks.items() if rank < n]
+        return [sum(max(one, 0.0) for one in gains), sum(max(-one, 0.0) for one in gains)]
 
 
 class Plan(NamedTuple):
@@ -61,85 +63,90 @@ class Plan(NamedTuple):
     sums: tuple[float, ...]
 
 
-def gains(evidence: Evidence, how: str) -> list[float]:
-    """What a click at each rank earns the first system, or if below 0 the second; nothing where a ranking has run out."""
-    one, other = evidence.more
-    fair = ran_out(evidence.marks, evidence.more)
-    ranks = [(a or one + 1, b or other + 1) for a, b in evidence.marks[:fair]]  # what is not there stands below the rest
+def gain(ranks: Sequence[int], n: int, how: str) -> float:
+    """What a click on a document with these ranks earns the first system, or if below 0 the second."""
+    a, b = (rank or n + 1 for rank in ranks)  # what is not there stands below the rest
     if how == "inverse":
-        earned = [1 / a - 1 / b for a, b in ranks]
-    elif how == "difference":
-        earned = [float(b - a) for a, b in ranks]
-    else:
-        earned = [float((b > a) - (b < a)) for a, b in ranks]
-    return earned + [0.0] * (len(evidence.marks) - fair)
+        return 1 / a - 1 / b
+    return float(b - a) if how == "difference" else float((b > a) - (b < a))
+
+
+def filled(drawn: Drawn, lists: Lists, k: int) -> Drawn:
+    """The list with what the rankings have left, the better rank first, for nobody's credit."""
+    levels = zip_longest(*lists, fillvalue=NOTHING)
+    every = dict.fromkeys([*drawn.documents, *(one for level in levels for one in level if one is not NOTHING)])
+    documents = tuple(every)[:k]
+    marks, more = drawn.evidence
+    return Drawn(documents, Evidence((*marks, *[(0, 0)] * (len(documents) - len(marks))), more))
 
 
 @lru_cache(maxsize=KEPT)
-def planned(one: tuple[Any, ...], other: tuple[Any, ...], k: int, how: str) -> Plan:
-    """The plan of two rankings."""
-    lists = [
-        Drawn(documents, Evidence(ranks_of(documents, (one, other)), (len(one), len(other))))
-        for documents in allowed(one, other, k)
-    ]
-    table = np.array([gains(drawn.evidence, how) for drawn in lists]).reshape(len(lists), -1)
-    chances = solved(table, np.array([sensitivity(row) for row in table.tolist()]))
+def planned(one: tuple[Any, ...], other: tuple[Any, ...], how: str) -> Plan:
+    """The plan of two rankings of the same length, which is that of the list."""
+    k = len(one)
+    lists = allowed(one, other)
+    every = tuple(dict.fromkeys((*one, *other)))
+    number = {document: i for i, document in enumerate(every)}
+    gains = np.array([gain(ranks, k, how) for ranks in ranks_of(every, (one, other))])
+    table = gains[np.array([[number[document] for document in each] for each in lists], int)]
+    chances = solved(table, sensitivity(table))
     if chances is None:
         advice = "credits=inverse or credits=difference" if how == "binary" else "team-draft"
         raise DataError(
             f"optimised interleaving with credits={how} has no solution for these two rankings at k={k}: no chances of the "
             f"{len(lists)} lists make every rank fair; use {advice}"
         )
-    kept = np.flatnonzero(chances)
-    return Plan(tuple(lists[i] for i in kept), tuple(accumulate(chances[kept].tolist())))
+    kept = np.flatnonzero(chances).tolist()
+    drawn = tuple(Drawn(lists[i], Evidence(ranks_of(lists[i], (one, other)), (k,))) for i in kept)
+    return Plan(drawn, tuple(accumulate(chances[kept].tolist())))
 
 
-def allowed(one: Sequence[Any], other: Sequence[Any], k: int) -> list[tuple[Any, ...]]:
-    """All lists of which each document is the best of one ranking or the other that is not there yet."""
-    lists: list[tuple[tuple[Any, ...], int, int]] = [((), 0, 0)]
-    for _ in range(min(k, len({*one, *other}))):
+def allowed(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """All lists of the rankings' length of which each document is the best of one or the other that is not there yet."""
+    k = len(one)
+    lists: dict[tuple[Any, ...], tuple[int, int]] = {(): (0, 0)}  # and how far both rankings are used up
+    for _ in range(k):
         longer: dict[tuple[Any, ...], tuple[int, int]] = {}
-        for documents, i, j in lists:
-            while i < len(one) and one[i] in documents:
+        for documents, (i, j) in lists.items():
+            while one[i] in documents:
                 i += 1
-            while j < len(other) and other[j] in documents:
+            while other[j] in documents:
                 j += 1
-            for following in (*one[i : i + 1], *other[j : j + 1]):
-                longer[(*documents, following)] = (i, j)
+            longer[(*documents, one[i])] = longer[(*documents, other[j])] = (i, j)
         if len(longer) > MOST_LISTS:
             raise DataError(
                 f"optimised interleaving of these two rankings at k={k} would weigh more than {MOST_LISTS:,} lists; use a "
                 "smaller k (10 makes 1,024 at the most), or team-draft"
             )
-        lists = [(documents, *at) for documents, at in longer.items()]
-    return [documents for documents, _, _ in lists]
+        lists = longer
+    return [*lists]
 
 
-def sensitivity(gain: Sequence[float]) -> float:
-    """How well a list tells two systems apart: the entropy of who wins a click at rank i with a chance as 1/i, ties apart."""
-    by_rank = [1 / rank for rank in range(1, len(gain) + 1)]
-    first = sum(chance for chance, one in zip(by_rank, gain, strict=True) if one > 0)
-    second = sum(chance for chance, one in zip(by_rank, gain, strict=True) if one < 0)
-    if not first or not second:
-        return 0.0
-    share = first / (first + second)
-    entropy = -share * math.log2(share) - (1 - share) * math.log2(1 - share)
-    return entropy * (first + second) / sum(by_rank)
+def sensitivity(gains: Floats) -> Floats:
+    """How well each list tells two systems apart: the entropy of who wins a click at rank i with a chance as 1/i, ties apart."""
+    by_rank = 1 / np.arange(1, gains.shape[1] + 1)
+    first, second = (gains > 0) @ by_rank, (gains < 0) @ by_rank
+    decided = first + second
+    share = first / np.where(decided > 0, decided, 1.0)
+    inside = np.where((first > 0) & (second > 0), share, 0.5)
+    entropy = -inside * np.log2(inside) - (1 - inside) * np.log2(1 - inside)
+    answer: Floats = np.where((first > 0) & (second > 0), entropy * decided, 0.0)
+    return answer
 
 
-def solved(gain: Floats, worth: Floats) -> Floats | None:
-    """The chances of the lists (rows of `gain`, by rank), or None where none make every rank fair."""
+def solved(gains: Floats, worth: Floats) -> Floats | None:
+    """The chances of the lists (rows of `gains`, by rank), or None where none make every rank fair."""
     from scipy.optimize import linprog
 
-    fair = np.vstack([gain.T, np.ones(len(gain))])
-    wanted = np.append(np.zeros(gain.shape[1]), 1.0)
+    fair = np.vstack([gains.T, np.ones(len(gains))])
+    wanted = np.append(np.zeros(gains.shape[1]), 1.0)
     answer = linprog(-worth, A_eq=fair, b_eq=wanted, bounds=(0, 1), method="highs")
     if answer.x is None:
         return None
     # The solver is content with 1e-7; on the lists it has chosen, the equations can be solved to the last digit.
     chosen = np.flatnonzero(answer.x > 1e-10)
     exact, *_ = np.linalg.lstsq(fair[:, chosen], wanted, rcond=None)
-    chances = np.zeros(len(gain))
+    chances = np.zeros(len(gains))
     chances[chosen] = np.clip(exact, 0.0, None)
     chances /= chances.sum()
     return chances if np.abs(fair @ chances - wanted).max() < EXACT else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from cranfield.online.interleave.method import Coin, Drawn, Evidence, Method, places, scored
+from cranfield.online.interleave.method import Coin, Drawn, Evidence, Method, places
 from cranfield.parameters import Real
 
 if TYPE_CHECKING:
@@ -38,9 +39,12 @@ class Probabilistic(Method):
         left = [*map(len, lists)]
         documents: list[Any] = []
         marks = []
-        while len(documents) < k and any(left):
-            able = [system for system, n in enumerate(left) if n]
-            system = able[coin.randrange(len(able))] if len(able) > 1 else able[0]
+        systems = range(len(lists))
+        while len(documents) < k:
+            able = systems if all(left) else [system for system in systems if left[system]]
+            if not able:
+                break
+            system = able[coin.randrange(len(able))]
             document = coin.choices(lists[system], weights[system])[0]
             documents.append(document)
             ranks = tuple([table.get(document, 0) for table in tables])
@@ -49,29 +53,23 @@ class Probabilistic(Method):
                 if rank:
                     weights[number][rank - 1] = 0.0
                     left[number] -= 1
-        return Drawn(tuple(documents), Evidence(tuple(marks), tuple(map(len, lists))))
+        return Drawn(tuple(documents), Evidence(tuple(marks), tuple([*map(len, lists)])))
 
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
-        return scored(self.shares(evidence), systems, clicks)
-
-    def shares(self, evidence: Evidence) -> list[list[float]]:
-        """Of each rank, the chance of each system to have been the one drawn; nothing where one had no document left."""
-        chance = [(0.0, *chances(n, self.tau)) for n in evidence.more]  # by rank; none of a document that is not there
-        rows: list[list[float]] = []
-        rest = [
-            sum(chance[system][rank] for rank in set(range(1, n + 1)).difference(ranks[system] for ranks in evidence.marks))
-            for system, n in enumerate(evidence.more)
-        ]
-        for ranks in reversed(evidence.marks):  # sums from the last rank up: differences would lose digits
-            own = [one[rank] for one, rank in zip(chance, ranks, strict=True)]
-            rest = [a + b for a, b in zip(rest, own, strict=True)]
-            if not all(rest):
-                rows.append([0.0] * len(own))
-                continue
-            drawn = [a / b for a, b in zip(own, rest, strict=True)]
-            total = sum(drawn)
-            rows.append([one / total for one in drawn])
-        return rows[::-1]
+        chance, rest = [], []  # of each system and rank: of the document there, and of all that were not yet shown
+        for n, ranks in zip(evidence.more, zip(*evidence.marks, strict=True), strict=False):
+            weights = (0.0, *chances(n, self.tau))  # by rank; 0 of a document that is not there
+            unseen = sum([weights[rank] for rank in range(1, n + 1) if rank not in ranks])
+            own = [weights[rank] for rank in ranks]
+            chance.append(own)
+            rest.append([*accumulate(reversed(own), initial=unseen)][:0:-1])  # a sum from below loses no digits
+        credits = [0.0] * systems
+        for rank, worth in clicks.items():
+            if all(left[rank] for left in rest):  # none had run out
+                drawn = [own[rank] / left[rank] for own, left in zip(chance, rest, strict=True)]
+                total = sum(drawn)
+                credits = [one + worth * share / total for one, share in zip(credits, drawn, strict=True)]
+        return credits
 
 
 @lru_cache(maxsize=1024)

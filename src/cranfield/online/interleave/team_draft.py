@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from cranfield.online.interleave.method import Coin, Drawn, Evidence, Method
@@ -12,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cranfield.online.interleave.method import Lists
+
+ORDERS = ((0, 1), (1, 0))  # of two
 
 
 class TeamDraft(Method):
@@ -33,29 +34,28 @@ class TeamDraft(Method):
 
     def draw(self, lists: Lists, k: int, coin: Coin) -> Drawn:
         tops = [ranking[:k] for ranking in lists]
-        members = [set(top) for top in tops]
+        short = [set(top) for top in tops if len(top) < k]  # what is left of those that may run out
         credited = 0 if self.shared else shared_top(tops)  # the first rank whose clicks count
         documents: dict[Any, None] = {}
         teams: list[tuple[int]] = []
-        nexts = [iter(top) for top in tops]
-        while len(documents) < k:
+        nexts = [0] * len(tops)
+        while len(documents) < k and any(map(int.__lt__, nexts, map(len, tops))):
             # Whoever picks n-th must be sure of a pick in every order of the round; a pick that depends on the order
             # would favour the shorter ranking.
-            sure = min([len(one) for one in members])
-            before = len(documents)
-            waiting = list(range(len(tops)))
-            while waiting and len(documents) < k:
-                system = waiting.pop(coin.randrange(len(waiting)) if len(waiting) > 1 else 0)
-                if not members[system]:
+            sure = len(documents) + (min(map(len, short)) if short else k)
+            for system in shuffled(len(tops), coin):
+                top, at = tops[system], nexts[system]
+                while at < len(top) and top[at] in documents:
+                    at += 1
+                nexts[system] = at
+                if at == len(top):
                     continue
-                document = next(one for one in nexts[system] if one not in documents)
-                counts = len(documents) - before < sure and len(documents) >= credited
-                teams.append((system + 1 if counts else 0,))
-                documents[document] = None
-                for one in members:
-                    one.discard(document)
-            if len(documents) == before:
-                break
+                if len(documents) == k:
+                    break
+                teams.append((system + 1 if credited <= len(documents) < sure else 0,))
+                documents[top[at]] = None
+                for left in short:
+                    left.discard(top[at])
         return Drawn(tuple(documents), Evidence(tuple(teams)))
 
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
@@ -67,11 +67,23 @@ class TeamDraft(Method):
         return credits
 
 
+def shuffled(n: int, coin: Coin) -> Sequence[int]:
+    """0 … n - 1 in an order left to chance."""
+    if n == 2:
+        return ORDERS[coin.randrange(2)]
+    rest = list(range(n))
+    return [rest.pop(coin.randrange(len(rest))) for _ in range(n)]
+
+
 def shared_top(lists: Sequence[Sequence[Any]]) -> int:
     """How many documents all lists begin with alike.
 
     >>> shared_top(["abcd", "abdc"])
     2
     """
-    first = lists[0]
-    return sum(1 for _ in takewhile(lambda row: row.count(row[0]) == len(row), zip(first, *lists[1:], strict=False)))
+    shared = 0
+    for first, *others in zip(*lists, strict=False):
+        if any(other != first for other in others):
+            break
+        shared += 1
+    return shared
