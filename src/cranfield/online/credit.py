@@ -69,9 +69,7 @@ def credit(
     return Preference(dict(zip(systems, method.credit(evidence, len(systems), worth), strict=True)))
 
 
-def _worth(
-    clicks: Iterable[int] | Mapping[int, float | None], by: str, enough: float, shown: int
-) -> dict[int, float]:
+def _worth(clicks: Iterable[int] | Mapping[int, float | None], by: str, enough: float, shown: int) -> dict[int, float]:
     """What each clicked rank is worth, from rank 0 on; those worth nothing left out."""
     if by == "dwell" and not isinstance(clicks, Mapping):
         raise DataError("credit by dwell needs the seconds of each click: {rank: seconds}")
@@ -83,7 +81,9 @@ def _worth(
         except TypeError:
             place = 0
         if not 1 <= place <= shown:
-            raise DataError(f"a click at rank {shortened(rank)}: expected a whole number from 1 to {shown}, what was shown")
+            raise DataError(
+                f"a click at rank {shortened(rank)}: expected a whole number from 1 to {shown}, what was shown"
+            )
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise DataError(f"the click at rank {place}: expected a value of 0 or more, found {value}")
         if (worth := WORTH[by](value, enough)) > 0:
@@ -125,7 +125,7 @@ class Preference(Answer):
 
     def content(self, how: Layout) -> Iterable[Part]:
         yield f"{self.winner} is preferred" if self.winner else f"a tie of {', '.join(self.best)}"
-        rows = [[name, Cell(how.number(one), one, name == self.winner)] for name, one in self.credits.items()]
+        rows = [(name, Cell(how.number(one), one, name == self.winner)) for name, one in self.credits.items()]
         yield Table(["system", "credit"], rows)
 
     def plain(self, how: Layout) -> dict[str, Any]:

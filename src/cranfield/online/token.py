@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ VERSION = 1
 NONCE = 8  # bytes
 KEY = 32  # bytes
 SEAL = 16  # bytes, of the cipher
-LONGEST = 8192  # characters; nobody seals more
+LONGEST = 2**20  # bytes inside, and characters of a token: no page is that long
 KEYS_VARIABLE, FILE_VARIABLE = "CRANFIELD_ONLINE_KEYS", "CRANFIELD_ONLINE_KEYS_FILE"
 PLAIN, EXPIRING = 0, 1  # the first byte inside: whether four bytes of expiry follow
 
@@ -113,6 +114,8 @@ def seal(
     random: Callable[[int], bytes] = secrets.token_bytes,
 ) -> str:
     """A URL-safe token of some bytes: for one `search` if it is named, until `expires` (seconds since 1970) if that is given."""
+    if len(content) > LONGEST // 2:
+        raise DataError(f"a token of {len(content):,} bytes is too long; show fewer documents")
     nonce = random(NONCE)
     if expires is None:
         inside = bytes([PLAIN]) + content
@@ -170,20 +173,18 @@ def _beside(version: int, nonce: bytes, search: str) -> list[bytes]:
 
 def _make(path: Path, content: str) -> None:
     """Write a file that only its owner can read, whole; whoever comes first wins."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     made = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.link(made, path)
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            os.link(made, path)
+        made.unlink()
     except OSError as error:
         raise DataError(f"{path}: no key can be kept there ({error}); set {KEYS_VARIABLE} or {FILE_VARIABLE}") from None
-    finally:
-        made.unlink(missing_ok=True)
 
 
 def _text(raw: bytes) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from cranfield.answer import Answer, Layout, Part, Table
+from cranfield.answer import Answer, Cell, Layout, Part, Table
 from cranfield.errors import ConventionError, DataError
 from cranfield.online.interleave.method import METHODS, Coin, Evidence, Method
 from cranfield.online.interleave.packed import packed
@@ -76,7 +76,7 @@ def _named(rankings: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
         lists = [*rankings]
         systems = _lettered(len(lists))
     if len(set(systems)) < len(systems) or len(systems) > MOST_SYSTEMS:
-        raise DataError(f"expected {MOST_SYSTEMS:,} rankings at the most, each by a name of its own, found {len(systems)}")
+        raise DataError(f"expected {MOST_SYSTEMS:,} rankings at the most, each by its own name, found {len(systems)}")
     for system, ranking in zip(systems, lists, strict=True):
         if type(ranking) is not list and (
             isinstance(ranking, (str, bytes, Mapping)) or not isinstance(ranking, Iterable)
@@ -131,7 +131,7 @@ class Interleaved(Answer):
     def content(self, how: Layout) -> Iterable[Part]:
         yield f"{self.method} of {', '.join(self.systems)}: {len(self.documents)} documents"
         head = ["rank", "document", "a click is for", *self.systems]
-        rows = []
+        rows: list[list[Cell | str]] = []
         for rank, (document, team) in enumerate(zip(self.documents, self.teams, strict=True), 1):
             credits = self.earned({rank: 1.0}).values()
             rows.append([str(rank), str(document), team or "-", *(how.cell(one) for one in credits)])

@@ -65,7 +65,7 @@ class Method(Registered, ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     many: ClassVar[bool] = False  # whether it takes more than two rankings
-    blind_user_prefers_neither: ClassVar[bool] = True  # promises that clicks at any rank, whatever is there, favour nobody
+    blind_user_prefers_neither: ClassVar[bool] = True  # promises that clicks that do not look favour nobody
     fills: ClassVar[bool] = True  # promises k documents as long as any ranking has one left
 
     @abstractmethod

@@ -38,9 +38,7 @@ class Optimised(Method):
     name = "optimised"
     letter = "o"
     aliases = ("optimized", "OI")
-    formula = (
-        "max Σ p_L s_L with Σ p_L = 1 and Σ p_L δ_L(i) = 0 at each rank i; δ: rank_B - rank_A, 1/rank_A - 1/rank_B, or its sign"
-    )
+    formula = "max Σ p_L s_L, Σ p_L = 1, Σ p_L δ_L(i) = 0 at each rank i; δ: 1/rank_A - 1/rank_B, rank_B - rank_A, or its sign"
     reference = "Radlinski and Craswell, Optimized Interleaving for Online Retrieval Evaluation, WSDM 2013"
     credits = Choice("inverse", "what a click earns: by inverse rank, rank difference, or sign", "difference", "binary")
 
@@ -53,7 +51,7 @@ class Optimised(Method):
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
         [n] = evidence.more  # below rank n a ranking has run out
         gains = [worth * gain(evidence.marks[rank], n, self.credits) for rank, worth in clicks.items() if rank < n]
-        return [sum(max(one, 0.0) for one in gains), sum(max(-one, 0.0) for one in gains)]
+        return [sum((one for one in gains if one > 0), 0.0), -sum((one for one in gains if one < 0), 0.0)]
 
 
 class Plan(NamedTuple):
@@ -136,7 +134,7 @@ def sensitivity(gains: Floats) -> Floats:
 
 def solved(gains: Floats, worth: Floats) -> Floats | None:
     """The chances of the lists (rows of `gains`, by rank), or None where none make every rank fair."""
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped, unused-ignore]
 
     fair = np.vstack([gains.T, np.ones(len(gains))])
     wanted = np.append(np.zeros(gains.shape[1]), 1.0)

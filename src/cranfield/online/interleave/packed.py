@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.errors import TokenError
+from cranfield.errors import ConventionError, TokenError
 from cranfield.online.interleave.method import METHODS, Evidence
 from cranfield.parameters import read_pairs
 
@@ -44,27 +44,25 @@ def unpacked(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
     """What `packed` was given."""
     try:
         return _read(content)
-    except (StopIteration, UnicodeDecodeError, IndexError) as error:
+    except (StopIteration, UnicodeDecodeError, ConventionError) as error:
         raise TokenError("the token was sealed with this key, but by another version of cranfield") from error
 
 
 def _read(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
     stream = iter(content)
     letter = chr(next(stream))
-    [cls] = [each for each in METHODS.values() if each.letter == letter] or [None]
+    cls = next((each for each in METHODS.values() if each.letter == letter), None)
     if cls is None:
         raise TokenError(f"the token names a method {letter!r} that this version of cranfield does not know")
     systems = _number(stream)
-    changed, *names = (_text(stream, _number(stream)) for _ in range(systems + 1))
+    changed, *names = [_text(stream, _number(stream)) for _ in range(systems + 1)]
     ranks, each, width = _number(stream), _number(stream), _number(stream)
     bits = int.from_bytes(bytes(_taken(stream, (ranks * each * width + 7) // 8)), "big")
     places = range(ranks * each - 1, -1, -1)
     flat = [bits >> place * width & (1 << width) - 1 for place in places]
     marks = tuple([tuple(flat[first : first + each]) for first in range(0, len(flat), each or 1)])
-    more = []
-    for byte in stream:
-        more.append(_number(stream, byte))
-    return cls(**read_pairs(changed, cls.name)), tuple(names), Evidence(marks, tuple(more))
+    more = tuple([_number(stream, byte) for byte in stream])
+    return cls(**read_pairs(changed, cls.name)), tuple(names), Evidence(marks, more)
 
 
 def _whole(number: int) -> bytes:

@@ -23,8 +23,12 @@ class PairwisePreference(Method):
     name = "pairwise-preference"
     letter = "w"
     aliases = ("PPM",)
-    formula = "Σ over pairs (clicked, passed over) of [ranked so] / Π (1 - 1 / candidates at x), x from the better to the worse best rank"
-    reference = "Oosterhuis and de Rijke, Sensitive and Scalable Online Evaluation with Theoretical Guarantees, CIKM 2017"
+    formula = (
+        "Σ over pairs (clicked, passed over) of [ranked so] / Π (1 - 1 / candidates at x), x between their best ranks"
+    )
+    reference = (
+        "Oosterhuis and de Rijke, Sensitive and Scalable Online Evaluation with Theoretical Guarantees, CIKM 2017"
+    )
     many = True
 
     def draw(self, lists: Lists, k: int, coin: Coin) -> Drawn:

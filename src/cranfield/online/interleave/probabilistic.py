@@ -25,7 +25,9 @@ class Probabilistic(Method):
     name = "probabilistic"
     letter = "p"
     aliases = ("PI", "PM")
-    formula = "Σ over clicks of P(system | list) = P_s(d) / Σ P_s'(d), P_s(d) = rank_s(d)^-τ / Σ over documents not yet shown"
+    formula = (
+        "Σ over clicks of P(system | list) = P_s(d) / Σ P_s'(d), P_s(d) = rank_s(d)^-τ / Σ over documents not yet shown"
+    )
     reference = (
         "Hofmann, Whiteson and de Rijke, A Probabilistic Method for Inferring Preferences from Clicks, CIKM 2011; for many: "
         "Schuth et al., Probabilistic Multileave for Online Retrieval Evaluation, SIGIR 2015"
@@ -53,7 +55,7 @@ class Probabilistic(Method):
                 if rank:
                     weights[number][rank - 1] = 0.0
                     left[number] -= 1
-        return Drawn(tuple(documents), Evidence(tuple(marks), tuple([*map(len, lists)])))
+        return Drawn(tuple(documents), Evidence(tuple(marks), tuple(map(len, lists))))
 
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
         chance, rest = [], []  # of each system and rank: of the document there, and of all that were not yet shown
