@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import random
+import subprocess
+import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -389,8 +392,14 @@ def test_rankings_without_names_are_called_by_letters():
     assert interleave([["a"]] * 28, 3, random.Random(1)).systems[25:] == ("Z", "S27", "S28")
 
 
+def test_the_room_is_reached_from_the_package_and_costs_nothing_before():
+    said = "import sys, cranfield; print('cranfield.online' in sys.modules, cranfield.online.interleave.__name__)"
+    answer = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False interleave\n"
+    assert "online" in dir(cranfield)
+
+
 def test_the_door_gives_functions_where_modules_share_their_names():
-    import importlib
 
     for name in ("token", "credit", "interleave"):
         importlib.import_module(f"cranfield.online.{name}")

@@ -60,7 +60,7 @@ def _read(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
     bits = int.from_bytes(bytes(_taken(stream, (ranks * each * width + 7) // 8)), "big")
     places = range(ranks * each - 1, -1, -1)
     flat = [bits >> place * width & (1 << width) - 1 for place in places]
-    marks = tuple([tuple(flat[first : first + each]) for first in range(0, len(flat), each or 1)])
+    marks = tuple([tuple(flat[rank * each : (rank + 1) * each]) for rank in range(ranks)])
     more = tuple([_number(stream, byte) for byte in stream])
     return cls(**read_pairs(changed, cls.name)), tuple(names), Evidence(marks, more)
 
