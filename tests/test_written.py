@@ -67,6 +67,7 @@ WRITES = {  # a command that writes, and the files that it then names
     f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],
     "online methods -o methods.json --format json": ["methods.json"],
     "collection stamp imported": ["imported/collection.toml"],
+    "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
 OTHERS = {"pool judge"}  # whose last line says how many labels there are, and where

@@ -7,7 +7,8 @@ CranfieldError
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
 │   ├── TokenError                    a token that was not sealed here, was changed, or has expired
-│   └── TopicError                    a topic that is missing where one is needed
+│   ├── TopicError                    a topic that is missing where one is needed
+│   └── UnavailableError              a database or a disk that cannot be used now
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
 │   └── UnknownMeasureError
 ├── ConventionError (ValueError)      a convention or a preset that does not exist
@@ -39,6 +40,7 @@ __all__ = [
     "MissingExtraError",
     "TokenError",
     "TopicError",
+    "UnavailableError",
     "UnjudgedWarning",
     "UnknownMeasureError",
 ]
@@ -95,6 +97,10 @@ class TokenError(DataError):
 
 class TopicError(DataError):
     """A topic that is missing where one is needed."""
+
+
+class UnavailableError(DataError):
+    """A database or a disk that cannot be used now; the same may succeed later."""
 
 
 class MeasureError(CranfieldError, ValueError):
