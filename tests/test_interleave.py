@@ -366,6 +366,7 @@ def test_credit_by_something_else_is_refused():
         ([["a"], ["b"]], "3", {}, "k must be a whole number"),
         ([["a"], ["b"]], 3, {"method": "shuffle"}, "no interleaving method 'shuffle'; there are balanced"),
         ([["a"], ["b"]], 3, {"tau": 2}, "team-draft: no parameter 'tau'"),
+        ([["a"], ["b"]], 3, {"method": "probabilistic", "tau": [3]}, r"tau must be between 0 and 30, got \[3\]"),
         ([["a"], ["b"]], 3, {"method": "probabilistic", "tau": 31}, "tau must be between 0 and 30"),
     ],
 )

@@ -45,7 +45,8 @@ def interleave(
     >>> shown.documents, shown.teams
     (('a', 'b', 'c'), ('bm25', 'dense', 'bm25'))
     """
-    chosen = _method(method, tuple(parameters.items())) if isinstance(method, str) else method
+    typed = tuple([(key, str(value)) for key, value in parameters.items()])
+    chosen = _method(method, typed) if isinstance(method, str) else method
     systems, lists = _named(rankings)
     refuse_below(1, k=k)
     if len(lists) < 2 or (len(lists) > 2 and not chosen.many):
@@ -57,7 +58,7 @@ def interleave(
 
 
 @lru_cache(maxsize=256)
-def _method(typed: str, parameters: tuple[tuple[str, Any], ...]) -> Method:
+def _method(typed: str, parameters: tuple[tuple[str, str], ...]) -> Method:
     named = METHODS.named(typed)
     return type(named)(**{**named.values, **dict(parameters)}) if parameters else named
 
