@@ -32,7 +32,7 @@ class Optimised(Method):
     """Lists are shown as often as a linear program says: no rank favours a system, and clicks tell the two apart best.
 
     A list is allowed if each of its tops is made of a top of one ranking and a top of the other. Where no chances of the lists
-    make every rank fair there is no solution, and an error says so: that is so of most pairs with credit=binary.
+    make every rank fair there is no solution, and an error says so: that is so of most pairs with credits=binary.
     """
 
     name = "optimised"
