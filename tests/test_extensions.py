@@ -15,6 +15,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +28,11 @@ from cranfield.fuse.method import METHODS, OfScores
 from cranfield.gate import gate
 from cranfield.gate.question import QUESTIONS, MaxDrop
 from cranfield.measures import REGISTRY, Real
+from cranfield.online import Keys, credit, interleave
 from cranfield.online.design import design as planned
 from cranfield.online.design import proportion
+from cranfield.online.interleave.method import METHODS as INTERLEAVINGS
+from cranfield.online.interleave.method import Drawn, Evidence, Method
 from cranfield.parameters import Whole
 from cranfield.pool.strategies.fixed import ByPriority
 from cranfield.pool.strategy import STRATEGIES
@@ -284,6 +288,35 @@ def test_a_fusion_method_is_one_class():
         listed = json.loads(cranfield("fuse", "--list", "--format", "json").out)
         assert "loudest" in [each["usage"] for each in listed["methods"]]
         assert "loudest" in generator("generate_cli").page()
+
+
+def test_a_method_of_interleaving_is_one_class():
+    with restored(INTERLEAVINGS):
+
+        class Alternate(Method):
+            """By turns, without a coin. A name for an example."""
+
+            name = "alternate"
+            letter = "~"
+            formula = "clicks on odd ranks, clicks on even ranks"
+            reference = "nobody (2026)"
+
+            def draw(self, lists, k, coin):
+                documents = tuple(dict.fromkeys(one for pair in zip(*lists, strict=False) for one in pair))[:k]
+                return Drawn(documents, Evidence(((),) * len(documents)))
+
+            def credit(self, evidence, systems, clicks):
+                return [sum(worth for rank, worth in clicks.items() if rank % 2 == side) for side in range(2)]
+
+        keys = Keys.new()
+        shown = interleave([["a", "b"], ["c", "d"]], 3, Random(1), "Alternate")
+        assert (shown.documents, shown.teams) == (("a", "c", "b"), ("A", "B", "A"))
+        assert credit(shown.seal(keys), [2], keys=keys).winner == "B"
+        assert "By turns, without a coin" in " ".join(cranfield("online", "methods").out.split())
+        assert "clicks on even ranks" in cranfield("online", "methods", "alternate").out
+        assert "alternate" in cranfield("online", "interleave", "--help").out
+        assert "alternate" in generator("generate_cli").page()
+    assert "alternate" not in INTERLEAVINGS
 
 
 def test_a_system_is_one_class(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
+from random import Random
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Tree
 
@@ -25,6 +26,7 @@ from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
 from cranfield.judge.plan import Asked
 from cranfield.judge.planning import RoundPlan
+from cranfield.online import credit, interleave
 from cranfield.pool.rankings import rankings
 from cranfield.pool.reuse import Strangers
 from cranfield.pool.simulate import estimates
@@ -78,6 +80,10 @@ def reused() -> Any:
 def stopped() -> Any:
     made = pooled()
     return stopping([Judgment(item.topic, item.document, 1.0) for item in made], made.items)
+
+
+def mixed() -> Any:
+    return interleave({EVIL: [EVIL, "b"], "other": ["b", EVIL]}, 2, Random(1))
 
 
 def folder(path: Path) -> Any:
@@ -150,6 +156,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Strangers": lambda path: Strangers(thin(QRELS, opened(), "AP"), reused(), 1),
     "Stoppings": lambda path: stopped(),
     "Produced": ran,
+    "Interleaved": lambda path: mixed(),
+    "Preference": lambda path: credit(mixed(), [1]),
     "Listing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
     "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),

@@ -64,6 +64,8 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
     f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
     f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
+    f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],
+    "online methods -o methods.json --format json": ["methods.json"],
     "collection stamp imported": ["imported/collection.toml"],
     "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }

@@ -78,6 +78,14 @@ def fusions(*claims: str) -> str:
     return methods_that(*claims) if claims else ", ".join(METHODS)
 
 
+def interleavings() -> str:
+    """Every method of interleaving, those for two rankings only last."""
+    from cranfield.online.interleave import METHODS
+
+    many, two = ([name for name, one in METHODS.items() if one.many == so] for so in (True, False))
+    return f"{', '.join(many)}; of two runs: {', '.join(two)}"
+
+
 def norms() -> str:
     """What can be done to scores before they are fused."""
     from cranfield.fuse import NORMS
