@@ -6,7 +6,8 @@ CranfieldError
 │   │   └── DuplicateError            the same document twice for one topic
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
-│   └── TopicError                    a topic that is missing where one is needed
+│   ├── TopicError                    a topic that is missing where one is needed
+│   └── UnwrittenError                a log that could not be written; nothing of what was to be added is in it
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
 │   └── UnknownMeasureError
 ├── ConventionError (ValueError)      a convention or a preset that does not exist
@@ -39,6 +40,7 @@ __all__ = [
     "TopicError",
     "UnjudgedWarning",
     "UnknownMeasureError",
+    "UnwrittenError",
 ]
 
 
@@ -89,6 +91,10 @@ class FormatError(DataError):
 
 class TopicError(DataError):
     """A topic that is missing where one is needed."""
+
+
+class UnwrittenError(DataError):
+    """A log that could not be written, as where the disk is full; nothing of what was to be added is in it."""
 
 
 class MeasureError(CranfieldError, ValueError):
