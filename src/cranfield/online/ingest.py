@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from cranfield.errors import BadLineError, DataError
 from cranfield.formats.events.format import Reading, event_format
 from cranfield.online.event import Event, refuse_ahead
 from cranfield.online.log import connect, sort_out
-from cranfield.online.segments import segments_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from cranfield.online.log import Log
 
 MOST_NAMED = 20  # rows that were passed over and are told one by one
-AT_ONCE = 50_000  # events that are added together
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Ingested(Answer):
         span = f"; days {self.days[0]} to {self.days[-1]}" if self.days else ""
         yield f"{counted(self.new, 'event')} added of {self.read:,} read{again}{over}{span}."
         if self.kinds:
-            rows = [[kind, Cell(f"{n:,}", n)] for kind, n in self.kinds.items()]
+            rows: list[list[Cell | str]] = [[kind, Cell(f"{n:,}", n)] for kind, n in self.kinds.items()]
             yield Table(["kind", "events read"], rows)
 
     def records(self, how: Layout) -> Iterable[Sequence[Any]]:
@@ -106,26 +104,42 @@ def ingest(
             for number, event in read_events(reading, format, now=now, lenient=passed_over.append if lenient else None):
                 yield reading.path, number, event if pseudonym is None else pseudonym(event)
 
-    kinds: dict[str, int] = {}
+    kinds: Counter[str] = Counter()
     lines = []
     for _, _, event in events():
-        kinds[event.kind] = kinds.get(event.kind, 0) + 1
-        lines.append(event.line().encode())
-    notes = tuple(note for reading in readings for note in reading.notes)
-    formats = tuple(event_format(path, format).name for path in paths)
-    told = tuple(passed_over)
+        kinds[event.kind] += 1
+        lines.append(f"{event.line()}\n".encode())
+    notes, told = tuple(note for reading in readings for note in reading.notes), tuple(passed_over)
     log.pack()
-    connection = connect()
-    found = sort_out(connection, [*log.waiting(), *lines], log.parts())
-    _refuse_reused(found.reused, len(log.waiting()), events)
-    before = {path for path in segments_in(log.segments)}
-    for first in range(0, len(lines), AT_ONCE):
-        log.append_lines([line + b"\n" for line in lines[first : first + AT_ONCE]])
+    _refuse_reused(log, lines, events)
+    log.append_lines(lines)
     log.seal()
-    del before
     packed = log.pack()
-    order = dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
-    days = tuple(sorted({line[:0].decode() for line in ()})) or packed.days
+    formats = tuple(event_format(path, format).name for path in paths)
     return Ingested(
-        tuple(map(os.fspath, paths)), formats, len(lines), packed.new, packed.repeats, told, order, days, notes
+        tuple(paths),
+        formats,
+        len(lines),
+        packed.new,
+        packed.repeats,
+        told,
+        dict(kinds.most_common()),
+        packed.days,
+        notes,
+    )
+
+
+def _refuse_reused(log: Log, lines: Sequence[bytes], events: Callable[[], Iterator[tuple[str, int, Event]]]) -> None:
+    """Stop at the first event whose id is another event's, in the files or in the log, and name its row."""
+    waiting = log.waiting()
+    reused = [each for each in sort_out(connect(), [*waiting, *lines], log.parts()).reused if each.row >= len(waiting)]
+    if not reused:
+        return
+    first = reused[0].row - len(waiting)
+    path, number, event = next(islice(events(), first, None))
+    raise BadLineError(
+        path,
+        number,
+        f"event_id {event.event_id!r} stands for another event of {event.day} already"
+        f"{f' (so do {len(reused) - 1:,} more)' if reused[1:] else ''}; an id is for one event, and nothing was added",
     )

@@ -39,7 +39,7 @@ class Pseudonyms:
     """Another name for every unit: a keyed hash (HMAC-SHA-256), the same for the same key, and unknown without it.
 
     >>> Pseudonyms(b"sixteen bytes or more").of("alice")[:8]
-    '8d8a0f2e'
+    '1f5c6a2a'
     """
 
     def __init__(self, key: bytes) -> None:

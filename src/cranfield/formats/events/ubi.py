@@ -14,7 +14,6 @@ from cranfield.columns import counted
 from cranfield.errors import BadLineError
 from cranfield.formats.events.format import EventFormat, Reading, line_id
 from cranfield.formats.streams import json_rows
-from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +25,7 @@ KINDS = {
     "click_through": "click",
     "purchase": "conversion",
 }  # their word for an action, and ours
+MOST_NAMED = 20  # ids that are told one by one
 TAKEN = (("object", "object_id"), ("position", "ordinal"), ("session_id",))  # of event_attributes: fields of their own
 
 
@@ -55,6 +55,7 @@ class UBI(EventFormat):
 
     def rows(self, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
         queries, events = _lines(reading)
+        found = len(reading.notes)
         searches = _searches(queries, reading)
         bases = _bases(events, reading)
         for line in searches.values():
@@ -62,7 +63,7 @@ class UBI(EventFormat):
         for line in events:
             yield line.number, _event(line, bases, reading.path)
         without = sum(line.row.get("query_id") not in searches for line in events)
-        reading.notes += [
+        reading.notes[found:found] = [
             f"{counted(len(queries), 'query row')} are {len(searches):,} searches",
             f"{counted(len(events), 'event')}, {without:,} of them without a query row",
         ]
@@ -111,16 +112,21 @@ def _searches(queries: list[Line], reading: Reading) -> dict[str, Line]:
         if not isinstance(search, str) or not search:
             raise BadLineError(reading.path, line.number, f"expected a query_id as text, found {search!r:.60}")
         rows.setdefault(search, []).append(line)
-    for search, lines in rows.items():
-        texts = list(dict.fromkeys(str(line.row.get("user_query") or "") for line in lines))
-        if len(texts) > 1:
-            number = lines[0].number
-            shown = " and ".join(repr(shortened(text)) for text in texts)
-            reading.notes.append(f"{reading.path}:{number}: query_id {search!r} has {len(texts)} query texts: {shown}")
+    doubtful = [(search, lines) for search, lines in rows.items() if len({_query(line) for line in lines}) > 1]
+    for search, lines in doubtful[:MOST_NAMED]:
+        other = next(line for line in lines if _query(line) != _query(lines[0]))
+        said = f"query_id {search!r} has another query text in line {other.number}; the earliest row with hits counts"
+        reading.notes.append(f"{reading.path}:{lines[0].number}: {said}")
+    if len(doubtful) > MOST_NAMED:
+        reading.notes.append(f"{len(doubtful) - MOST_NAMED:,} more query ids have several query texts")
     return {
         search: min(lines, key=lambda line: (not line.row.get("query_response_hit_ids"), _time(line, reading.path)))
         for search, lines in rows.items()
     }
+
+
+def _query(line: Line) -> str:
+    return str(line.row.get("user_query") or "")
 
 
 def _bases(events: list[Line], reading: Reading) -> dict[str, int]:
