@@ -80,10 +80,19 @@ def assign_one(plan: Plan, unit: str) -> Assignment | None:
 
 
 def assign(plans: Sequence[Plan], unit: str) -> list[Assignment]:
-    """The experiments that a unit is in, and its variants. A unit that is held out is in no other, but by an override."""
-    found = [(plan, assignment) for plan in plans if (assignment := assign_one(plan, unit)) is not None]
-    held_out = any(plan.holdout == assignment.variant for plan, assignment in found if plan.holdout)
-    return [assignment for plan, assignment in found if not held_out or plan.holdout is not None or assignment.override]
+    """The experiments that a unit is in, and its variants.
+
+    A unit that is held out is in no other experiment, and one that is put into an experiment by hand in no other of that
+    layer, unless by hand as well.
+    """
+    found = [(plan, one) for plan in plans if (one := assign_one(plan, unit)) is not None]
+    held_out = any(plan.holdout == one.variant for plan, one in found if plan.holdout)
+    taken = {plan.layer for plan, one in found if one.override}
+    return [
+        one
+        for plan, one in found
+        if one.override or (plan.layer not in taken and (not held_out or plan.holdout is not None))
+    ]
 
 
 class Assigned(NamedTuple):

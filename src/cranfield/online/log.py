@@ -16,8 +16,9 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from cranfield.errors import BadLineError, DataError
+from cranfield.errors import BadLineError, DataError, UnwrittenError
 from cranfield.formats.events.format import FIELDS, arrow_schema, imported
+from cranfield.formats.streams import reason
 from cranfield.online.segments import (
     FOLDER,
     Writer,
@@ -97,7 +98,6 @@ class Log:
         self.segments = os.path.join(self.folder, FOLDER)
         if not os.path.isdir(self.segments):
             _refuse_other(self.folder, create)
-            os.makedirs(self.segments, exist_ok=True)
         self._writer = Writer(self.segments)
 
     def __enter__(self) -> Self:
@@ -111,11 +111,17 @@ class Log:
     def append(self, events: Iterable[Event]) -> int:
         """Add events; when it returns, they are on disk. UnwrittenError where they cannot be, and none is kept."""
         lines = [f"{event.line()}\n".encode() for event in events]
-        self._writer.append(lines)
+        self.append_lines(lines)
         return len(lines)
 
     def append_lines(self, lines: Sequence[bytes]) -> None:
-        """Add events that are lines already, each with its end; one sync for all."""
+        """Add events that are lines already, each with its end; one sync for all. The first make the folder."""
+        if lines and not os.path.isdir(self.segments):
+            try:
+                os.makedirs(self.segments, exist_ok=True)
+                sync_folder(self.folder)
+            except OSError as error:
+                raise UnwrittenError(f"{self.folder}: cannot be written: {reason(error)}") from error
         self._writer.append(lines)
 
     def seal(self) -> None:
@@ -131,6 +137,8 @@ class Log:
     def pack(self) -> Packed:
         """Make Parquet of all segments that nobody writes to any more."""
         packed = Packed()
+        if not os.path.isdir(self.segments):
+            return packed
         with self.alone():
             ready = [path for path in segments_in(self.segments) if not is_written_to(path)]
             for paths in _in_groups(ready):
@@ -184,7 +192,8 @@ class Log:
 
     def parts(self) -> dict[str, list[str]]:
         """The Parquet files of each day."""
-        days = sorted(name.removeprefix(DAY) for name in os.listdir(self.folder) if name.startswith(DAY))
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        days = sorted(name.removeprefix(DAY) for name in names if name.startswith(DAY))
         parts = {day: _files_in(os.path.join(self.folder, f"{DAY}{day}")) for day in days}
         return {day: files for day, files in parts.items() if files}
 

@@ -106,7 +106,8 @@ def alone(path: str) -> Iterator[None]:
 
 def segments_in(folder: str) -> list[str]:
     """The segments there are, the oldest first."""
-    names = sorted(name for name in os.listdir(folder) if name.endswith(ENDING) and not name.startswith("."))
+    there = os.listdir(folder) if os.path.isdir(folder) else []
+    names = sorted(name for name in there if name.endswith(ENDING) and not name.startswith("."))
     return [os.path.join(folder, name) for name in names]
 
 

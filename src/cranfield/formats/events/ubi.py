@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 QUERIES, EVENTS = "ubi_queries", "ubi_events"
 ACTIONS = ("index", "create")
+OURS = ("value", "experiment", "variant", "credit", "session")  # fields that UBI has no place for: kept as attributes
 KINDS = {
     "item_click": "click",
     "click_through": "click",
@@ -145,7 +146,7 @@ def _bases(events: list[Line], reading: Reading) -> dict[str, int]:
 
 def _impression(line: Line, path: str) -> dict[str, Any]:
     row = line.row
-    more = {"query_response_id": row.get("query_response_id"), **(row.get("query_attributes") or {})}
+    ours, attributes = _ours(row.get("query_attributes") or {})
     return {
         "event_id": line.id,
         "time": _time(line, path),
@@ -155,7 +156,8 @@ def _impression(line: Line, path: str) -> dict[str, Any]:
         "query": row.get("user_query"),
         "shown": row.get("query_response_hit_ids") or None,
         "application": row.get("application"),
-        "attributes": _flat(more),
+        "attributes": _flat({"query_response_id": row.get("query_response_id"), **attributes}),
+        **ours,
     }
 
 
@@ -164,7 +166,7 @@ def _event(line: Line, bases: dict[str, int], path: str) -> dict[str, Any]:
     action = row.get("action_name")
     ordinal = _within(row, "position", "ordinal")
     base = bases.get(str(row.get("application") or ""), 1)
-    attributes = _flat(_without(row.get("event_attributes") or {}, TAKEN))
+    ours, attributes = _ours(_without(row.get("event_attributes") or {}, TAKEN))
     told = {name: row.get(name) for name in ("message", "message_type", "user_id") if row.get(name)}
     document = _within(row, "object", "object_id")
     return {
@@ -178,8 +180,21 @@ def _event(line: Line, bases: dict[str, int], path: str) -> dict[str, Any]:
         "document": document if document is None else str(document),
         "position": ordinal - base + 1 if isinstance(ordinal, int) else ordinal,
         "application": row.get("application"),
-        "attributes": _flat(told) | ({"action_name": action} if action in KINDS else {}) | attributes,
+        "attributes": _flat(told) | ({"action_name": action} if action in KINDS else {}) | _flat(attributes),
+        **ours,
     }
+
+
+def _ours(attributes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of ours that stand among attributes, and the other attributes."""
+    if not isinstance(attributes, dict):
+        return {}, {"attributes": attributes}
+    ours = {
+        name: attributes[name]
+        for name in OURS
+        if isinstance(attributes.get(name), (int, float) if name == "value" else str)
+    }
+    return ours, {name: value for name, value in attributes.items() if name not in ours}
 
 
 def _within(row: dict[str, Any], *keys: str) -> Any:
@@ -244,7 +259,7 @@ def _query_row(row: dict[str, Any]) -> dict[str, Any]:
         "query_response_hit_ids": row.get("shown"),
         "timestamp": row["time"],
     }
-    return {**_given(written), "query_attributes": attributes | _ours(row)}
+    return {**_given(written), "query_attributes": _tree(attributes) | _kept(row, OURS)}
 
 
 def _event_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +276,7 @@ def _event_row(row: dict[str, Any]) -> dict[str, Any]:
         "message_type": attributes.pop("message_type", None),
         "message": attributes.pop("message", None),
     }
-    tree = _tree(attributes | _ours(row))
+    tree = _tree(attributes) | _kept(row, OURS[:-1])
     for field, (name, key) in (("document", TAKEN[0]), ("position", TAKEN[1])):
         if row.get(field) is not None:
             held = tree.get(name)
@@ -269,9 +284,8 @@ def _event_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**_given(written), "event_attributes": tree}
 
 
-def _ours(row: dict[str, Any]) -> dict[str, Any]:
-    """Fields that UBI has no place for."""
-    return {name: row[name] for name in ("value", "experiment", "variant", "credit") if row.get(name) is not None}
+def _kept(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return _given({name: row.get(name) for name in names})
 
 
 def _given(row: dict[str, Any]) -> dict[str, Any]:
