@@ -95,6 +95,9 @@ def _lines(reading: Reading) -> tuple[list[Line], list[Line]]:
                 )
             action = meant
             continue
+        for name in ("event_attributes", "query_attributes"):
+            if not isinstance(row.get(name) or {}, dict):
+                raise BadLineError(reading.path, number, f"expected a JSON object as {name}, found {row[name]!r:.60}")
         index, identity = (action or {}).get("_index", ""), (action or {}).get("_id")
         action = None
         is_query = QUERIES in index if index else "action_name" not in row
@@ -164,6 +167,7 @@ def _impression(line: Line, path: str) -> dict[str, Any]:
 def _event(line: Line, bases: dict[str, int], path: str) -> dict[str, Any]:
     row = line.row
     action = row.get("action_name")
+    kind = KINDS.get(action) if isinstance(action, str) else None
     ordinal = _within(row, "position", "ordinal")
     base = bases.get(str(row.get("application") or ""), 1)
     ours, attributes = _ours(_without(row.get("event_attributes") or {}, TAKEN))
@@ -172,7 +176,7 @@ def _event(line: Line, bases: dict[str, int], path: str) -> dict[str, Any]:
     return {
         "event_id": line.id,
         "time": _time(line, path),
-        "kind": KINDS.get(action, action) if isinstance(action, str) else action,
+        "kind": kind or action,
         "unit": row.get("client_id"),
         "session": row.get("session_id") or _within(row, "session_id"),
         "search": row.get("query_id"),
@@ -180,15 +184,13 @@ def _event(line: Line, bases: dict[str, int], path: str) -> dict[str, Any]:
         "document": document if document is None else str(document),
         "position": ordinal - base + 1 if isinstance(ordinal, int) else ordinal,
         "application": row.get("application"),
-        "attributes": _flat(told) | ({"action_name": action} if action in KINDS else {}) | _flat(attributes),
+        "attributes": _flat(told) | ({"action_name": action} if kind else {}) | _flat(attributes),
         **ours,
     }
 
 
-def _ours(attributes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _ours(attributes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fields of ours that stand among attributes, and the other attributes."""
-    if not isinstance(attributes, dict):
-        return {}, {"attributes": attributes}
     ours = {
         name: attributes[name]
         for name in OURS
