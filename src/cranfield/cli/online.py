@@ -53,7 +53,7 @@ def _assign(plans: str, units: tuple[str, ...], **shown: Any) -> None:
 @option("--lenient")
 @key_option
 @options.answer("table", "json", "csv", "tsv")
-def _ingest(log: str, files: tuple[str, ...], **typed: Any) -> None:
+def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> None:
     """Add the events of files to a log: every row of them, or nothing. The same file again adds nothing.
 
     \b
@@ -62,7 +62,7 @@ def _ingest(log: str, files: tuple[str, ...], **typed: Any) -> None:
     from cranfield.workspace.traffic import ingest
 
     _, shown, how = options.split(typed)
-    show(ingest(log, files, **how), **shown)
+    show(ingest(log, files, lenient=lenient, **how), **shown)
 
 
 @command.command("export")

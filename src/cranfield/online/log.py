@@ -323,8 +323,10 @@ def write_part(path: str, table: Any) -> None:
 
 def _refuse_other(folder: str, create: bool) -> None:
     """Stop where a folder holds something else, or there is none."""
-    there = os.path.exists(folder)
-    if there and (not os.path.isdir(folder) or os.listdir(folder)):
+    inside = os.listdir(folder) if os.path.isdir(folder) else []
+    if FOLDER in inside:  # just made by another
+        return
+    if inside or os.path.isfile(folder):
         raise DataError(f"{folder}: no log of events; expected a folder with {FOLDER}/ in it, or none")
     if not create:
         raise DataError(f"{folder}: no such log; cranfield online ingest makes one")

@@ -135,6 +135,8 @@ def retain(log: Log, days: int, now: datetime) -> Erasure:
 def _rewrite(log: Log, what: str, stays: Callable[[Any], Any], line_stays: Callable[[Any], bool]) -> Erasure:
     """Write files again without what is not to stay."""
     log.seal()
+    if not os.path.isdir(log.segments):  # nothing was ever added
+        return Erasure(what, 0, 0, 0, 0, 0, ())
     with log.alone():
         refuse_written_to(segments_in(log.segments))
         packed, rewritten, removed, days = 0, 0, 0, set()

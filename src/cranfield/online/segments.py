@@ -65,7 +65,8 @@ class Writer:
             path = os.path.join(self.folder, name)
             beside = name_beside(path)  # hidden until it is locked
             try:
-                file = open(beside, "xb", buffering=0)  # noqa: SIM115
+                number = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o666)
+                file = os.fdopen(number, "ab", buffering=0)
                 locked(file)
                 os.rename(beside, path)
                 sync_folder(self.folder)
