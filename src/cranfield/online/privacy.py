@@ -121,7 +121,7 @@ def erase(log: Log, units: Collection[str]) -> Erasure:
 
 
 def retain(log: Log, days: int, now: datetime) -> Erasure:
-    """Take out all events of days that ended more than so many days ago."""
+    """Take out all events of days before the one that was so many days ago."""
     refuse_below(1, days=days)
     first = instant(now - timedelta(days=days))[:10]
 
@@ -129,7 +129,7 @@ def retain(log: Log, days: int, now: datetime) -> Erasure:
         moment = datetime.fromisoformat(f"{first}T00:00:00+00:00")
         return imported("pyarrow.compute").greater_equal(table["time"], moment)
 
-    return _rewrite(log, f"before {first}", stays, lambda row: row["time"][:10] >= first)
+    return _rewrite(log, f"older than {counted(days, 'day')}", stays, lambda row: row["time"][:10] >= first)
 
 
 def _rewrite(log: Log, what: str, stays: Callable[[Any], Any], line_stays: Callable[[Any], bool]) -> Erasure:
