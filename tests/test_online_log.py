@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import BadLineError, DataError, UnwrittenError
+from cranfield.errors import BadLineError, DataError, UnavailableError
 from cranfield.online.event import Event
 from cranfield.online.log import Log
 from cranfield.online.privacy import Pseudonyms, erase, retain
@@ -231,7 +231,7 @@ def test_a_full_disk_keeps_nothing_of_what_did_not_fit_and_the_log_goes_on_when_
     size = Path(path).stat().st_size
     with (
         room(size + 50),
-        pytest.raises(UnwrittenError, match="3 events cannot be written: file too large; none of them"),
+        pytest.raises(UnavailableError, match="3 events cannot be written: file too large; none of them"),
     ):
         log.append([event(2), event(3), event(4)])
     assert Path(path).stat().st_size == size
@@ -242,7 +242,7 @@ def test_a_full_disk_keeps_nothing_of_what_did_not_fit_and_the_log_goes_on_when_
 
 def test_a_disk_that_is_full_while_packing_changes_nothing(log):
     added(log, event(1), event(2, 2))
-    with room(100), pytest.raises(UnwrittenError, match=r"\.parquet: cannot be written: file too large"):
+    with room(100), pytest.raises(UnavailableError, match=r"\.parquet: cannot be written: file too large"):
         log.pack()
     assert [name for files in log.parts().values() for name in files] == []
     assert ids(log) == ["e1", "e2"]

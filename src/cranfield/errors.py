@@ -7,7 +7,7 @@ CranfieldError
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
 │   ├── TopicError                    a topic that is missing where one is needed
-│   └── UnwrittenError                a log that could not be written; nothing of what was to be added is in it
+│   └── UnavailableError              a database or a disk that cannot be used now
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
 │   └── UnknownMeasureError
 ├── ConventionError (ValueError)      a convention or a preset that does not exist
@@ -38,9 +38,9 @@ __all__ = [
     "MeasureError",
     "MissingExtraError",
     "TopicError",
+    "UnavailableError",
     "UnjudgedWarning",
     "UnknownMeasureError",
-    "UnwrittenError",
 ]
 
 
@@ -93,8 +93,8 @@ class TopicError(DataError):
     """A topic that is missing where one is needed."""
 
 
-class UnwrittenError(DataError):
-    """A log that could not be written, as where the disk is full; nothing of what was to be added is in it."""
+class UnavailableError(DataError):
+    """A database or a disk that cannot be used now; the same may succeed later."""
 
 
 class MeasureError(CranfieldError, ValueError):

@@ -16,7 +16,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from cranfield.errors import BadLineError, DataError, UnwrittenError
+from cranfield.errors import BadLineError, DataError, UnavailableError
 from cranfield.formats.events.format import FIELDS, arrow_schema, imported
 from cranfield.formats.streams import reason
 from cranfield.online.segments import (
@@ -109,7 +109,7 @@ class Log:
     # adding
 
     def append(self, events: Iterable[Event]) -> int:
-        """Add events; when it returns, they are on disk. UnwrittenError where they cannot be, and none is kept."""
+        """Add events; when it returns, they are on disk. UnavailableError where they cannot be, and none is kept."""
         lines = [f"{event.line()}\n".encode() for event in events]
         self.append_lines(lines)
         return len(lines)
@@ -121,7 +121,7 @@ class Log:
                 os.makedirs(self.segments, exist_ok=True)
                 sync_folder(self.folder)
             except OSError as error:
-                raise UnwrittenError(f"{self.folder}: cannot be written: {reason(error)}") from error
+                raise UnavailableError(f"{self.folder}: cannot be written: {reason(error)}") from error
         self._writer.append(lines)
 
     def seal(self) -> None:

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from cranfield.errors import DataError, UnwrittenError
+from cranfield.errors import DataError, UnavailableError
 from cranfield.formats.streams import name_beside, reason
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Writer:
         self._size = 0
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add lines, each with its end, and sync once; UnwrittenError where they do not fit, and none of them is kept."""
+        """Add lines, each with its end, and sync once; UnavailableError where they do not fit, and none of them is kept."""
         if not lines:
             return
         file = self._opened()
@@ -46,7 +46,7 @@ class Writer:
             os.fdatasync(file.fileno())
         except OSError as error:
             self._cut_back(file)
-            raise UnwrittenError(
+            raise UnavailableError(
                 f"{self._path}: {len(lines):,} events cannot be written: {reason(error)}; none of them is kept"
             ) from error
         self._size += len(data)
@@ -71,7 +71,7 @@ class Writer:
                 os.rename(beside, path)
                 sync_folder(self.folder)
             except OSError as error:
-                raise UnwrittenError(f"{path}: cannot be written: {reason(error)}") from error
+                raise UnavailableError(f"{path}: cannot be written: {reason(error)}") from error
             self._file, self._path, self._size = file, path, 0
         return self._file
 
@@ -135,7 +135,7 @@ def sync_folder(folder: str) -> None:
 
 
 def replace_file(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file whole and move it into its place, synced; UnwrittenError where it cannot be, and all is as it was."""
+    """Write a file whole and move it into its place, synced; UnavailableError where it cannot be, and all is as it was."""
     beside = name_beside(path)
     try:
         with open(beside, "xb") as file:
@@ -147,7 +147,7 @@ def replace_file(path: str, write: Callable[[BinaryIO], object]) -> None:
     except OSError as error:
         with suppress(OSError):
             os.unlink(beside)
-        raise UnwrittenError(f"{path}: cannot be written: {reason(error)}") from error
+        raise UnavailableError(f"{path}: cannot be written: {reason(error)}") from error
 
 
 def refuse_written_to(paths: Sequence[str]) -> None:

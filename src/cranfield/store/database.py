@@ -13,13 +13,14 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cranfield.errors import DataError, MissingExtraError
+from cranfield.errors import DataError, MissingExtraError, UnavailableError
 from cranfield.parameters import masked
 from cranfield.store.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from sqlalchemy import ColumnElement
     from sqlalchemy.engine import URL, Connection, Engine
 
 T = TypeVar("T")
@@ -30,6 +31,11 @@ TRIES = 12
 MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
 APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
+QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
+CLOCKS = {
+    "sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')",
+    "postgresql": """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
+}
 
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
@@ -62,14 +68,16 @@ class Database:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Say in a sentence what a driver complains about."""
-        from sqlalchemy.exc import DBAPIError, TimeoutError
+        from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
         try:
             yield
+        except OperationalError as error:
+            raise UnavailableError(f"{self.name}: {_reason(error)}") from None
         except DBAPIError as error:
             raise DataError(f"{self.name}: {_reason(error)}") from None
         except TimeoutError:
-            raise DataError(f"{self.name}: every connection is in use; try again") from None
+            raise UnavailableError(f"{self.name}: every connection is in use; try again") from None
 
     def _migrate(self) -> None:
         """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""
@@ -78,6 +86,9 @@ class Database:
         with self.engine.connect().execution_options(reading=True) as connection:
             if not due(self._version(connection), self.dialect, self.name):
                 return
+        if self.dialect == "sqlite" and self.engine.url.query:
+            told = "was written by an earlier cranfield and is read-only"
+            raise DataError(f"{self.name}: {told}; copy it to where it can be brought up to date")
         with self.engine.begin() as connection:
             if self.dialect == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATING})")
@@ -140,12 +151,13 @@ class Database:
         """The database's own clock, as events write times."""
         if self._clock is not None:
             return self._clock()
-        if self.dialect == "postgresql":
-            shape = """'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'"""
-            query = f"SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', {shape})"
-        else:
-            query = "SELECT strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
-        return str(connection.exec_driver_sql(query).scalar_one())
+        return str(connection.exec_driver_sql(f"SELECT {CLOCKS[self.dialect]}").scalar_one())
+
+    def moment(self) -> ColumnElement[str]:
+        """The same clock as a part of a query."""
+        from sqlalchemy import literal, literal_column
+
+        return literal(self._clock()) if self._clock is not None else literal_column(CLOCKS[self.dialect])
 
     def close(self) -> None:
         """Let go of every connection, when what waits is written; another use opens them again."""
@@ -181,14 +193,14 @@ def _engine(url: URL, name: str) -> Engine:
         except ImportError:
             raise MissingExtraError("PostgreSQL needs psycopg: pip install 'cranfield[postgres]'") from None
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-        return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout)
+        return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout, **QUIET)
     alone: dict[str, Any] = {"poolclass": StaticPool}
     if url.database != ":memory:":
         path = url.database or ""
         _refuse_others(path, name)
         url = _read_only(path) or url
         alone = {"pool_size": 20, "max_overflow": -1}
-    engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone)
+    engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone, **QUIET)
     event.listen(engine, "connect", _settings if not url.query else _settings_of_readers)
     event.listen(engine, "begin", _begin)
     return engine

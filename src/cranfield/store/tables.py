@@ -77,3 +77,51 @@ versions = Table(
     Column("name", Exact, primary_key=True),
     *_texts("definition", "created"),
 )
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("key", Exact, primary_key=True),  # the name as it is compared
+    *_texts("name", "role"),
+    Column("active", Boolean, nullable=False),
+    Column("password", Exact),  # its hash
+    *_texts("settings", "created"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", Exact, primary_key=True),
+    *_texts("account"),
+    Column("local", Boolean, nullable=False),
+    *_texts("created", "seen", "until"),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_texts("hash", "role", "name", "inviter", "created", "until"),
+    Column("reset", Boolean, nullable=False),  # another password for an account that is there
+)
+
+link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"))
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_texts("hash", "account", "label", "created"),
+    Column("seen", Exact),
+    Column("until", Exact),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Exact, primary_key=True),  # of the question, and of the folder that its result goes to
+    *_texts("verb", "parameters", "state", "told"),  # state: running, done or failed
+    Column("progress", Double),  # 0 to 1
+    *_texts("owner", "started"),  # the process that sees to it; the time by its clock
+    Column("seconds", Double),
+)
