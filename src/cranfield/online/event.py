@@ -133,7 +133,7 @@ def refuse_ahead(event: Event, now: datetime) -> None:
 def _text(name: str, value: Any) -> Any:
     """An id that is a number as text, and nothing for an empty text."""
     if name in TEXTS:
-        return str(value) if type(value) is int else value or None
+        return str(value) if type(value) is int else None if value == "" else value
     return value
 
 

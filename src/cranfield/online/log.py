@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from cranfield.errors import BadLineError, DataError, UnavailableError
 from cranfield.formats.events.format import FIELDS, arrow_schema, imported
-from cranfield.formats.streams import reason
+from cranfield.formats.streams import reason, sweep
 from cranfield.online.segments import (
     FOLDER,
     Writer,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 DAY, PART = "day=", ".parquet"
 REUSED = "reused.jsonl"
+UNFINISHED = r"\..+\.(?:parquet|jsonl)\."  # how the names of such files begin
 AT_ONCE = 256_000_000  # bytes of segments packed together
 CONTENT = [name for name in FIELDS if name != "event_id"]
 TRANSFORM = json.dumps(
@@ -145,9 +147,14 @@ class Log:
                 packed = packed.and_(self._pack(paths))
         return packed
 
-    def alone(self) -> Any:
-        """Hold the lock of whoever changes what is packed."""
-        return alone(os.path.join(self.folder, ".lock"))
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the lock of whoever changes what is packed; what killed ones left unfinished is removed first."""
+        with alone(os.path.join(self.folder, ".lock")):
+            days = [name for name in os.listdir(self.folder) if name.startswith(DAY)]
+            for name in (FOLDER, "", *days):
+                sweep(os.path.join(self.folder, name), UNFINISHED)
+            yield
 
     def _pack(self, paths: Sequence[str]) -> Packed:
         connection = connect()

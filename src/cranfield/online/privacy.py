@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cranfield.online.log import Log
 
 LEAST_KEY = 16  # bytes
+PERSONAL = ("user_id",)  # attributes that say who it is
 
 
 class Pseudonyms:
@@ -64,8 +65,10 @@ class Pseudonyms:
         return hmac.new(self._key, unit.encode(), hashlib.sha256).hexdigest()
 
     def event(self, event: Event) -> Event:
-        """The event under its unit's pseudonym."""
-        return replace(event, unit=self.of(event.unit))
+        """The event under its unit's pseudonym, and that of the user whom UBI names beside it."""
+        attributes = event.attributes or {}
+        users = {name: self.of(attributes[name]) for name in PERSONAL if name in attributes}
+        return replace(event, unit=self.of(event.unit), attributes={**attributes, **users})
 
 
 @dataclass(frozen=True)
