@@ -78,7 +78,7 @@ def _export(log: str, output: str | None, format: str | None) -> None:
     """Write all events of a log by time: JSON lines, Parquet, or bulk lines of OpenSearch's UBI.
 
     \b
-    $ cranfield online export log --to ubi
+    $ cranfield online export online/log --to ubi
     """
     from cranfield.formats.streams import write_bytes
     from cranfield.workspace.traffic import export
@@ -95,7 +95,7 @@ def _erase(log: str, units: tuple[str, ...], **typed: Any) -> None:
     """Take all events of units out of a log, packed or not, and say what was done.
 
     \b
-    $ cranfield online erase log u2
+    $ cranfield online erase online/log u2
     """
     from cranfield.workspace.traffic import erase
 
@@ -111,7 +111,7 @@ def _retain(log: str, days: int, **typed: Any) -> None:
     """Take all events out of a log that are older than so many days.
 
     \b
-    $ cranfield online retain log --days 365
+    $ cranfield online retain online/log --days 365
     """
     from cranfield.workspace.traffic import retain
 
