@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 DAY, PART = "day=", ".parquet"
 REUSED = "reused.jsonl"
 UNFINISHED = r"\..+\.(?:parquet|jsonl)\."  # how the names of such files begin
+BATCH = 10_000  # rows read at a time
 AT_ONCE = 256_000_000  # bytes of segments packed together
 CONTENT = [name for name in FIELDS if name != "event_id"]
 TRANSFORM = json.dumps(
@@ -231,20 +232,24 @@ class Log:
 
         Events not yet packed are copied into a table of the connection; ask again to see later ones.
         """
+        return connection.sql(self._query(connection))
+
+    def _query(self, connection: DuckDBPyConnection) -> str:
         waiting = self.waiting()  # before the days: what is packed meanwhile is then in both, and counted once
         parts = self.parts()
         sort_out(connection, waiting, parts)
         files = [file for day in parts.values() for file in day]
         packed = f"{_packed(files)} UNION ALL " if files else ""
-        return connection.sql(f"{packed}SELECT {COLUMNS} FROM cranfield_new")
+        return f"{packed}SELECT {COLUMNS} FROM cranfield_new"
 
     def events(self) -> Iterator[dict[str, Any]]:
         """All events as rows, by time."""
         connection = connect()
-        relation = self.relation(connection).project(f"* EXCLUDE day REPLACE (strftime(time, '{ISO}') AS time)")
-        for batch in relation.order("time, event_id").to_arrow_reader(10_000):
-            for row in batch.to_pylist(maps_as_pydicts="strict"):
-                yield {name: value for name, value in row.items() if value is not None}
+        told = ", ".join(FIELDS).replace("time", f"strftime(time, '{ISO}')")
+        connection.execute(f"SELECT {told} FROM ({self._query(connection)}) ORDER BY time, event_id")
+        while rows := connection.fetchmany(BATCH):
+            for row in rows:
+                yield {name: value for name, value in zip(FIELDS, row, strict=True) if value is not None}
 
     def counts(self) -> dict[str, int]:
         """How many events there are of each kind."""
