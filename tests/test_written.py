@@ -70,6 +70,7 @@ WRITES = {  # a command that writes, and the files that it then names
     "online erase events-log u1 -o erased.txt": ["erased.txt"],
     "online retain events-log --days 1 -o retained.txt": ["retained.txt"],
     "collection stamp imported": ["imported/collection.toml"],
+    "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
 OTHERS = {"pool judge"}  # whose last line says how many labels there are, and where
