@@ -532,3 +532,37 @@ def test_a_command_is_one_file(with_files):
     assert "- [`cranfield greet`](#cranfield-greet): Say hello to a run.\n" in page
     assert "\n## cranfield greet\n" in page
     assert "Say it so that all can hear." in page
+
+
+def test_a_format_of_events_is_one_class(tmp_path):
+    from cranfield.formats.events.format import EVENT_FORMATS, EventFormat
+
+    with restored(EVENT_FORMATS):
+
+        class Diary(EventFormat):
+            """A line a conversion: when, and who. A name for an example."""
+
+            name = "diary"
+            endings = (".diary",)
+
+            def begins(self, head):
+                return head.startswith("dear diary")
+
+            def rows(self, reading):
+                for number, line in enumerate(Path(reading.path).read_text().splitlines()[1:], 2):
+                    time, unit = line.split()
+                    yield number, {"event_id": line, "time": time, "kind": "conversion", "unit": unit}
+
+            def write(self, rows):
+                yield b"dear diary\n"
+                for row in rows:
+                    yield f"{row['time']} {row['unit']}\n".encode()
+
+        (tmp_path / "my.diary").write_text("dear diary\n2025-03-01 ann\n2025-03-02 bob\n")
+        answer = cranfield("online", "ingest", "log", "my.diary", folder=tmp_path)
+        assert "2 events added of 2 read" in answer.out
+        assert cranfield("online", "export", "log", "-o", "other.diary", folder=tmp_path).code == 0
+        assert (tmp_path / "other.diary").read_text().splitlines()[2] == "2025-03-02T00:00:00.000000Z bob"
+        for verb in ("ingest", "export"):
+            assert "diary" in cranfield("online", verb, "--help").out
+    assert "diary" not in EVENT_FORMATS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -34,7 +35,7 @@ from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
-from cranfield.workspace import experiments, judging
+from cranfield.workspace import experiments, judging, traffic
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
@@ -125,6 +126,17 @@ def frozen(path: Path) -> str:
     return where
 
 
+def users(path: Path) -> str:
+    row = {"event_id": "e", "time": "2025-03-01", "kind": EVIL, "unit": EVIL}
+    (path / "events.jsonl").write_text(json.dumps(row) + "\n")
+    return str(path / "events.jsonl")
+
+
+def erased(path: Path) -> Any:
+    traffic.ingest(str(path / "log"), [users(path)])
+    return traffic.erase(str(path / "log"), [EVIL])
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     "Scores": lambda path: scores(),
     "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
@@ -167,6 +179,9 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
+    "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
+    "Erasure": lambda path: erased(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}

@@ -121,6 +121,20 @@ def exports() -> list[str]:
     return [*WRITERS, "qrels"]
 
 
+def event_formats() -> list[str]:
+    """What a file of events may be in."""
+    from cranfield.formats.events.format import EVENT_FORMATS
+
+    return list(EVENT_FORMATS)
+
+
+def written_event_formats() -> list[str]:
+    """What a log of events is written as."""
+    from cranfield.formats.events.format import writable
+
+    return writable()
+
+
 def round_states() -> list[str]:
     """What a round may be."""
     from cranfield.judge.plan import STATES
