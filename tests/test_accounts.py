@@ -166,11 +166,11 @@ def test_nobody_is_changed_where_there_is_no_account(people):
         lambda: people.settings("eve"),
         lambda: people.set_settings("eve", {}),
         lambda: people.new_token("eve", "ci"),
+        lambda: people.begin("eve"),
+        lambda: people.reset("eve", "Ann"),
     ):
         with pytest.raises(DataError, match="there is no account 'eve'"):
             change()
-    with pytest.raises(DataError, match="eve cannot sign in"):
-        people.begin("eve")
 
 
 def test_settings_are_kept(people):
@@ -273,7 +273,7 @@ def test_a_changed_password_ends_sessions_and_keeps_tokens(people):
 def test_a_session_begins_only_by_the_password_that_is_still_set(people):
     assert people.who(people.begin("bob", checked="hash of bob"))
     people.set_password("bob", "another hash")
-    with pytest.raises(DataError, match="cannot sign in"):
+    with pytest.raises(DataError, match="the password of bob was changed meanwhile; sign in again"):
         people.begin("bob", checked="hash of bob")
 
 
@@ -291,8 +291,13 @@ def test_whoever_is_switched_off_is_out_and_comes_back_without_sessions(people):
     people.set_active("bob", False)
     for look in (lambda: people.who(session), lambda: people.by_token(token), lambda: people.password_hash("bob")):
         assert look() is None
-    with pytest.raises(DataError, match="cannot sign in"):
-        people.begin("bob")
+    for enter in (
+        lambda: people.begin("bob"),
+        lambda: people.new_token("bob", "x"),
+        lambda: people.reset("bob", "Ann"),
+    ):
+        with pytest.raises(DataError, match="there is no account 'bob'"):
+            enter()
     people.set_active("bob", True)
     assert people.who(session) is None
     assert people.by_token(token) is None
@@ -332,6 +337,41 @@ def test_an_invitation_for_a_name_makes_no_other(people):
     with pytest.raises(DataError, match="this invitation is for 'Eve', found 'mallory'"):
         people.accept(secret, "mallory", "x")
     assert people.accept(secret, "eve", "x").name == "Eve"
+
+
+def test_a_link_for_another_password_keeps_the_account_and_ends_its_sessions(people):
+    people.set_settings("bob", {"theme": "dark"})
+    session, first = people.begin("bob"), people.reset("BOB", "Ann")
+    second = people.reset("bob", "Ann")
+    assert people.invitation(first) is None  # one of before counts no more
+    assert people.invitation(second)[1:4] == ("assessor", "bob", "Ann")
+    assert people.invitation(second).reset
+    assert people.who(session)
+    with pytest.raises(DataError, match="this invitation is for 'bob', found 'Ann'"):
+        people.accept(second, "Ann", "stolen")
+    account = people.accept(second, "bob", "new hash")
+    assert account[:2] == ("bob", "assessor")
+    assert account.settings == {"theme": "dark"}
+    assert people.password_hash("bob") == "new hash"
+    assert people.who(session) is None
+    assert len(people.all()) == 2
+
+
+def test_a_link_for_another_password_ends_with_the_password_and_the_account(people):
+    for ends in (lambda: people.set_password("bob", "x"), lambda: people.set_active("bob", False)):
+        secret = people.reset("bob", "Ann")
+        other = people.invite("viewer", "Ann")
+        ends()
+        assert people.invitation(secret) is None
+        assert people.invitation(other)
+
+
+def test_an_invitation_for_a_name_that_was_taken_since_changes_no_password(people):
+    first, second = people.invite("viewer", "Ann", "eve"), people.invite("viewer", "Ann", "eve")
+    people.accept(first, "eve", "hers")
+    with pytest.raises(DataError, match="'eve' is taken"):
+        people.accept(second, "eve", "stolen")
+    assert people.password_hash("eve") == "hers"
 
 
 def test_of_those_who_accept_one_invitation_at_once_one_wins(people):

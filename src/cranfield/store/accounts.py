@@ -55,7 +55,7 @@ class Account(NamedTuple):
 
 
 class Invitation(NamedTuple):
-    """A link that makes one account; `name` is empty where the invited choose their own."""
+    """A link that makes one account, or sets its password anew; `name` is empty where the invited choose their own."""
 
     id: int
     role: str
@@ -63,6 +63,7 @@ class Invitation(NamedTuple):
     by: str
     created: str
     until: str
+    reset: bool = False
 
 
 class Token(NamedTuple):
@@ -145,6 +146,7 @@ class Accounts:
             self._change(connection, name, active=active)
             if not active:
                 self._end_all(connection, name)
+                self._close_resets(connection, name)
                 connection.execute(delete(tables.tokens).where(tables.tokens.c.account == key_of(name)))
 
         self.database.write(work)
@@ -158,13 +160,13 @@ class Accounts:
             raise DataError(f"{name} is the only lead; make somebody else a lead first")
 
     def set_password(self, name: str, hash: str) -> None:
-        """Another password: every session of before ends."""
+        """Another password: every session of before ends, and so does a link to choose one."""
+        self.database.write(lambda connection: self._set_password(connection, name, hash))
 
-        def work(connection: Connection) -> None:
-            self._change(connection, name, password=hash)
-            self._end_all(connection, name)
-
-        self.database.write(work)
+    def _set_password(self, connection: Connection, name: str, hash: str) -> None:
+        self._change(connection, name, password=hash)
+        self._end_all(connection, name)
+        self._close_resets(connection, name)
 
     def rehash(self, name: str, old: str, new: str) -> None:
         """The same password, hashed anew; nothing happens where it is another by now."""
@@ -205,11 +207,8 @@ class Accounts:
         secret = secrets.token_urlsafe(32)
 
         def work(connection: Connection) -> None:
-            accounts = tables.accounts
-            known = select(accounts.c.password).where(accounts.c.key == key_of(name), accounts.c.active)
-            row = connection.execute(known.with_for_update()).first()
-            if row is None or (checked is not None and row.password != checked):
-                raise DataError(f"{shortened(name)} cannot sign in; ask a lead")
+            if checked not in (None, self._locked(connection, name).password):
+                raise DataError(f"the password of {name} was changed meanwhile; sign in again")
             now = self.database.now(connection)
             over = or_(tables.sessions.c.until <= now, tables.sessions.c.seen <= _later(now, -IDLE))
             connection.execute(delete(tables.sessions).where(over))
@@ -270,9 +269,35 @@ class Accounts:
         def values(connection: Connection, now: str) -> dict[str, Any]:
             if named:
                 self._refuse_taken(connection, named)
-            return {"role": role, "name": named, "inviter": by, "created": now, "until": _later(now, _days(days))}
+            until = _later(now, _days(days))
+            return {"role": role, "name": named, "inviter": by, "created": now, "until": until, "reset": False}
 
         return self._hand_out(tables.invitations, values)
+
+    def reset(self, name: str, by: str, days: float = 7) -> str:
+        """The secret of an invitation to choose another password; one of before counts no more."""
+
+        def values(connection: Connection, now: str) -> dict[str, Any]:
+            row = self._locked(connection, name)
+            self._close_resets(connection, name)
+            until = _later(now, _days(days))
+            return {"role": row.role, "name": row.name, "inviter": by, "created": now, "until": until, "reset": True}
+
+        return self._hand_out(tables.invitations, values)
+
+    def _locked(self, connection: Connection, name: str) -> Row[Any]:
+        """The row of an account that is not switched off, which nobody changes until this is over."""
+        accounts = tables.accounts
+        known = select(accounts).where(accounts.c.key == key_of(name), accounts.c.active)
+        row = connection.execute(known.with_for_update()).first()
+        if row is None:
+            raise _unknown(name)
+        return row
+
+    def _close_resets(self, connection: Connection, name: str) -> None:
+        invitations = tables.invitations
+        own = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name)).scalar_subquery()
+        connection.execute(delete(invitations).where(invitations.c.reset, invitations.c.name == own))
 
     def invitation(self, secret: str) -> Invitation | None:
         """What an invitation says, left as it is; None where it was used, revoked, or has expired."""
@@ -297,9 +322,16 @@ class Accounts:
                 raise DataError("this invitation was used, or has expired; ask for another")
             if row.name and key_of(row.name) != key_of(wanted):
                 raise DataError(f"this invitation is for {row.name!r}, found {wanted!r}")
+            if row.reset:
+                return self._renewed(connection, row.name, password_hash)
             return self._create(connection, row.name or wanted, row.role, password_hash)
 
         return self.database.write(work)
+
+    def _renewed(self, connection: Connection, name: str, password_hash: str) -> Account:
+        account = _account(self._locked(connection, name))
+        self._set_password(connection, name, password_hash)
+        return account
 
     def invitations(self) -> list[Invitation]:
         """Those that are open."""
@@ -332,10 +364,8 @@ class Accounts:
             raise DataError(f"expected a token's label of 1 to {LONGEST} characters, found {shortened(label)!r}")
 
         def values(connection: Connection, now: str) -> dict[str, Any]:
-            accounts, own = tables.accounts, tables.tokens.c.account == key_of(name)
-            known = select(accounts.c.key).where(accounts.c.key == key_of(name), accounts.c.active)
-            if connection.execute(known.with_for_update()).first() is None:
-                raise _unknown(name)
+            self._locked(connection, name)
+            own = tables.tokens.c.account == key_of(name)
             held = connection.execute(select(func.count()).select_from(tables.tokens).where(own)).scalar_one()
             if held >= MOST_TOKENS:
                 raise DataError(f"{name} has {held} tokens; revoke one first")
@@ -384,7 +414,7 @@ def _account(row: Row[Any]) -> Account:
 
 
 def _invitation(row: Row[Any]) -> Invitation:
-    return Invitation(row.id, row.role, row.name, row.inviter, row.created, row.until)
+    return Invitation(row.id, row.role, row.name, row.inviter, row.created, row.until, row.reset)
 
 
 def _named(name: str) -> str:

@@ -102,6 +102,7 @@ invitations = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     *_texts("hash", "role", "name", "inviter", "created", "until"),
+    Column("reset", Boolean, nullable=False),  # another password for an account that is there
 )
 
 link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"))
@@ -113,4 +114,13 @@ tokens = Table(
     *_texts("hash", "account", "label", "created"),
     Column("seen", Exact),
     Column("until", Exact),
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Exact, primary_key=True),  # of the question, and of the folder that its result goes to
+    *_texts("verb", "parameters", "state", "told"),  # state: running, done or failed
+    Column("progress", Double),  # 0 to 1
+    *_texts("owner", "started"),  # the process that sees to it; the time by its clock
+    Column("seconds", Double),
 )

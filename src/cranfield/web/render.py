@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from cranfield.answer import Answer
 from cranfield.columns import legible
 from cranfield.web.entry import ASSESSOR, LEAD, VIEWER, Page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.answer import Answer
     from cranfield.store.accounts import Account
     from cranfield.web.refusal import Refusal
     from cranfield.web.site import Site
@@ -75,14 +77,19 @@ def link(path: str, **parameters: Any) -> str:
 
 
 def shown(answer: Answer) -> Markup:
-    """A result as a piece of HTML, by the one renderer; tables scroll by themselves."""
-    return scrolling(answer.to_html())
+    """A result as a piece of HTML, by the one renderer."""
+    from cranfield.workspace.verb import shown as piece
+
+    return Markup(piece(answer))
 
 
-def scrolling(piece: str) -> Markup:
-    """A piece of HTML from the one renderer, each table in a box of its own that scrolls."""
-    opened = piece.replace("<table", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table')
-    return Markup(opened.replace("</table>", "</table></div>"))
+def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
+    """Text with some of its words marked."""
+    parts, end = [], 0
+    for start, stop in spans:
+        parts += [escape(text[end:start]), Markup("<mark>"), escape(text[start:stop]), Markup("</mark>")]
+        end = stop
+    return Markup("").join([*parts, escape(text[end:])])
 
 
 def capfirst(text: str) -> str:
@@ -102,7 +109,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"static": static_url, "link": link}
-    made.filters |= {"capfirst": capfirst, "legible": legible, "shown": shown, "scrolling": scrolling}
+    made.filters |= {"capfirst": capfirst, "legible": legible, "shown": shown, "trusted": Markup}
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,8 @@ from cranfield.store.accounts import Accounts
 from cranfield.web.throttle import Throttle
 
 if TYPE_CHECKING:
+    from cranfield.collection import Document
+    from cranfield.formats.shelf import Shelf
     from cranfield.web.passwords import Passwords
     from cranfield.workspace.bench import Bench
     from cranfield.workspace.jobs import Jobs
@@ -69,6 +72,8 @@ class Site:
         self.manner = manner
         self.accounts = Accounts(bench.database)
         self.throttle = Throttle(time.monotonic)
+        self._opening = threading.Lock()
+        self._shelf: Shelf | None = None
 
     @cached_property
     def passwords(self) -> Passwords:
@@ -76,6 +81,23 @@ class Site:
         from cranfield.web.passwords import Passwords
 
         return Passwords()
+
+    def shelf(self) -> Shelf | None:
+        """The documents by id, opened once and again when they have changed; None where there are none."""
+        with self._opening:
+            if self._shelf is None or self._shelf.changed():
+                self._shelf = self.bench.shelf()
+            return self._shelf
+
+    def document(self, id: str) -> Document | None:
+        """A document; None where the collection does not have it."""
+        shelf = self.shelf()
+        return None if shelf is None else shelf.get(id)
+
+    def query_of(self, topic: str) -> str:
+        """What a topic asks for; empty where nobody knows."""
+        topics = self.bench.topics()
+        return "" if topics is None else topics.queries.get(topic, "")
 
     def has_open_round(self, name: str) -> bool:
         """Whether there is an open round in which somebody may judge."""

@@ -10,7 +10,7 @@ STATEMENTS = (
     "CREATE INDEX sessions_account ON sessions (account)",
     """CREATE TABLE invitations (
         id {serial}, hash {text} NOT NULL UNIQUE, role {text} NOT NULL, name {text} NOT NULL, inviter {text} NOT NULL,
-        created {text} NOT NULL, until {text} NOT NULL)""",
+        created {text} NOT NULL, until {text} NOT NULL, reset {bool} NOT NULL)""",
     "CREATE TABLE link_keys (hash {text} PRIMARY KEY, until {text} NOT NULL)",
     """CREATE TABLE tokens (
         id {serial}, hash {text} NOT NULL UNIQUE, account {text} NOT NULL REFERENCES accounts (key), label {text} NOT NULL,

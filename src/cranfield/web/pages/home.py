@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cranfield.web.asking import ask
 from cranfield.web.entry import RANKS, VIEWER, Page, page
 from cranfield.web.visit import Visit
 from cranfield.workspace.overview import overview
@@ -13,5 +14,6 @@ def home(visit: Visit) -> Page:
     found = overview(visit.site.bench)
     values = found.to_dict()
     mine = [each for each in found.steps if RANKS.index(visit.role) >= RANKS.index(each.role)]
-    shown = {"steps": [each._asdict() for each in mine], "checked": visit.site.jobs.ask("check")}
-    return Page(found.name, "home.html", values, shown, scripts=("live.js",))
+    checked = ask(visit, "check")
+    shown = {"steps": [each._asdict() for each in mine], "checked": checked}
+    return Page(found.name, "home.html", {**values, "check": checked.values()}, shown, scripts=("live.js",))
