@@ -11,7 +11,7 @@ import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, delete, insert, select, update
+from sqlalchemy import and_, bindparam, delete, insert, select, update
 
 from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE, instant
@@ -21,13 +21,23 @@ from cranfield.store.tables import events, items, places, rounds, versions, with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Protocol
 
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
 
     from cranfield.judge.event import Event
 
+    class Place(Protocol):
+        """A row that says which place it is, or was read with one."""
+
+        round: str
+        item: int
+        slot: int
+
 ANSWERS = ("judgment", "cannot-judge")
+PLACE = ("round", "item", "slot")
+FREE = {"assessor": None, "state": "free", "until": None, "event": None}
 
 
 def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
@@ -51,7 +61,15 @@ def _add_items(connection: Connection, name: str, asked: list[Asked], first: int
     rows = [{"round": name, "item": number, **each._asdict()} for number, each in numbered]
     connection.execute(insert(items), rows)
     free = [
-        {"round": name, "item": number, "slot": slot, "repeat": False, "state": "free"}
+        {
+            "round": name,
+            "item": number,
+            "slot": slot,
+            "repeat": False,
+            "state": "free",
+            "topic": each.topic,
+            "counted": True,
+        }
         for number, each in numbered
         for slot in range(each.overlap)
     ]
@@ -59,14 +77,45 @@ def _add_items(connection: Connection, name: str, asked: list[Asked], first: int
         connection.execute(insert(places), free)
 
 
+HERE = and_(*(places.c[name] == bindparam(f"at_{name}") for name in PLACE))
+LEASE = update(places).where(HERE).values(
+    {name: bindparam(name) for name in ("assessor", "repeat", "until")} | {"state": "leased", "event": None}
+)
+
+
+def apply_leases(connection: Connection, records: Sequence[dict[str, Any]]) -> None:
+    """Put somebody into places, which are made where they do not exist."""
+    rows = [
+        {f"at_{name}": record[name] for name in PLACE}
+        | {name: record[name] for name in ("assessor", "repeat", "until")}
+        for record in records
+    ]
+    if connection.execute(LEASE, rows).rowcount == len(rows):
+        return
+    for row, record in zip(rows, records, strict=True):
+        if not connection.execute(LEASE, row).rowcount:
+            _open_place(connection, record)
+
+
+def _open_place(connection: Connection, record: dict[str, Any]) -> None:
+    """A place beside the count, or of a document that a strategy named, leased."""
+    where = items.c.round == record["round"], items.c.item == record["item"]
+    item = connection.execute(select(items.c.topic, items.c.overlap).where(*where)).one()
+    values = {name: record[name] for name in (*PLACE, "assessor", "repeat", "until")}
+    beside = {"topic": item.topic, "counted": record["slot"] < item.overlap, "state": "leased"}
+    connection.execute(insert(places), values | beside)
+
+
 def _apply_lease(connection: Connection, record: dict[str, Any]) -> None:
-    """Put somebody into a place, which is made where it does not exist."""
-    where = [places.c[name] == record[name] for name in ("round", "item", "slot")]
-    values = {"assessor": record["assessor"], "repeat": record["repeat"], "state": "leased", "until": record["until"]}
-    changed = connection.execute(update(places).where(*where).values(**values, event=None)).rowcount
-    if not changed:
-        at = {name: record[name] for name in ("round", "item", "slot")}
-        connection.execute(insert(places).values(**at, **values))
+    apply_leases(connection, [record])
+
+
+def _apply_release(connection: Connection, record: dict[str, Any]) -> None:
+    """Take somebody out of a place that they have not filled; one beside the count is no more."""
+    where = [places.c[name] == record[name] for name in (*PLACE, "assessor")]
+    here = and_(*where, places.c.state == "leased")
+    connection.execute(delete(places).where(here, ~places.c.counted))
+    connection.execute(update(places).where(here).values(FREE))
 
 
 def _apply_state(connection: Connection, record: dict[str, Any]) -> None:
@@ -88,20 +137,52 @@ APPLIED: dict[str, Callable[[Connection, dict[str, Any]], None]] = {
     "round": _apply_round,
     "items": _apply_items,
     "lease": _apply_lease,
+    "release": _apply_release,
     "state": _apply_state,
     "version": _apply_version,
 }
+
+
+FILL = update(places).where(HERE).values(state="done", event=bindparam("said"))
+HELD = (
+    select(*(places.c[name] for name in PLACE))
+    .join(items, and_(items.c.round == places.c.round, items.c.item == places.c.item))
+    .where(
+        *(items.c[name] == bindparam(name) for name in ("round", "topic", "document")),
+        *(places.c[name] == bindparam(name) for name in ("assessor", "repeat")),
+        places.c.state == "leased",
+    )
+    .with_for_update(of=places)
+)
+
+
+def fill(connection: Connection, place: Place, event: Event) -> None:
+    """Let an answer fill the place that its assessor holds."""
+    at = {f"at_{name}": getattr(place, name) for name in PLACE}
+    connection.execute(FILL, at | {"said": event.id})
 
 
 def settle(connection: Connection, now: str, event: Event) -> None:
     """Give an event of a round its place: its own, a free one if the lease was over, else one beside the count."""
     if event.kind not in (*ANSWERS, "skip") or event.aspect != RELEVANCE:
         return
+    plan = find_round(connection, event.round)[0]
+    if event.kind in ANSWERS:
+        who = {name: getattr(event, name) for name in ("round", "topic", "document", "assessor", "repeat")}
+        held = connection.execute(HELD, who).first()
+        if held is not None:
+            plan.refuse(event.assessor, event.grade)
+            fill(connection, held, event)
+            return
+    _settle_unheld(connection, now, event, plan)
+
+
+def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) -> None:
+    """Give an event a place that is not leased to its assessor."""
     item = _item(connection, event)
     if item is None:
         told = f"topic {event.topic!r}, document {event.document!r}"
         raise DataError(f"{told} is not in round {event.round!r}; leave the round away to judge it all the same")
-    plan = find_round(connection, event.round)[0]
     plan.refuse(event.assessor, event.grade)
     here = and_(places.c.round == item.round, places.c.item == item.item)
     rows = connection.execute(select(places).where(here).order_by(places.c.slot).with_for_update()).all()
@@ -120,6 +201,19 @@ def settle(connection: Connection, now: str, event: Event) -> None:
         _late(connection, now, event, item, rows, may_count=qualified)
 
 
+def owns(connection: Connection, event: Event) -> bool:
+    """Whether the assessor of an event has a place of its document, filled, skipped or leased."""
+    query = (
+        select(places.c.slot)
+        .join(items, and_(items.c.round == places.c.round, items.c.item == places.c.item))
+        .where(
+            *(items.c[name] == getattr(event, name) for name in ("round", "topic", "document")),
+            *(places.c[name] == getattr(event, name) for name in ("assessor", "repeat")),
+        )
+    )
+    return connection.execute(query).first() is not None
+
+
 def _item(connection: Connection, event: Event) -> Row[Any] | None:
     """The document of a round that an event is about; nobody else opens or fills a place of it meanwhile."""
     c = items.c
@@ -136,6 +230,11 @@ def _behind(rows: Sequence[Row[Any]], item: Row[Any]) -> int:
     return max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
 
 
+def _beside(item: Row[Any], slot: int) -> dict[str, Any]:
+    """A place beside the count."""
+    return {"round": item.round, "item": item.item, "slot": slot, "topic": item.topic, "counted": False}
+
+
 def _late(
     connection: Connection, now: str, event: Event, item: Row[Any], rows: Sequence[Row[Any]], may_count: bool = True
 ) -> None:
@@ -147,8 +246,7 @@ def _late(
             connection.execute(update(places).where(_at(row)).values(state="done", **values))
             return
     state = "done" if item.role == "gold" or event.repeat else "extra"
-    at = {"round": item.round, "item": item.item, "slot": _behind(rows, item)}
-    connection.execute(insert(places).values(**at, **values, state=state))
+    connection.execute(insert(places).values(**_beside(item, _behind(rows, item)), **values, state=state))
 
 
 def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Row[Any]], behind: int) -> None:
@@ -157,12 +255,11 @@ def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Ro
         return
     for place in own:
         if place.slot < item.overlap:
-            free = {"assessor": None, "state": "free", "until": None, "event": None}
-            connection.execute(update(places).where(_at(place)).values(free))
+            connection.execute(update(places).where(_at(place)).values(FREE))
         else:
             connection.execute(delete(places).where(_at(place)))
     values = {"assessor": event.assessor, "repeat": event.repeat, "state": "skipped", "event": event.id}
-    connection.execute(insert(places).values(round=item.round, item=item.item, slot=behind, **values))
+    connection.execute(insert(places).values(**_beside(item, behind), **values))
 
 
 def _last_word(connection: Connection, event: Event) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +16,9 @@ from cranfield.pool.rankings import Candidates, Rankings
 from cranfield.store.tables import rounds
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
+    from collections.abc import Sequence
+
+    from sqlalchemy.engine import Connection, Row
 
 Lists = dict[str, dict[str, list[str]]]  # topic → run → documents
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
@@ -111,13 +113,18 @@ class Nothing(NamedTuple):
 
 def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
     """A round and its state; without a name the only one that is open."""
-    rows = connection.execute(select(rounds.c.name, rounds.c.state, rounds.c.created)).all()
+    return chosen(connection, connection.execute(KNOWN).all(), name)[:2]
+
+
+def chosen(connection: Connection, rows: Sequence[Row[Any]], name: str = "") -> tuple[Round, str, Row[Any]]:
+    """Of all rounds the one of a name, or the only one that is open: what was decided, its state, its row."""
     fitting = [row for row in rows if (row.name == name if name else row.state == OPEN)]
     if len(fitting) != 1:
         names = ", ".join(sorted(repr(row.name) for row in (fitting or rows))) or "none"
         told = f"there is no round {name!r}" if name else f"{len(fitting)} rounds are open; name one with --round"
         raise DataError(f"{told}; there are: {names}")
-    return _plan(connection, fitting[0].name, fitting[0].created), fitting[0].state
+    row = fitting[0]
+    return _plan(connection, row.name, row.created), row.state, row
 
 
 def plans(connection: Connection) -> list[tuple[Round, str]]:
@@ -139,4 +146,5 @@ def _plan(connection: Connection, name: str, created: str) -> Round:
     return plan
 
 
+KNOWN = select(rounds.c.name, rounds.c.state, rounds.c.created)
 READ: WeakKeyDictionary[Engine, dict[tuple[str, str], Round]] = WeakKeyDictionary()

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, literal_column, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
+from cranfield.errors import DataError
+from cranfield.judge import locks
 from cranfield.judge.adding import Added, refuse_unknown_withdrawals, sorted_out
 from cranfield.judge.event import DEFAULTS, Event
-from cranfield.judge.places import APPLIED, settle, unsettle
+from cranfield.judge.places import APPLIED, apply_leases, fill, settle, unsettle
 from cranfield.judge.standing import Key, key_of
 from cranfield.store import tables
+from cranfield.store.database import SERVERS_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy import Table
+    from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
 
+    from cranfield.judge.places import Place
     from cranfield.store import Database
 
 MANY = 500  # values in one statement
@@ -57,17 +63,44 @@ class Transaction:
             APPLIED[record["record"]](self.connection, record)
         self.done.append(record)
 
+    def lease(self, records: list[dict[str, Any]]) -> None:
+        """Apply records of leases together."""
+        if records:
+            apply_leases(self.connection, records)
+            self.done += records
+
+    def take(self, event: Event, place: Place) -> bool:
+        """Add an answer whose place is held by its assessor; False if there is an event of that id."""
+        values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
+        if self.connection.execute(self._once(tables.events), values).first() is None:
+            return False
+        self._stand(event)
+        fill(self.connection, place, event)
+        self.done.append({"event": event, "at": self.now})
+        return True
+
     def add(self, events: Sequence[Event], name: str) -> Added:
         """Add events that are new; the same again is passed over."""
         self._with_others()
-        known = self._known([event.id for event in events])
+        known = self.known([event.id for event in events])
         new, repeated = sorted_out(events, known, name)
-        refers = self._known([event.refers for event in new if event.kind == "withdrawal"])
+        refers = self.known([event.refers for event in new if event.kind == "withdrawal"])
         kinds = {event.id: event.kind for event in (*refers.values(), *new)}
         refuse_unknown_withdrawals(new, kinds.get, name)
         for event in sorted(new, key=lambda event: event.kind == "withdrawal"):
             self.apply({"event": event, "at": self.now})
         return Added(len(new), repeated)
+
+    def try_to_add(self, event: Event, name: str) -> None:
+        """Add an event; where it is refused nothing of it is left, and all else of the transaction is."""
+        before, own = len(self.done), self.connection.begin_nested()
+        try:
+            self.add([event], name)
+        except DataError:
+            own.rollback()
+            del self.done[before:]
+            raise
+        own.commit()
 
     def place(self) -> int:
         """How far the log goes."""
@@ -78,17 +111,37 @@ class Transaction:
         query = select(tables.events).where(tables.events.c.seq <= up_to).order_by(tables.events.c.seq)
         return [event_of(row) for row in self.connection.execute(query).mappings()]
 
+    def rounds(self) -> Sequence[Row[Any]]:
+        """Every round with the end of the lease that is over first; the time and the locks of who adds come along."""
+        more = []
+        if self.database.dialect == "postgresql":
+            more = [literal_column(locks.TOGETHER).label("together"), literal_column(locks.ABOVE).label("above")]
+        if self.database.tells_time:
+            more.append(literal_column(SERVERS_TIME).label("now"))
+        rows = self.connection.execute(LISTED.add_columns(*more)).all()
+        if rows and self.database.tells_time and self._now is None:
+            self._now = rows[0].now
+        return rows
+
     def _with_others(self) -> None:
         """Others may add at the same time, but nobody may freeze a version in between (see `alone`)."""
-        if self.database.dialect == "postgresql":
-            self.connection.exec_driver_sql("SELECT pg_advisory_xact_lock_shared(1668440430)")
+        if self.database.dialect != "postgresql":
+            return
+        row = self.connection.exec_driver_sql(f"SELECT {locks.TOGETHER}, {locks.ABOVE}, {SERVERS_TIME}").one()
+        if self.database.tells_time and self._now is None:
+            self._now = row[2]
 
     def alone(self) -> None:
         """Wait until nobody adds: every event before the last has come."""
         if self.database.dialect == "postgresql":
-            self.connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1668440430)")
+            self.connection.exec_driver_sql(f"SELECT {locks.ALONE}")
 
-    def _known(self, ids: list[str]) -> dict[str, Event]:
+    def _once(self, table: Table) -> Any:
+        """Insert a row unless its key is there; it says so by a row, or none."""
+        return ONCE[self.database.dialect, table.name]
+
+    def known(self, ids: list[str]) -> dict[str, Event]:
+        """The events of some ids that are there."""
         answer = {}
         for start in range(0, len(ids), MANY):
             query = select(tables.events).where(tables.events.c.id.in_(ids[start : start + MANY]))
@@ -118,14 +171,16 @@ class Transaction:
         key = key_of(event)
         if key is None:
             return
+        values = {**key._asdict(), "event": event.id, "time": event.time}
         where = _at(key)
-        before = self.connection.execute(
-            select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
-        ).first()
-        if before is None:
-            values = {**key._asdict(), "event": event.id, "time": event.time}
-            self.connection.execute(insert(tables.standing), values)
-        elif (before.time, before.event) < (event.time, event.id):
+        before = None
+        while before is None:  # again where what stood was taken back between two looks
+            if self.connection.execute(self._once(tables.standing), values).first() is not None:
+                return
+            before = self.connection.execute(
+                select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
+            ).first()
+        if (before.time, before.event) < (event.time, event.id):
             self.connection.execute(update(tables.standing).where(*where).values(event=event.id, time=event.time))
 
     def _withdraw(self, refers: str, at: str) -> None:
@@ -133,7 +188,7 @@ class Transaction:
         if self._gone(refers):
             return
         self.connection.execute(insert(tables.withdrawn), {"id": refers})
-        event = self._known([refers]).get(refers)
+        event = self.known([refers]).get(refers)
         if event is None:
             return
         self._unstand(event)
@@ -159,6 +214,28 @@ class Transaction:
         one = c.document.in_([event.document, event.other]) if event.other else c.document == event.document
         query = select(tables.events).where(c.topic == event.topic, one, c.id.not_in(select(tables.withdrawn.c.id)))
         return [event_of(row) for row in self.connection.execute(query).mappings()]
+
+
+def _once(insert: Any, table: Table) -> Any:
+    key = {"events": ["id"], "standing": list(Key._fields)}[table.name]
+    return insert(table).on_conflict_do_nothing(index_elements=key).returning(literal_column("1"))
+
+
+ONCE = {
+    (dialect, table.name): _once(insert, table)
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+    for table in (tables.events, tables.standing)
+}
+OVER = (
+    select(func.min(tables.places.c.until))
+    .where(
+        tables.places.c.round == tables.rounds.c.name,
+        tables.places.c.state == literal_column("'leased'"),  # as the index says it
+        tables.places.c.counted,
+    )
+    .scalar_subquery()
+)
+LISTED = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
 
 
 def _at(key: Key) -> list[ColumnElement[bool]]:

@@ -1,25 +1,22 @@
-"""A round: who is asked about what, how often, and what is out at the moment (`judge.places` keeps the count)."""
+"""A round: who is asked about what, what they answer, and what they are given next (`judge.places` keeps the count)."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import and_, case, func, or_, select
+from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import DataError
-from cranfield.judge.adaptive import named
-from cranfield.judge.event import instant
+from cranfield.judge.event import RELEVANCE
 from cranfield.judge.gold import passed
-from cranfield.judge.plan import OPEN, Asked, Lease, Nothing, Round, find_round
-from cranfield.store.tables import events, items, places, rounds
+from cranfield.judge.handing import Desk
+from cranfield.judge.places import ANSWERS, owns
+from cranfield.judge.plan import OPEN, Asked, Lease, Nothing, Round, chosen, find_round
+from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Row
-    from sqlalchemy.sql import ColumnElement, Select
+    from collections.abc import Sequence
 
+    from cranfield.judge.event import Event
     from cranfield.judge.log import Log
     from cranfield.judge.records import Transaction
 
@@ -54,213 +51,157 @@ def set_state(log: Log, name: str, state: str) -> None:
 
 
 def lease(log: Log, assessor: str, name: str = "", n: int = 1) -> list[Lease] | Nothing:
-    """Up to n documents for somebody: those that they hold already, then new ones; or why there is none."""
+    """Up to n documents for somebody: those that they hold already, then new ones; or why there is none.
+
+    An adaptive round gives one at a time: the next depends on the answer.
+    """
 
     def work(transaction: Transaction) -> list[Lease] | Nothing:
-        plan, state = find_round(transaction.connection, name)
-        refusal = _refused(transaction, plan, state, assessor)
-        if refusal is not None:
-            return refusal
-        desk = Desk(transaction, plan, assessor)
-        answer = desk.held(n)
-        while True:
-            while len(answer) < n and (another := desk.claim()) is not None:
-                answer.append(another)
-            told = answer or desk.nothing()
-            if told is not None:  # else something came free between two looks
-                return told
+        plan, state, row = chosen(transaction.connection, transaction.rounds(), name)
+        plan.refuse(assessor)
+        return _given(Desk(transaction, plan, assessor, row.over), state, n)
 
     return log.write(work)
 
 
-def _refused(transaction: Transaction, plan: Round, state: str, assessor: str) -> Nothing | None:
-    plan.refuse(assessor)
+def _given(desk: Desk, state: str, n: int) -> list[Lease] | Nothing:
+    plan = desk.plan
     if state != OPEN:
         return Nothing(f"round {plan.name!r} is {state}")
     if plan.after:
-        return passed(transaction.connection, find_round(transaction.connection, plan.after)[0], assessor)
-    return None
+        refusal = passed(desk.connection, find_round(desk.connection, plan.after)[0], desk.assessor)
+        if refusal is not None:
+            return refusal
+    most = min(n, 1) if plan.strategy else n
+    answer = desk.held(most)
+    while True:
+        while len(answer) < most and (another := desk.claim()) is not None:
+            answer.append(another)
+        desk.write()
+        told = answer or (desk.nothing() if most > 0 else [])
+        if told is not None:  # else something came free between two looks
+            return told
 
 
-class Desk:
-    """What one person can be given in a round, within one transaction."""
+class Outcome(NamedTuple):
+    """What became of an event: kept, repeated (it was there already), or refused, and why."""
 
-    def __init__(self, transaction: Transaction, plan: Round, assessor: str) -> None:
-        self.transaction = transaction
-        self.plan = plan
-        self.assessor = assessor
-        self.connection = transaction.connection
-        self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=plan.lease))
+    id: str
+    said: str
+    reason: str = ""  # of REASONS
+    why: str = ""
 
-    def held(self, n: int) -> list[Lease]:
-        """What this person holds and has not answered, its time renewed; beside the count nobody else can have it."""
-        mine = or_(places.c.until >= self.transaction.now, places.c.slot >= items.c.overlap)
-        query = self._joined().where(places.c.assessor == self.assessor, places.c.state == "leased", mine)
-        ordered = query.order_by(places.c.item, places.c.slot).limit(n).with_for_update(of=places)
-        return [self._give(row, row.slot, row.repeat) for row in self.connection.execute(ordered).all()]
+    @property
+    def kept(self) -> bool:
+        """Whether the log holds the event."""
+        return self.said != REFUSED
 
-    def claim(self) -> Lease | None:
-        """One more document: gold and repeats by chance, else what the pool has."""
-        chance = self._chance()
-        if chance < self.plan.gold_share and (gold := self._gold()) is not None:
-            return gold
-        if self.plan.gold_share <= chance < self.plan.gold_share + self.plan.repeat_share:
-            again = self._again()
-            if again is not None:
-                return again
-        free = self._free(skip_locked=True)
-        if free is None and self.plan.strategy:
-            free = self._opened()
-        if free is None and self.transaction.database.dialect == "postgresql":
-            free = self._free(skip_locked=False)  # others had it locked: ask again and wait for them
-        if free is not None:
-            return self._give(free, free.slot, False)
-        return self._gold()  # the pool is done: what gold is left
 
-    def _give(self, row: Row[Any], slot: int, repeat: bool) -> Lease:
-        record = {
-            "record": "lease",
-            "kind": "lease",
-            "round": self.plan.name,
-            "item": row.item,
-            "slot": slot,
-            "assessor": self.assessor,
-            "repeat": bool(repeat),
-            "until": self.until,
-        }
-        self.transaction.apply(record)
-        where = self.plan.name, row.topic, row.document, self.assessor, self.until, bool(repeat)
-        return Lease(*where, row.item, slot)
+KEPT, REPEATED, REFUSED = "kept", "repeated", "refused"
+REASONS = {
+    "id": "the id is that of an event that says something else",
+    "assessor": "it is somebody else's, or of somebody who is not asked",
+    "round": "the round is closed, paused, or not there",
+    "scale": "the grade is not one of the round's",
+    "lease": "the document is not leased to them, or not any more",
+    "event": "it refers to an event that is not there, or cannot be taken back",
+}
 
-    def _joined(self) -> Select[Any]:
-        on = and_(items.c.round == places.c.round, items.c.item == places.c.item)
-        return (
-            select(places, items.c.topic, items.c.document, items.c.role)
-            .join(items, on)
-            .where(places.c.round == self.plan.name)
-        )
 
-    def _chance(self) -> float:
-        """A number below 1 that depends on the person and how much they have been given, so that it can be repeated."""
-        if not self.plan.gold_share + self.plan.repeat_share:
-            return 1.0
-        count = select(func.count()).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
-        given = self.connection.execute(count).scalar_one()
-        text = f"{self.plan.seed}/{self.plan.name}/{self.assessor}/{given}".encode("utf-8", "surrogatepass")
-        return int(hashlib.sha256(text).hexdigest()[:13], 16) / 16**13
+def answer(
+    log: Log, events: Sequence[Event], assessor: str, name: str = "", n: int = 1
+) -> tuple[list[Outcome], list[Lease] | Nothing]:
+    """Keep events of somebody, and lease them up to n documents in all, at once; both are on disk when this returns.
 
-    def _mine(self) -> Select[Any]:
-        return select(places.c.item).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
+    Unlike `log.add`, one that is refused does not spoil the others, and an answer to a document of a round is kept only
+    while the round is open and the document theirs: leased (though its time may be over, if nobody else has taken it),
+    answered, or skipped.
+    """
 
-    def _gold(self) -> Lease | None:
-        """Gold that this person has not seen, in an order of their own."""
-        query = select(items).where(
-            items.c.round == self.plan.name, items.c.role == "gold", items.c.item.not_in(self._mine())
-        )
-        rows = self.connection.execute(query).all()
-        if not rows:
-            return None
-        row = min(
-            rows, key=lambda row: hashlib.sha256(f"{self.assessor}/{row.item}".encode("utf-8", "replace")).digest()
-        )
-        return self._give(row, self._next_slot(row.item), False)
+    def work(transaction: Transaction) -> tuple[list[Outcome], list[Lease] | Nothing]:
+        plan, state, row = chosen(transaction.connection, transaction.rounds(), name)
+        desk = Desk(transaction, plan, assessor, row.over)
+        outcomes = [_taken(desk, state, event, log.name) for event in events]
+        try:
+            plan.refuse(assessor)
+        except DataError as error:
+            return outcomes, Nothing(str(error))
+        return outcomes, _given(desk, state, n)
 
-    def _again(self) -> Lease | None:
-        """The document that this person judged longest ago and was not asked about again."""
-        repeated = select(places.c.item).where(
-            places.c.round == self.plan.name, places.c.assessor == self.assessor, places.c.repeat
-        )
-        query = (
-            self._joined()
-            .join(events, events.c.id == places.c.event)
-            .where(
-                places.c.assessor == self.assessor,
-                places.c.state == "done",
-                events.c.kind == "judgment",
-                items.c.role == "pool",
-                places.c.item.not_in(repeated),
-            )
-        )
-        row = self.connection.execute(query.order_by(events.c.seq).limit(1)).first()
-        return None if row is None else self._give(row, self._next_slot(row.item), True)
+    return log.write(work)
 
-    def _next_slot(self, item: int) -> int:
-        """The slot behind all others, which nobody else gets meanwhile."""
-        one = select(items.c.item).where(items.c.round == self.plan.name, items.c.item == item)
-        self.connection.execute(one.with_for_update())
-        query = select(func.max(places.c.slot)).where(places.c.round == self.plan.name, places.c.item == item)
-        last = self.connection.execute(query).scalar()
-        return 0 if last is None else last + 1
 
-    def _claimable(self) -> ColumnElement[bool]:
-        """Places within the count that are free or whose lease is over, of documents this person has no other place of."""
-        mine = places.alias()
-        other = select(mine.c.slot).where(
-            mine.c.round == places.c.round,
-            mine.c.item == places.c.item,
-            mine.c.assessor == self.assessor,
-            mine.c.slot != places.c.slot,
-            mine.c.repeat == False,  # noqa: E712  a column
-        )
-        over = and_(places.c.state == "leased", places.c.until < self.transaction.now)
-        return and_(places.c.slot < items.c.overlap, or_(places.c.state == "free", over), ~other.exists())
+def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
+    """Keep one event, or say why not."""
+    transaction = desk.transaction
+    fills = event.round == desk.plan.name and event.kind in ANSWERS and event.aspect == RELEVANCE
+    place = desk.holds(event) if fills else None
+    if place is not None and _refusal(desk, state, event, held=True) is None:
+        if transaction.take(event, place):
+            desk.filled(place)
+            return Outcome(event.id, KEPT)
+    known = transaction.known([event.id]).get(event.id)
+    if known is not None:
+        if known == event:
+            return Outcome(event.id, REPEATED)
+        return Outcome(event.id, REFUSED, "id", f"an event with the id {shortened(event.id)!r} says something else")
+    refusal = _refusal(desk, state, event, held=place is not None)
+    if refusal is not None:
+        return Outcome(event.id, REFUSED, *refusal)
+    desk.changed()
+    try:
+        transaction.try_to_add(event, name)
+    except DataError as error:
+        return Outcome(event.id, REFUSED, "event", str(error))
+    return Outcome(event.id, KEPT)
 
-    def _free(self, skip_locked: bool) -> Row[Any] | None:
-        """A place within the count, of the topic this person is at if there is one."""
-        query = self._joined().where(self._claimable()).order_by(places.c.item, places.c.slot).limit(1)
-        query = query.with_for_update(skip_locked=skip_locked, of=places)
-        topic = self._topic()
-        same = self.connection.execute(query.where(items.c.topic == topic)).first() if topic else None
-        return same or self.connection.execute(query).first()
 
-    def _topic(self) -> str:
-        """The topic of what this person was given last."""
-        given = self._joined().where(places.c.assessor == self.assessor, places.c.until.is_not(None))
-        last = given.order_by(places.c.until.desc(), places.c.item.desc(), places.c.slot.desc())
-        row = self.connection.execute(last.limit(1)).first()
-        return "" if row is None else str(row.topic)
+def _refusal(desk: Desk, state: str, event: Event, held: bool) -> tuple[str, str] | None:
+    """Why an event is not kept: one of REASONS, and a sentence."""
+    if event.assessor != desk.assessor:
+        return "assessor", f"it is of {event.assessor or 'nobody'}, and was sent by {desk.assessor}"
+    about = event
+    if event.kind == "withdrawal":
+        found = desk.transaction.known([event.refers]).get(event.refers)
+        if found is None:
+            return "event", f"there is no event {shortened(event.refers)!r} to withdraw"
+        if found.assessor != desk.assessor:
+            return "assessor", f"{shortened(event.refers)!r} is of {found.assessor or 'nobody'}"
+        about = found
+    if not about.round or about.kind not in (*ANSWERS, "skip"):
+        return None
+    plan = desk.plan
+    if about.round != plan.name:
+        try:
+            plan, state = find_round(desk.connection, about.round)
+        except DataError as error:
+            return "round", str(error)
+    if state != OPEN:
+        return "round", f"round {plan.name!r} is {state}"
+    if about is not event:
+        return None
+    for reason, grade in (("assessor", None), ("scale", event.grade if event.aspect == RELEVANCE else None)):
+        try:
+            plan.refuse(event.assessor, grade)
+        except DataError as error:
+            return reason, str(error)
+    if held or owns(desk.connection, event):
+        return None
+    told = f"topic {shortened(event.topic)!r}, document {shortened(event.document)!r}"
+    return "lease", f"{told} is not leased to {event.assessor} in round {plan.name!r}, or not any more"
 
-    def _opened(self) -> Row[Any] | None:
-        """Let the strategy name one more document, given the labels that stand, and open its places."""
-        self.connection.execute(select(rounds.c.name).where(rounds.c.name == self.plan.name).with_for_update())
-        free = self._free(skip_locked=True)  # somebody may have opened one meanwhile
-        if free is not None:
-            return free
-        asked = named(self.connection, self.plan, self._topic())
-        if asked is None:
-            return None
-        count = select(func.count()).where(items.c.round == self.plan.name)
-        first = self.connection.execute(count).scalar_one()
-        record = {"record": "items", "kind": "items", "round": self.plan.name, "first": first, "items": [tuple(asked)]}
-        self.transaction.apply(record)
-        return self._free(skip_locked=False)
 
-    def nothing(self) -> Nothing | None:
-        """Why there is nothing, and when the first lease of a document that this person could judge is over.
+def release(log: Log, assessor: str, name: str = "", leases: Sequence[Lease] | None = None) -> int:
+    """Give back what somebody holds in a round and has not answered, or some of it; how many documents that were."""
 
-        One look at all places: None if it finds one that is free after all.
-        """
-        mine = places.alias()
-        has = select(mine.c.slot).where(
-            mine.c.round == places.c.round,
-            mine.c.item == places.c.item,
-            mine.c.assessor == self.assessor,
-            mine.c.repeat == False,  # noqa: E712  a column
-        )
-        on = and_(items.c.round == places.c.round, items.c.item == places.c.item)
-        query = (
-            select(func.min(case((places.c.state == "free", ""), else_=places.c.until)))
-            .join(items, on)
-            .where(
-                places.c.round == self.plan.name,
-                places.c.slot < items.c.overlap,
-                places.c.state.in_(["free", "leased"]),
-                ~has.exists(),
-            )
-        )
-        earliest = self.connection.execute(query).scalar()
-        if earliest is None:
-            return Nothing(f"nothing is left for {self.assessor} in round {self.plan.name!r}")
-        if earliest < self.transaction.now:
-            return None
-        return Nothing(f"all that is left for {self.assessor} is with others", earliest)
+    def work(transaction: Transaction) -> int:
+        plan, _, row = chosen(transaction.connection, transaction.rounds(), name)
+        wanted = None if leases is None else {(each.item, each.slot) for each in leases}
+        held = Desk(transaction, plan, assessor, row.over).mine()
+        back = [place for place in held if wanted is None or (place.item, place.slot) in wanted]
+        for place in back:
+            at = {"round": plan.name, "item": place.item, "slot": place.slot, "assessor": assessor}
+            transaction.apply({"record": "release", "kind": "release", **at})
+        return len(back)
+
+    return log.write(work)

@@ -11,6 +11,7 @@ import os
 import re
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import DataError, MissingExtraError, UnavailableError
@@ -32,10 +33,8 @@ MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to d
 APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
 QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
-CLOCKS = {
-    "sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')",
-    "postgresql": """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')""",
-}
+SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+CLOCKS = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": SERVERS_TIME}
 
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
@@ -151,13 +150,20 @@ class Database:
         """The database's own clock, as events write times."""
         if self._clock is not None:
             return self._clock()
-        return str(connection.exec_driver_sql(f"SELECT {CLOCKS[self.dialect]}").scalar_one())
+        if self.dialect == "postgresql":
+            return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
+        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")  # a file has no clock but ours
 
     def moment(self) -> ColumnElement[str]:
         """The same clock as a part of a query."""
         from sqlalchemy import literal, literal_column
 
         return literal(self._clock()) if self._clock is not None else literal_column(CLOCKS[self.dialect])
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether a statement may ask for the time by the way (`SERVERS_TIME`)."""
+        return self.dialect == "postgresql" and self._clock is None
 
     def close(self) -> None:
         """Let go of every connection, when what waits is written; another use opens them again."""

@@ -69,6 +69,8 @@ places = Table(
     *_texts("state"),  # free, leased, done, extra or skipped
     Column("until", Exact),
     Column("event", Exact),
+    *_texts("topic"),  # the item's
+    Column("counted", Boolean, nullable=False),  # whether the slot is below the item's overlap
 )
 
 versions = Table(
