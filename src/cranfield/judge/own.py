@@ -59,7 +59,9 @@ def tally(connection: Connection, plan: Round, now: str) -> Tally:
 
 def _people(connection: Connection, name: str) -> int:
     """How many people have had a document of a round."""
-    return int(connection.execute(select(func.count(places.c.assessor.distinct())).where(places.c.round == name)).scalar_one())
+    return int(
+        connection.execute(select(func.count(places.c.assessor.distinct())).where(places.c.round == name)).scalar_one()
+    )
 
 
 def own_count(connection: Connection, name: str, assessor: str) -> int:
@@ -84,7 +86,9 @@ def own_label(connection: Connection, name: str, assessor: str, subject: Subject
         select(events)
         .join(places, places.c.event == events.c.id)
         .join(items, on)
-        .where(items.c.round == name, items.c.topic == topic, items.c.document == document, places.c.assessor == assessor)
+        .where(
+            items.c.round == name, items.c.topic == topic, items.c.document == document, places.c.assessor == assessor
+        )
     )
     row = connection.execute(query.order_by(events.c.seq.desc()).limit(1)).mappings().first()
     return None if row is None else event_of(row)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         item: int
         slot: int
 
+
 ANSWERS = ("judgment", "cannot-judge")
 PLACE = ("round", "item", "slot")
 FREE = {"assessor": None, "state": "free", "until": None, "event": None}
@@ -78,8 +79,10 @@ def _add_items(connection: Connection, name: str, asked: list[Asked], first: int
 
 
 HERE = and_(*(places.c[name] == bindparam(f"at_{name}") for name in PLACE))
-LEASE = update(places).where(HERE).values(
-    {name: bindparam(name) for name in ("assessor", "repeat", "until")} | {"state": "leased", "event": None}
+LEASE = (
+    update(places)
+    .where(HERE)
+    .values({name: bindparam(name) for name in ("assessor", "repeat", "until")} | {"state": "leased", "event": None})
 )
 
 

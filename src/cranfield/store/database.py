@@ -152,7 +152,9 @@ class Database:
             return self._clock()
         if self.dialect == "postgresql":
             return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
-        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")  # a file has no clock but ours
+        return (
+            datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        )  # a file has no clock but ours
 
     def moment(self) -> ColumnElement[str]:
         """The same clock as a part of a query."""

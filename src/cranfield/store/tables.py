@@ -116,6 +116,7 @@ tokens = Table(
     *_texts("hash", "account", "label", "created"),
     Column("seen", Exact),
     Column("until", Exact),
+)
 
 jobs = Table(
     "jobs",

@@ -85,7 +85,7 @@ class Site:
     def shelf(self) -> Shelf | None:
         """The documents by id, opened once and again when they have changed; None where there are none."""
         with self._opening:
-            if self._shelf is None or self._shelf.changed():
+            if self._shelf is None or self._shelf.changed:
                 self._shelf = self.bench.shelf()
             return self._shelf
 

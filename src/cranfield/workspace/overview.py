@@ -71,7 +71,8 @@ class Overview(Answer):
                 for each in self.rounds
             ],
             "versions": [
-                plain({"name": each.name, "documents": each.documents, "created": each.created}) for each in self.versions
+                plain({"name": each.name, "documents": each.documents, "created": each.created})
+                for each in self.versions
             ],
             "labels": self.labels,
             "next": [step._asdict() for step in self.steps],

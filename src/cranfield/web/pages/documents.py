@@ -27,7 +27,14 @@ def document(visit: Visit) -> Page:
     cut = found.text if visit.text("all") else found.text[:LONGEST]
     spans = marks(cut, query) if query else []
     fields = {name: value for name, value in found.fields.items() if isinstance(value, (str, int, float))}
-    values = {"id": found.id, "title": found.title, "text": found.text, "fields": fields, "topic": topic, "query": query}
+    values = {
+        "id": found.id,
+        "title": found.title,
+        "text": found.text,
+        "fields": fields,
+        "topic": topic,
+        "query": query,
+    }
     start, _ = best_passage(cut, query) if spans else (0, 0)
     shown = {
         "before": marked(cut[:start], [(a, b) for a, b in spans if b <= start]),

@@ -36,7 +36,9 @@ def freeze_now(visit: Visit) -> Done:
 def version(visit: Visit) -> Page:
     """The qrels of a version, worked out again and held against their hash; the table has every judgment."""
     if visit.blind:
-        raise Refusal("you are asked to judge in an open round", 403, safe="", advice="Qrels are shown when it is closed.")
+        raise Refusal(
+            "you are asked to judge in an open round", 403, safe="", advice="Qrels are shown when it is closed."
+        )
     name = visit.needed("name")
     log = visit.site.bench.log
     found, decided = find_version(log, name), thaw(log, name)
@@ -64,7 +66,9 @@ def version(visit: Visit) -> Page:
 def diff(visit: Visit) -> Page:
     """What changed from one version to another or to now, and which verdicts with it."""
     if visit.blind:
-        raise Refusal("you are asked to judge in an open round", 403, safe="", advice="Changes are shown when it is closed.")
+        raise Refusal(
+            "you are asked to judge in an open round", 403, safe="", advice="Changes are shown when it is closed."
+        )
     names = [each.name for each in all_versions(visit.site.bench.log)]
     a, b = visit.text("a", names[-1] if names else ""), visit.text("b")
     shown = {"names": names, "a": a, "b": b}
