@@ -10,7 +10,8 @@ import pytest
 
 from cranfield.web.app import application
 from cranfield.web.door import POLICY
-from cranfield.web.entry import NOBODY, RANKS, Entry, entries
+from cranfield.web.entry import Entry, entries
+from cranfield.web.roles import NOBODY, RANKS
 from workbench import Client, Process, Served, example, served
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ def test_every_route_lets_in_whom_the_registry_names(site: Served, people: dict[
 
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("role", RANKS)
-def test_nothing_is_changed_for_another_origin(
-    site: Served, people: dict[str, Client], role: str, origin: str
-) -> None:
+def test_nothing_is_changed_for_another_origin(site: Served, people: dict[str, Client], role: str, origin: str) -> None:
     for entry in entries():
         if entry.method != "POST" or entry.path in LEAVING:
             continue
@@ -175,7 +174,9 @@ def test_what_cannot_be_read_is_refused_in_words(site: Served, people: dict[str,
     assert lead.ask("DELETE", "/me", b"", **own).status == 405
 
 
-def test_a_mistake_of_ours_shows_no_trace(site: Served, people: dict[str, Client], monkeypatch: Any, capfd: Any) -> None:
+def test_a_mistake_of_ours_shows_no_trace(
+    site: Served, people: dict[str, Client], monkeypatch: Any, capfd: Any
+) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("secret detail")
 

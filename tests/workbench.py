@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 import uvicorn
-from cranfield.workspace.bench import make_example, open_bench
-from cranfield.workspace.jobs import Jobs
+from argon2 import PasswordHasher
 
 from cranfield.web.app import application
 from cranfield.web.serving import bound
 from cranfield.web.site import Manner, Site
+from cranfield.workspace.bench import make_example, open_bench
+from cranfield.workspace.jobs import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PASSWORD_HASH = "$argon2id$v=19$m=65536,t=3,p=4$none"  # fits no password: tests begin sessions themselves
+PASSWORD = "correct horse battery staple"
+PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)  # cheap
 
 
 class Reply(NamedTuple):

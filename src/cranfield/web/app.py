@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
 import anyio.to_thread
@@ -74,6 +74,7 @@ class _Endpoint:
         from starlette.requests import Request
 
         request = Request(scope, receive)
+        self = self if self.path else _Endpoint(self.site, request.url.path, {})  # of a path that is none: its twin
         account: Account | None = None
         try:
             door.refuse_host(request, self.site.manner)
@@ -98,7 +99,13 @@ class _Endpoint:
             door.refuse_origin(request, self.site.manner)
         door.refuse_role(entry, account, self.site.manner)
         query = parse_qs(request.url.query, keep_blank_values=True, errors="surrogateescape", max_num_fields=2000)
-        about = {"account": account, "secret": secret, "twin": self.twin, "path": entry.path, "query": query}
+        about: dict[str, Any] = {
+            "account": account,
+            "secret": secret,
+            "twin": self.twin,
+            "path": entry.path,
+            "query": query,
+        }
         about["address"] = request.client.host if request.client else ""
         if entry.body == "file":
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
@@ -163,7 +170,7 @@ def _tagged(request: Request, text: str, page: Page) -> Response:
     return Response(body, page.status, headers, JSON)
 
 
-async def _spool(request: Request, file: BinaryIO) -> None:
+async def _spool(request: Request, file: Any) -> None:
     """The body into a file, up to the largest that is taken."""
     size = 0
     async for piece in request.stream():
@@ -220,5 +227,7 @@ class _Static:
             kept = {
                 "Cache-Control": "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
             }
-            response = Response(found.body, 200, {**door.HEADERS, **kept, "ETag": f'"{found.hash}"'}, found.kind)
+            headers = {**door.HEADERS, **kept, "ETag": f'"{found.hash}"'}
+            known = request.headers.get("if-none-match") == headers["ETag"]
+            response = Response(b"" if known else found.body, 304 if known else 200, headers, found.kind)
         await response(scope, receive, send)

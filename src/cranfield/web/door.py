@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.web.entry import NOBODY, RANKS, Entry
 from cranfield.web.refusal import Refusal
+from cranfield.web.roles import NOBODY, may
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from cranfield.store.accounts import Account
+    from cranfield.web.entry import Entry
     from cranfield.web.site import Manner, Site
 
 POLICY = (
@@ -59,7 +60,7 @@ def who(request: Request, site: Site) -> tuple[Account | None, str, bool]:
 def refuse_role(entry: Entry, account: Account | None, manner: Manner) -> None:
     """Refuse whoever may not."""
     role = NOBODY if account is None else account.role
-    if RANKS.index(role) >= RANKS.index(entry.role):
+    if may(role, entry.role):
         return
     if account is None and not manner.accounts:
         raise Refusal("this workspace is open to whoever started it", 403, safe="", advice=LINK)

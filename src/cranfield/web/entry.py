@@ -12,16 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cranfield.web.visit import Visit
-
-NOBODY, VIEWER, ASSESSOR, LEAD = RANKS = (
-    "nobody",
-    "viewer",
-    "assessor",
-    "lead",
-)  # each may do what those before it may
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,6 @@ class Entry(NamedTuple):
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
-Work = "Callable[[Visit], Answered | Awaitable[Answered]]"
 
 
 def page(path: str, role: str, verb: str = "", table: bool = False) -> Callable[[Any], Any]:

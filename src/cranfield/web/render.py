@@ -12,13 +12,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cranfield.columns import legible
-from cranfield.web.entry import ASSESSOR, LEAD, VIEWER, Page
+from cranfield.web.roles import ASSESSOR, LEAD, NOBODY, VIEWER, may
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.answer import Answer
     from cranfield.store.accounts import Account
+    from cranfield.web.entry import Page
     from cranfield.web.refusal import Refusal
     from cranfield.web.site import Site
     from cranfield.web.visit import Visit
@@ -115,20 +116,14 @@ def environment() -> Environment:
 
 def render(site: Site, visit: Visit, page: Page) -> str:
     """A page as HTML."""
-    given = {**page.values, **page.shown, "visit": visit, "scripts": page.scripts}
-    return (
-        environment()
-        .get_template(page.template)
-        .render(title=page.title, **{**_frame(site, visit.account, visit.path), **given})
-    )
+    around = {**_frame(site, visit.account, visit.path), "visit": visit, "scripts": page.scripts, "title": page.title}
+    return environment().get_template(page.template).render({**page.values, **page.shown, **around})
 
 
 def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:
     """What surrounds every page."""
-    from cranfield.web.entry import RANKS
-
-    role = "nobody" if account is None else account.role
-    menu = [(to, name) for to, name, least in MENU if RANKS.index(role) >= RANKS.index(least)]
+    role = NOBODY if account is None else account.role
+    menu = [(to, name) for to, name, least in MENU if may(role, least)]
     theme = "" if account is None else str(account.settings.get("theme", ""))
     return {"workspace": site.bench.name, "account": account, "menu": menu, "here": path, "theme": theme}
 

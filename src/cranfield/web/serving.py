@@ -6,9 +6,10 @@ import getpass
 import json
 import os
 import socket
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, DataError, MissingExtraError
 from cranfield.web.site import Manner, Site
@@ -89,7 +90,8 @@ def serve(
         opened.listen(512)
         _note(bench, manner)
         welcome(site, say)
-        uvicorn.Server(config).run(sockets=[opened])
+        with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
+            uvicorn.Server(config).run(sockets=[opened])
     finally:
         jobs.close()
         _forget(bench)
@@ -152,7 +154,7 @@ def _forget(bench: Bench) -> None:
     (Path(bench.state) / SERVING).unlink(missing_ok=True)
 
 
-def _uvicorn():  # type: ignore[no-untyped-def]
+def _uvicorn() -> Any:
     try:
         import argon2  # noqa: F401
         import jinja2  # noqa: F401

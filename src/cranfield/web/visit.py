@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from cranfield.web.entry import LEAD, NOBODY, RANKS
 from cranfield.web.refusal import Refusal
+from cranfield.web.roles import ASSESSOR, NOBODY, may
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Visit:
     account: Account | None
     query: Mapping[str, Sequence[str]]
     form: Mapping[str, Any] = field(default_factory=dict)
-    file: BinaryIO | None = None  # an upload, where the route takes one
+    file: Any = None  # an upload, where the route takes one
     secret: str = ""  # of the session, if there is one
     address: str = ""
     twin: str = "html"
@@ -43,12 +43,12 @@ class Visit:
 
     def may(self, role: str) -> bool:
         """Whether they may do what a role may."""
-        return RANKS.index(self.role) >= RANKS.index(role)
+        return may(self.role, role)
 
     @cached_property
     def blind(self) -> bool:
         """Whether grades and labels of others must not be shown: to an assessor with an open round to judge in."""
-        return self.role not in (NOBODY, LEAD) and self.site.has_open_round(self.name)
+        return self.role == ASSESSOR and self.site.has_open_round(self.name)
 
     def text(self, name: str, usual: str = "") -> str:
         """A parameter of the query."""

@@ -83,7 +83,7 @@ def overview(bench: Bench) -> Overview:
     """Look at a workspace without computing anything long."""
     topics = bench.topics()
     rounds = status(bench.log).rows
-    facts = {
+    facts: dict[str, Any] = {
         "name": os.path.basename(bench.folder),
         "collection": bench.home and os.path.basename(bench.home),
         "topics": 0 if topics is None else len(topics.queries),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from cranfield.web.entry import VIEWER, Page, entries, page
-from cranfield.web.visit import Visit
+from typing import TYPE_CHECKING
+
+from cranfield.web.entry import Page, entries, page
+from cranfield.web.roles import VIEWER
+
+if TYPE_CHECKING:
+    from cranfield.web.visit import Visit
 
 
 @page("/api", VIEWER, "web.entries")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cranfield.judge.blame import blame
 from cranfield.passages import best_passage, marks
-from cranfield.web.entry import VIEWER, Page, page
+from cranfield.web.entry import Page, page
 from cranfield.web.refusal import NotFound
 from cranfield.web.render import marked
-from cranfield.web.visit import Visit
+from cranfield.web.roles import VIEWER
+
+if TYPE_CHECKING:
+    from cranfield.web.visit import Visit
 
 LONGEST = 400_000  # characters shown at once
 

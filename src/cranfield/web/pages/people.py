@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cranfield.errors import DataError
 from cranfield.store.accounts import ROLES
-from cranfield.web.entry import LEAD, NOBODY, VIEWER, Done, Page, action, page
+from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import USUAL, checked, keys_of
 from cranfield.web.passwords import SHORTEST
 from cranfield.web.refusal import NotFound, Refusal
 from cranfield.web.render import link
+from cranfield.web.roles import LEAD, NOBODY, VIEWER
 from cranfield.web.serving import local_name
-from cranfield.web.visit import Visit
+
+if TYPE_CHECKING:
+    from cranfield.web.visit import Visit
 
 DAYS = 7  # for which an invitation is open
 

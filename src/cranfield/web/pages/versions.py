@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import TYPE_CHECKING
 
 from cranfield.judge.policy import Settings, policies
 from cranfield.judge.versions import Versions, all_versions, find_version, freeze, thaw
 from cranfield.web.asking import ask
-from cranfield.web.entry import LEAD, VIEWER, Done, Page, action, page
+from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.refusal import Refusal
-from cranfield.web.visit import Visit
+from cranfield.web.roles import LEAD, VIEWER
+
+if TYPE_CHECKING:
+    from cranfield.web.visit import Visit
 
 
 @page("/versions", VIEWER, "judge.all_versions", table=True)

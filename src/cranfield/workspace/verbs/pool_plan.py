@@ -11,6 +11,7 @@ from cranfield.workspace.verb import OfRuns
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
+    from cranfield.judge.plan import Asked
     from cranfield.workspace.bench import Bench
     from cranfield.workspace.verb import Tell
 
@@ -48,17 +49,26 @@ class PoolPlan(OfRuns):
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.answer import Both
-        from cranfield.judge.planning import RoundPlan, pace, planned
-        from cranfield.workspace.pooling import Depths, pool, statistics
+        from cranfield.judge.planning import RoundPlan, pace
+        from cranfield.workspace.pooling import Depths, statistics
 
-        inputs, depths = chosen(bench, self.files(bench)), Depths(self.depth)
-        known = bench.location if has_labels(bench) else None
-        texts = bench.collection if self._reads() else None
+        asked, judged = self.asked(bench, tell)
+        before = pace(bench.log)
+        seconds = self.seconds or before or 60.0
+        source = "as told" if self.seconds else "the median so far" if before else "a guess: nobody has labelled yet"
+        plan = RoundPlan.of(asked, self.strategy, seconds, source, judged)
+        return Both(plan, statistics(chosen(bench, self.files(bench)), Depths(self.depth), seconds), "pool")
+
+    def asked(self, bench: Bench, tell: Tell | None = None) -> tuple[list[Asked], int]:
+        """The documents of the round, and how many of the pool are left out because they have a label."""
+        from cranfield.judge.planning import planned
+        from cranfield.workspace.pooling import Depths, pool
+
         made = pool(
-            inputs,
-            depths,
-            judgments=known,
-            collection=texts,
+            chosen(bench, self.files(bench)),
+            Depths(self.depth),
+            judgments=bench.location if has_labels(bench) else None,
+            collection=bench.collection if self._reads() else None,
             strategy=self.strategy,
             seed=self.seed,
             progress=tell,
@@ -67,11 +77,7 @@ class PoolPlan(OfRuns):
         asked = planned(
             made.items, overlap=self.overlap, double=self.double, sample=self.sample or None, seed=self.seed
         )
-        before = pace(bench.log)
-        seconds = self.seconds or before or 60.0
-        source = "as told" if self.seconds else "the median so far" if before else "a guess: nobody has labelled yet"
-        plan = RoundPlan.of(asked, self.strategy, seconds, source, made.session.judged)
-        return Both(plan, statistics(inputs, depths, seconds), "pool")
+        return asked, made.session.judged
 
     def _reads(self) -> bool:
         from cranfield.pool.strategy import STRATEGIES
