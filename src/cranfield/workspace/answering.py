@@ -171,10 +171,9 @@ class _Maker:
         if self.plan is None:
             return event
         about = self._place(event, row.get("changes"))
-        where = {} if about is None else {"rank": about.item + 1, "repeat": about.repeat}
-        return replace(
-            event, round=self.plan.name, list=f"round {self.plan.name}", guideline=self.plan.guideline, **where
-        )
+        if about is not None:
+            event = replace(event, rank=about.item + 1, repeat=about.repeat)
+        return replace(event, round=self.plan.name, list=f"round {self.plan.name}", guideline=self.plan.guideline)
 
     def _check(self, row: Any) -> None:
         if not isinstance(row, Mapping):

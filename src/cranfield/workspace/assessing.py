@@ -18,7 +18,6 @@ from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.plan import OPEN, Nothing, find_round, plans
 from cranfield.judge.rounds import lease
-from cranfield.parameters import shortened
 from cranfield.passages import best_passage, marks
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ Subject = tuple[str, str]  # topic and document
 AHEAD = 3  # documents leased at once; an adaptive round gives one
 PAGE = 20  # own labels shown at once, and those that the pace comes from
 LONGEST = 60_000  # characters of a text that are sent; the page of the document has all of it
+LONGEST_TITLE = 200  # characters, in the list of one's labels
 SEARCHED = 1_000_000  # characters in which the best passage is looked for
 BEFORE = 10_000  # characters sent before the best passage of a longer text
 SHARE = 20  # of so many parts of the time at most one goes into counting
@@ -335,7 +335,7 @@ def _label(documents: Documents, event: Event) -> Label:
         document = documents(event.document)
     except DataError:
         document = None
-    title = "" if document is None else shortened(document.title, 120)
+    title = "" if document is None else document.title[:LONGEST_TITLE]
     fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.time)
     return Label(event.id, event.topic, event.document, title, *fields)
 
