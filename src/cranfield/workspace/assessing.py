@@ -373,5 +373,5 @@ def counted(bench: Bench, plan: Round) -> Tally:
     return found
 
 
-SLOW = 0.01  # seconds
+SLOW = 0.02  # seconds
 COUNTED: WeakKeyDictionary[Bench, dict[str, tuple[float, Tally]]] = WeakKeyDictionary()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.judge.event import new_id
-from cranfield.web.entry import ASSESSOR, Done, Page, action, page
+from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import keys_of
 from cranfield.web.refusal import Refusal
 from cranfield.web.render import link, marked
+from cranfield.web.roles import ASSESSOR
 from cranfield.workspace.answering import answer, asked_beside
 from cranfield.workspace.assessing import AHEAD, work
 
@@ -56,8 +57,8 @@ def _shown(visit: Visit, found: Work, first: int, subject: tuple[str, str] | Non
         after = marked(item.text[cut:], [(start - cut, end - cut) for start, end in spans if start >= cut])
     return {
         "item": item,
-        "before": before,
-        "after": after,
+        "text_before": before,
+        "text_after": after,
         "need": {} if item is None else found.needs[item.topic],
         "script": script,
         "keys": keys,

@@ -14,6 +14,7 @@ const LONG = 800; // characters before the best passage from which on a document
 const items = []; // to judge, the first is on the screen
 const needs = {};
 const seen = new Map(); // documents of before, by key
+const answered = new Map(); // when the server had the answer to a document; never, until it says so
 let labels = []; // one's own, the newest first
 let more = false; // whether the server has older ones
 let looking = -1; // at which of them, or at what is to be judged
@@ -42,22 +43,25 @@ const outbox = new Outbox({
   answered: (values, round) => { if (round === config.round) take(values); },
   changed: () => { told(); replenish(); },
   elsewhere: ({ event, group }) => { if (group === config.round && event.document && !event.aspect) judgedElsewhere(event); },
+  settled: ({ event }) => { if (answered.has(keyOf(event))) answered.set(keyOf(event), performance.now()); },
 });
 
 const told = tell(outbox, (event) => said(event));
 
 // what comes
 
-const take = (values) => {
+// `begun` is when they were asked for: what was answered since is none of them
+const take = (values, begun = Infinity) => {
   Object.assign(needs, values.needs);
   const waiting = new Set(outbox.rows().map((row) => keyOf(row.event)));
   const there = new Set(items.map(keyOf));
   for (const item of values.items || []) {
-    if (!there.has(keyOf(item)) && !waiting.has(keyOf(item))) items.push(item);
+    const key = keyOf(item);
+    if (!there.has(key) && !waiting.has(key) && !(answered.get(key) > begun)) items.push(item);
   }
   if (values.progress) showProgress(values.progress);
   if (!view && items.length) paint(items[0]);
-  else if (!items.length && values.why) showNothing(values);
+  else if (!items.length && values.why && looking < 0 && !asking) showNothing(values);
   prepare();
 };
 
@@ -69,7 +73,8 @@ const prepare = () => setTimeout(() => {
 let asked = null;
 const replenish = (force = false) => {
   if (config.alone || !config.round || asked || (!force && (items.length > 1 || outbox.rows().length || nothing))) return;
-  asked = ask(url()).then(take).catch(() => {}).finally(() => { setTimeout(() => { asked = null; }, 500); });
+  const begun = performance.now();
+  asked = ask(url()).then((values) => take(values, begun)).catch(() => {}).finally(() => { setTimeout(() => { asked = null; }, 500); });
 };
 
 let nothing = null;
@@ -219,6 +224,7 @@ const judge = (kind, grade) => {
   const event = { id: newId(), kind, topic, document, seconds: seconds(), ...(kind === "judgment" && { grade }), ...(!sure && { sure }), ...(note && { note }), ...(passage && { passage }), ...(changes && { changes }) };
   const label = { ...event, sure, note, passage, title: view.title, before: changes ? labels.find((each) => each.id === changes) : undefined, aspects: [] };
   remember(view);
+  answered.set(keyOf(view), Infinity);
   labels = [label, ...labels.filter((each) => each.id !== changes && !(each.kind === "skip" && keyOf(each) === keyOf(label)))];
   const asks = kind === "judgment" ? config.aspects.filter((each) => each.from_grade === null || grade >= each.from_grade) : [];
   if (asks.length) {
@@ -342,6 +348,7 @@ const undo = async () => {
   showAsking();
   looking = -1;
   if (!last.before) {
+    answered.delete(keyOf(item));
     if (!items.some((each) => keyOf(each) === keyOf(item))) items.unshift(item);
     item.node = null;
     paint(item);
@@ -351,6 +358,7 @@ const undo = async () => {
 };
 
 const judgedElsewhere = (event) => {
+  answered.set(keyOf(event), Infinity);
   const at = items.findIndex((each) => keyOf(each) === keyOf(event));
   if (at < 0) return;
   const shown = view === items[at] && !asking;
@@ -480,18 +488,20 @@ const begin = async () => {
   if (view && !begun) items.push(view);
   begun = true;
   if (view && $("best") && $("best").previousSibling && $("best").previousSibling.textContent.length + $("best").offsetTop > 2 * LONG) $("best").scrollIntoView({ block: "center" });
+  const asked = performance.now();
   const values = await ask(`/judge.json${location.search}`).catch(() => null);
   if (!values) return setTimeout(begin, 5000);
   const unsent = outbox.waiting().filter((row) => row.group === config.round && row.event.document && !row.event.aspect).reverse().map(({ event }) => ({ ...event, kind: event.kind || "judgment" }));
   const there = new Set(values.labels.map((each) => each.id));
-  labels = [...labels, ...unsent.filter((each) => !there.has(each.id) && !labels.some((one) => one.id === each.id)), ...values.labels];
+  const own = labels.filter((each) => !there.has(each.id)), known = new Set([...there, ...own.map((each) => each.id)]);
+  labels = [...own, ...unsent.filter((each) => !known.has(each.id)), ...values.labels];
   more = values.more_labels;
   for (const item of values.items) { // what the page itself brought, with its text
     const bare = items.find((each) => each.bare && keyOf(each) === keyOf(item));
     if (bare) Object.assign(bare, item, { bare: false });
   }
   if (config.alone && values.label) changes = values.label.id;
-  take(values);
+  take(values, asked);
   if (!view && !items.length && !values.why && !config.alone) work();
   if (config.round) showLabels();
 };
