@@ -21,7 +21,7 @@ from cranfield.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Hit: TypeAlias = tuple[int, int, str]  # start, end, and what of the query stands there
+Hit: TypeAlias = tuple[int, int, tuple[str, ...]]  # start, end, and what of the query stands there
 
 __all__ = ["STOP", "best_passage", "marks"]
 
@@ -62,13 +62,7 @@ def marks(text: str, query: str) -> list[tuple[int, int]]:
     >>> marks("検索評価の方法", "検索評価")
     [(0, 4)]
     """
-    spans: list[tuple[int, int]] = []
-    for start, end, _ in _hits(text, query):
-        if spans and start < spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-        else:
-            spans.append((start, end))
-    return spans
+    return [(start, end) for start, end, _ in _hits(text, query)]
 
 
 def best_passage(text: str, query: str, size: int = SIZE) -> tuple[int, int]:
@@ -93,7 +87,7 @@ def best_passage(text: str, query: str, size: int = SIZE) -> tuple[int, int]:
 
 
 def _hits(text: str, query: str) -> list[Hit]:
-    """All places of a query's words in a text, in order; pairs of characters may overlap."""
+    """All places of a query's words in a text, in order and apart."""
     words, pieces = _terms(query)
     found = list(_words(text, words)) if words else []
     return sorted([*found, *_pieces(text, pieces)]) if pieces else found
@@ -109,26 +103,34 @@ def _terms(query: str) -> tuple[set[str], set[str]]:
 
 
 def _words(text: str, stems: set[str]) -> Iterator[Hit]:
-    known: dict[str, str | None] = {}  # a word as it is written → the stem it is looked for by
+    known: dict[str, tuple[str] | None] = {}  # a word as it is written → the stem it is looked for by
     for match in (ASCII_WORD if text.isascii() else WORD).finditer(text):
         word = match[0]
         if word not in known:
             stem = _stem(_folded(word))
-            known[word] = stem if stem in stems else None
-        if (term := known[word]) is not None:
-            yield *match.span(), term
+            known[word] = (stem,) if stem in stems else None
+        if (terms := known[word]) is not None:
+            yield *match.span(), terms
 
 
 def _pieces(text: str, pieces: Iterable[str]) -> Iterator[Hit]:
-    longest_first = sorted(pieces, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest_first)))
+    """Pieces that overlap are one place, with their signs: a passage begins in none of them."""
+    pattern = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))
+    first, last = 0, 0
+    terms: list[str] = []
     match = pattern.search(text)
     while match is not None:
-        end = match.end()
+        start, end = match.span()
         while end < len(text) and unicodedata.combining(text[end]):
             end += 1
-        yield match.start(), end, match[0]
-        match = pattern.search(text, match.start() + 1)
+        if terms and start >= last:
+            yield first, last, tuple(terms)
+            terms = []
+        first, last = first if terms else start, max(end, last)
+        terms.append(match[0])
+        match = pattern.search(text, start + 1)
+    if terms:
+        yield first, last, tuple(terms)
 
 
 def _folded(word: str) -> str:
@@ -198,13 +200,14 @@ def _densest(hits: list[Hit], size: int) -> tuple[int, int]:
     best, window = (0, 0, 0), (0, 0)
     inside: Counter[str] = Counter()
     left = 0
-    for right, (_, end, term) in enumerate(hits):
-        inside[term] += 1
+    for right, (_, end, terms) in enumerate(hits):
+        for term in terms:
+            inside[term] += 1
         while left < right and end - hits[left][0] > size:
-            leaving = hits[left][2]
-            inside[leaving] -= 1
-            if not inside[leaving]:
-                del inside[leaving]
+            for term in hits[left][2]:
+                inside[term] -= 1
+                if not inside[term]:
+                    del inside[term]
             left += 1
         start = hits[left][0]
         density = len(inside), right - left + 1, start - end

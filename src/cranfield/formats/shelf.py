@@ -36,14 +36,14 @@ from cranfield.formats.folder import DOCUMENTS, document_rows, file_in, read_col
 from cranfield.formats.streams import BOM, lines, name_beside, packing_of, reason, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import BinaryIO, Self, TypeAlias
 
     from numpy.typing import NDArray
 
     from cranfield.collection import Document
+    from cranfield.formats.folder import Progress
 
-    Told: TypeAlias = Callable[[int, int], None] | None
     Numbers: TypeAlias = NDArray[np.uint64]
 
 __all__ = ["Shelf", "open_shelf"]
@@ -54,10 +54,10 @@ COLUMNS = 3  # of a row: start, length, start of the id
 ATTEMPTS = 5  # to index a file that is changed meanwhile
 
 
-def open_shelf(collection: str, where: str, progress: Told = None) -> Shelf:
+def open_shelf(collection: str, where: str, progress: Progress = None) -> Shelf:
     """The documents of a collection, a folder or a bundled one's name, by id; the index is made below `where` if it has to be.
 
-    `progress` is told how much is done of how much: bytes, or documents of a packed file (of 0 where collection.toml
+    `progress` is told how much is done of how much: bytes, or documents of a packed file (of None where collection.toml
     does not say how many there are).
 
     >>> import tempfile
@@ -67,7 +67,7 @@ def open_shelf(collection: str, where: str, progress: Told = None) -> Shelf:
     """
     opened = read_collection(collection)
     path = file_in(str(opened.path), DOCUMENTS)
-    documents = opened.meta.get("counts", {}).get("documents", 0)
+    documents = opened.meta.get("counts", {}).get("documents")
     family = f"documents-{_digest(os.path.relpath(os.path.realpath(path), os.path.realpath(where)))}"
     for _ in range(ATTEMPTS):
         state = _state(path)
@@ -246,7 +246,7 @@ def _index_in(folder: str) -> Index | None:
             copy = _File(os.path.join(folder, DOCUMENTS)) if DOCUMENTS in sizes else None
             count = len(hashes) // 2
             return Index(rows.reshape(-1, COLUMNS), ids, hashes[:count], hashes[count:], copy)
-    except (FileNotFoundError, ValueError, KeyError, AttributeError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, AttributeError, TypeError):
         pass
     except OSError as error:
         raise DataError(f"{folder}: {reason(error)}") from error
@@ -291,7 +291,7 @@ def _put(folder: str, target: str, where: str, family: str) -> None:
             shutil.rmtree(os.path.join(where, name), ignore_errors=True)  # whoever has it open keeps it
 
 
-def _write_index(path: str, state: State, folder: str, documents: int, progress: Told) -> None:
+def _write_index(path: str, state: State, folder: str, documents: int | None, progress: Progress) -> None:
     """Read all documents once and write where each of them lies."""
     with ExitStack() as stack:
 

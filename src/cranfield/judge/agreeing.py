@@ -18,7 +18,7 @@ from cranfield.answer import Answer, Table
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import evaluate
 from cranfield.formats.pools import Item
-from cranfield.judge.policy import as_labels, said_of
+from cranfield.judge.policy import as_labels, grades_of
 from cranfield.stats.agreement import (
     Agreement,
     against_the_rest,
@@ -289,7 +289,7 @@ def agreements(
         people_of(events, gold),
         view,
         _parts(labels, events, repeats, view, list(coefficients), rng, how),
-        contradictions=sum(len(grades) > 1 for grades in said_of(events).values()),
+        contradictions=sum(len(grades) > 1 for grades in grades_of(events).values()),
         cannot=cannot,
         unsure=sum(not event.sure for event in events),
     )
@@ -372,7 +372,7 @@ def _median(events: Sequence[Event]) -> float | None:
 
 def disagreements(events: Sequence[Event]) -> list[Item]:
     """A pool for a third person: the documents whose labels contradict, the widest apart first; who said what is hidden."""
-    apart = [(max(grades) - min(grades), subject) for subject, grades in said_of(events).items() if len(grades) > 1]
+    apart = [(max(grades) - min(grades), subject) for subject, grades in grades_of(events).items() if len(grades) > 1]
     apart.sort(key=lambda each: (-each[0], each[1]))
     return [Item(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Table
 from cranfield.judge.event import RELEVANCE
+from cranfield.judge.looking import about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,9 +58,7 @@ class Blame(Answer):
 
 def blame(log: Log, topic: str, document: str) -> Blame:
     """Every event about a document."""
-    events = log.events()
-    about = [event for event in events if event.topic == topic and document in (event.document, event.other)]
-    ids = {event.id for event in about}
-    gone = {event.refers for event in events if event.kind == "withdrawal" and event.refers in ids}
-    about.sort(key=lambda event: (event.time, event.id))
-    return Blame(topic, document, about, {event.id for event in log.standing().values()} & ids, gone)
+    found = about(log, topic, document)
+    stand = {each.event.id for each in found if each.stands}
+    gone = {each.event.id for each in found if each.withdrawn}
+    return Blame(topic, document, [each.event for each in found], stand, gone)

@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from cranfield.judge.event import DEFAULTS, Event
-from cranfield.judge.log import Log
+from cranfield.judge.event import DEFAULTS, RELEVANCE, Event
+from cranfield.judge.locks import COMPLETE
+from cranfield.judge.log import LABELS, Found, Log
 from cranfield.judge.records import Transaction, event_of
-from cranfield.judge.standing import Key, standing
+from cranfield.judge.standing import SIDES, Key, Said, standing
 from cranfield.store import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy.engine import Connection
+    from sqlalchemy.sql import Select
 
     from cranfield.judge.adding import Added
 
 T = TypeVar("T")
+
+
+LAST = "SELECT max(seq) FROM events"
+
+
+@cache
+def _found(wanted: frozenset[str], role: str, paged: bool, standing: bool) -> Select[Any]:
+    """The query for events by some fields, and by a document in one of its roles."""
+    from sqlalchemy import and_, bindparam, literal_column, select
+
+    from cranfield.store import tables
+
+    e, s = tables.events.c, tables.standing.c
+    stands = and_(
+        s.side.in_(sorted(set(SIDES.values()))),
+        s.topic == e.topic,
+        s.document.in_([e.document, e.other]),
+        s.event == e.id,
+    )
+    joined = tables.events.join(tables.standing, stands, isouter=not standing)
+    joined = joined.outerjoin(tables.withdrawn, tables.withdrawn.c.id == e.id)
+    query = select(
+        tables.events, s.event.is_not(None).label("stands"), tables.withdrawn.c.id.is_not(None).label("gone")
+    )
+    query = query.select_from(joined).where(*(e[name] == bindparam(name) for name in sorted(wanted)))
+    if role:
+        query = query.where(e[role] == bindparam("about"))
+    if role == "other":
+        query = query.where(e.other != literal_column("''"))  # as the index says it
+    if paged:
+        query = query.where(e.seq < bindparam("before"))
+    if standing:
+        query = query.where(e.kind.in_(LABELS))
+    return query.order_by(e.seq.desc())
 
 
 class DatabaseLog(Log):
@@ -45,22 +82,77 @@ class DatabaseLog(Log):
 
         return self.database.write(work)
 
-    def events(self, after: int = 0) -> list[Event]:
+    def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
         from sqlalchemy import select
 
         from cranfield.store.tables import events
 
+        query = select(events).where(events.c.seq > after).order_by(events.c.seq)
+        if up_to is not None:
+            query = query.where(events.c.seq <= up_to)
         with self.database.reading() as connection:
-            rows = connection.execute(select(events).where(events.c.seq > after).order_by(events.c.seq)).mappings()
-            return [event_of(row) for row in rows]
+            return [event_of(row) for row in connection.execute(query).mappings()]
 
     def place(self) -> int:
+        with self.database.reading() as connection:
+            server = self.database.dialect == "postgresql"
+            return connection.exec_driver_sql(COMPLETE if server else LAST).scalar() or 0
+
+    def count(self, after: int = 0) -> int:
         from sqlalchemy import func, select
 
         from cranfield.store.tables import events
 
         with self.database.reading() as connection:
-            return connection.execute(select(func.max(events.c.seq))).scalar() or 0
+            return connection.execute(select(func.count()).where(events.c.seq > after)).scalar_one()
+
+    def find(
+        self,
+        *,
+        topic: str | None = None,
+        document: str | None = None,
+        assessor: str | None = None,
+        round: str | None = None,
+        before: int | None = None,
+        n: int | None = None,
+        standing: bool = False,
+    ) -> list[Found]:
+        given = {"topic": topic, "assessor": assessor, "round": round}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        roles = ("document", "other") if document else ("",)
+        found: dict[int, Found] = {}
+        with self.database.reading() as connection:
+            for role in roles:
+                query = _found(frozenset(wanted), role, before is not None, standing)
+                values = wanted | {"about": document, "before": before}
+                for row in connection.execute(query if n is None else query.limit(n), values).mappings():
+                    found[row["seq"]] = Found(row["seq"], event_of(row), bool(row["stands"]), bool(row["gone"]))
+        return [found[place] for place in sorted(found, reverse=True)][:n]
+
+    def said(self, aspect: str = RELEVANCE) -> list[Said]:
+        from sqlalchemy import Text, and_, or_, select, type_coerce
+
+        from cranfield.store import tables
+        from cranfield.store.exact import plain
+
+        e, s = tables.events.c, tables.standing.c
+        texts = [
+            type_coerce(column, Text) for column in (e.topic, e.document, e.assessor, e.time, e.id, e.source, s.side)
+        ]
+        query = (
+            select(*texts[:2], e.grade, *texts[2:])
+            .join(tables.events, e.id == s.event)
+            .where(s.aspect == aspect, e.grade.is_not(None))
+            .where(or_(s.side == "adjudication", and_(s.side == "label", ~s.repeat)))
+        )
+        with self.database.reading() as connection:
+            rows = connection.execute(query).cursor.fetchall()
+        return [
+            Said._make(row)
+            if "\\" not in row[0] + row[1] + row[3] + row[5]
+            else Said._make(plain(each) if isinstance(each, str) else each for each in row)
+            for row in rows
+        ]
 
     def standing(self) -> dict[Key, Event]:
         from sqlalchemy import select

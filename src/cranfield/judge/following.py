@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cranfield.judge.event import Event
     from cranfield.judge.log import Log
 
-BACK = 500  # events read once more: on a server one with a lower number may come later
-
 
 class Follower:
     """What was said of each document, kept up to date by `refresh`."""
@@ -28,9 +26,9 @@ class Follower:
         self.refresh()
 
     def refresh(self) -> list[Event]:
-        """Read what has come since the last look, and give it."""
+        """Read what has come since the last look, and give it; what is behind the place is seen again, and known."""
         place = self.log.place()
-        fresh = [event for event in self.log.events(max(0, self._place - BACK)) if event.id not in self._events]
+        fresh = [event for event in self.log.events(self._place) if event.id not in self._events]
         self._place = place
         for event in fresh:
             self._events[event.id] = event

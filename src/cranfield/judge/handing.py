@@ -20,13 +20,14 @@ from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Row
-    from sqlalchemy.sql import Select
+    from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judge.event import Event
     from cranfield.judge.plan import Round
     from cranfield.judge.records import Transaction
 
-LEASED, FREE = literal_column("'leased'"), literal_column("'free'")  # as the indexes say it
+LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
+FREE: ColumnElement[str] = literal_column("'free'")
 ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
 GIVEN = select(places, items.c.document, items.c.role).join(items, ON).where(places.c.round == bindparam("name"))
 MINE = places.c.assessor == bindparam("who")
@@ -36,7 +37,7 @@ HELD = (
     .with_for_update(of=places)
 )  # fmt: skip
 LAST = (
-    select(places.c.topic)
+    select(places.c.topic, places.c.item)
     .where(places.c.round == bindparam("name"), MINE, places.c.until.is_not(None))
     .order_by(places.c.until.desc(), places.c.item.desc(), places.c.slot.desc())
     .limit(1)
@@ -56,17 +57,24 @@ def _elsewhere(own_slot: bool) -> Any:
     return (same.where(mine.c.slot != places.c.slot) if own_slot else same).exists()
 
 
+AHEAD, TOPIC, ALL = "ahead", "topic", "all"  # where a person looks for a document, one after the other
+
+
 @cache
-def _claimable(over: bool, of_topic: bool, skip_locked: bool) -> Select[Any]:
+def _claimable(over: bool, where: str, skip_locked: bool) -> Select[Any]:
     """The first place within the count that is free, or whose lease is over, of a document one has no other place of."""
     query = GIVEN.where(~_elsewhere(own_slot=True))
     if over:
         query = query.where(places.c.state == LEASED, places.c.counted, places.c.until < bindparam("now"))
+        order = [places.c.item + 0, places.c.slot]  # no index is to be read for this order: few leases are over
     else:
         query = query.where(places.c.state == FREE)
-    if of_topic:
+        order = [places.c.item, places.c.slot]
+    if where != ALL:
         query = query.where(places.c.topic == bindparam("topic"))
-    return query.order_by(places.c.item, places.c.slot).limit(1).with_for_update(skip_locked=skip_locked, of=places)
+    if where == AHEAD:
+        query = query.where(places.c.item > bindparam("at"))
+    return query.order_by(*order).limit(1).with_for_update(skip_locked=skip_locked, of=places)
 
 
 LEFT = (
@@ -92,8 +100,9 @@ class Desk:
         self.over = over is not None and over < transaction.now  # whether any lease of the round is
         self.who = {"name": plan.name, "who": assessor}
         self._mine: list[Row[Any]] | None = None
-        self._topic: str | None = None
+        self._last: tuple[str, int] | None = None  # topic and item that this person was at last
         self._given: list[dict[str, Any]] = []  # leases that are not written yet
+        self._claimed = False  # whether those are of anything that was not theirs
 
     def mine(self) -> list[Row[Any]]:
         """The places that this person holds, those among them whose time is over and nobody else has taken."""
@@ -109,7 +118,7 @@ class Desk:
     def filled(self, place: Row[Any]) -> None:
         """A place is held no more; its topic is where the person is at."""
         self._mine = [row for row in self.mine() if row is not place]
-        self._topic = place.topic
+        self._last = place.topic, place.item
 
     def changed(self) -> None:
         """Places are to be read again."""
@@ -123,7 +132,9 @@ class Desk:
 
     def claim(self) -> Lease | None:
         """One more document: gold and repeats by chance, else what the pool has."""
-        self.write()
+        if self._claimed:
+            self.write()
+        self._claimed = True
         chance = self._chance()
         if chance < self.plan.gold_share and (gold := self._gold()) is not None:
             return gold
@@ -158,7 +169,7 @@ class Desk:
                 "until": self.until,
             }
         )
-        self._topic = row.topic
+        self._last = row.topic, row.item
         where = self.plan.name, row.topic, row.document, self.assessor, self.until, bool(repeat)
         return Lease(*where, row.item, slot)
 
@@ -205,21 +216,29 @@ class Desk:
         last = self.connection.execute(query).scalar()
         return 0 if last is None else last + 1
 
-    def _free(self, skip_locked: bool) -> Row[Any] | None:
-        """A place within the count, of the topic this person is at if there is one."""
-        if self._topic is None:
-            self._topic = self.connection.execute(LAST, self.who).scalar() or ""
-        same = self._first(True, skip_locked) if self._topic else None
-        return same or self._first(False, skip_locked)
+    def _at(self) -> tuple[str, int]:
+        """The topic and the item that this person was at last; no topic if they were at none."""
+        if self._last is None:
+            row = self.connection.execute(LAST, self.who).first()
+            self._last = ("", -1) if row is None else (row.topic, row.item)
+        return self._last
 
-    def _first(self, of_topic: bool, skip_locked: bool) -> Row[Any] | None:
-        """Of what is free and what was walked away from, what comes first."""
-        values = self.who | ({"topic": self._topic} if of_topic else {})
-        rows = [self.connection.execute(_claimable(False, of_topic, skip_locked), values).first()]
-        if self.over:
-            now = {"now": self.transaction.now}
-            rows.append(self.connection.execute(_claimable(True, of_topic, skip_locked), values | now).first())
-        return min((row for row in rows if row is not None), key=lambda row: (row.item, row.slot), default=None)
+    def _free(self, skip_locked: bool) -> Row[Any] | None:
+        """A place within the count: further down the topic this person is at, anywhere in it, then in any.
+
+        Who goes on from where they are does not pass over all that they have judged and others have not.
+        """
+        topic, at = self._at()
+        for where in (AHEAD, TOPIC, ALL) if topic else (ALL,):
+            values = self.who | {"topic": topic, "at": at}
+            rows = [self.connection.execute(_claimable(False, where, skip_locked), values).first()]
+            if self.over:
+                now = values | {"now": self.transaction.now}
+                rows.append(self.connection.execute(_claimable(True, where, skip_locked), now).first())
+            found = [row for row in rows if row is not None]
+            if found:
+                return min(found, key=lambda row: (row.item, row.slot))
+        return None
 
     def _opened(self) -> Row[Any] | None:
         """Let the strategy name one more document, given the labels that stand, and open its places."""
@@ -227,7 +246,7 @@ class Desk:
         free = self._free(skip_locked=True)  # somebody may have opened one meanwhile
         if free is not None:
             return free
-        asked = named(self.connection, self.plan, self._topic or "")
+        asked = named(self.connection, self.plan, self._at()[0])
         if asked is None:
             return None
         count = select(func.count()).where(items.c.round == self.plan.name)

@@ -131,10 +131,10 @@ class LinesLog(Log):
             file.add(map(record_line, records))
             self._take(file.since(self._read))
 
-    def events(self, after: int = 0) -> list[Event]:
+    def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
         with self._turn:
             self._refresh()
-            return self._events[after:]
+            return self._events[after:up_to]
 
     def place(self) -> int:
         with self._turn:

@@ -18,7 +18,7 @@ from cranfield.store.tables import rounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Connection
 
 Lists = dict[str, dict[str, list[str]]]  # topic → run → documents
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
@@ -116,7 +116,7 @@ def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
     return chosen(connection, connection.execute(KNOWN).all(), name)[:2]
 
 
-def chosen(connection: Connection, rows: Sequence[Row[Any]], name: str = "") -> tuple[Round, str, Row[Any]]:
+def chosen(connection: Connection, rows: Sequence[Any], name: str = "") -> tuple[Round, str, Any]:
     """Of all rounds the one of a name, or the only one that is open: what was decided, its state, its row."""
     fitting = [row for row in rows if (row.name == name if name else row.state == OPEN)]
     if len(fitting) != 1:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.judge.event import RELEVANCE
+from cranfield.judge.standing import said_of
 from cranfield.stats.consensus.method import METHODS
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, Preferences
 from cranfield.stats.labels import Labels
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cranfield.judge.event import Event
-    from cranfield.judge.standing import Key
+    from cranfield.judge.standing import Key, Said
     from cranfield.stats.consensus.method import Ties, Verdict
     from cranfield.stats.consensus.preference import Strengths
+
+    Label = Event | Said
 
 Subject = tuple[str, str]  # topic and document
 Grades = dict[str, dict[str, float]]
@@ -39,7 +42,7 @@ class OfLog(ABC):
 
     @staticmethod
     @abstractmethod
-    def grades(labels: Sequence[Event]) -> dict[Subject, float]:
+    def grades(labels: Sequence[Label]) -> dict[Subject, float]:
         """What stands of labels in the order of their times; a document that it leaves open is not in it."""
 
 
@@ -49,7 +52,7 @@ class Latest(OfLog):
     name = "latest"
 
     @staticmethod
-    def grades(labels: Sequence[Event]) -> dict[Subject, float]:
+    def grades(labels: Sequence[Label]) -> dict[Subject, float]:
         return {(event.topic, event.document): event.grade or 0.0 for event in labels}
 
 
@@ -59,14 +62,14 @@ class Adjudicated(OfLog):
     name = "adjudicated"
 
     @staticmethod
-    def grades(labels: Sequence[Event]) -> dict[Subject, float]:
-        return {subject: next(iter(grades)) for subject, grades in said_of(labels).items() if len(grades) == 1}
+    def grades(labels: Sequence[Label]) -> dict[Subject, float]:
+        return {subject: next(iter(grades)) for subject, grades in grades_of(labels).items() if len(grades) == 1}
 
 
 OWN: dict[str, type[OfLog]] = {each.name: each for each in OfLog.__subclasses__()}
 
 
-def said_of(labels: Iterable[Event]) -> dict[Subject, set[float]]:
+def grades_of(labels: Iterable[Label]) -> dict[Subject, set[float]]:
     """The grades that each document was given."""
     said: dict[Subject, set[float]] = {}
     for event in labels:
@@ -144,7 +147,7 @@ def labels_of(
     return sorted(found, key=lambda event: (event.time, event.id))
 
 
-def as_labels(events: Iterable[Event]) -> Labels:
+def as_labels(events: Iterable[Label]) -> Labels:
     """Events as statistics read them: people are raters, documents of a topic are items."""
     events = list(events)
     return Labels.of(
@@ -168,15 +171,26 @@ def decide(
     {'q': {'d': 2.0}}
     """
     how = settings or Settings()
-    if policy not in OWN and _is_of_preferences(policy):
+    if not goes_by_labels(policy):
         return _by_preferences(standing, policy, how)
-    labels = labels_of(standing, how.aspect, how.sources)
-    known = {
-        (event.topic, event.document): event.grade
-        for key, event in standing.items()
-        if key.side == "adjudication" and key.aspect == how.aspect and event.grade is not None
-    }
-    said, verdict = said_of(labels), None
+    return decide_labels(said_of(standing, how.aspect), policy, how, gold)
+
+
+def goes_by_labels(policy: str) -> bool:
+    """Whether a policy goes by labels, and not by preferences; a name that is nobody's is refused."""
+    return policy in OWN or not _is_of_preferences(policy)
+
+
+def decide_labels(
+    stand: Iterable[Said], policy: str, how: Settings, gold: Mapping[Subject, float] | None = None
+) -> Decided:
+    """The grades that stand by a policy that goes by labels, given those of one aspect."""
+    stand = list(stand)
+    known = {(each.topic, each.document): each.grade for each in stand if each.side == "adjudication"}
+    everybody = [each for each in stand if each.side == "label"]
+    labels = [each for each in everybody if each.source in how.sources]
+    labels.sort(key=lambda each: (each.time, each.id))
+    said, verdict = grades_of(labels), None
     if policy in OWN:
         answer = OWN[policy].grades(labels)
     else:
@@ -193,7 +207,7 @@ def decide(
         contradictions=sum(len(grades) > 1 for grades in said.values()),
         adjudicated=len(known),
         undecided=undecided,
-        left_out=_left_out(standing, how),
+        left_out=_left_out(everybody, how),
         verdict=verdict,
     )
 
@@ -207,7 +221,7 @@ def _is_of_preferences(policy: str) -> bool:
     raise ConventionError(f"no policy {policy!r}; there are {', '.join(policies())}")
 
 
-def _verdict(labels: list[Event], policy: str, how: Settings, gold: Mapping[Subject, float] | None) -> Verdict:
+def _verdict(labels: list[Said], policy: str, how: Settings, gold: Mapping[Subject, float] | None) -> Verdict:
     method = METHODS.named(policy)
     as_read = as_labels(labels)
     truth = {item: grade for item, grade in (gold or {}).items() if item in set(as_read.items)}
@@ -257,13 +271,9 @@ def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
     return sum(len(each) > 1 for each in said.values())
 
 
-def _left_out(standing: Mapping[Key, Event], how: Settings) -> dict[str, int]:
-    why: Counter[str] = Counter()
-    for key, event in standing.items():
-        counts = key.side == "label" and key.aspect == how.aspect and not key.repeat and event.grade is not None
-        if counts and event.source not in how.sources:
-            why[f"they are a {event.source}'s (--sources names who counts)"] += 1
-    return dict(why)
+def _left_out(labels: Iterable[Said], how: Settings) -> dict[str, int]:
+    sources = Counter(each.source for each in labels if each.source not in how.sources)
+    return {f"they are a {source}'s (--sources names who counts)": count for source, count in sources.items()}
 
 
 def _nested(grades: Mapping[Subject, Any]) -> Grades:

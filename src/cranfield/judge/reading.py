@@ -28,9 +28,9 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     opened = open_log(log, new=False)
     try:
         if name is None:
-            from cranfield.judge.policy import decide
+            from cranfield.judge.looking import decided as decide
 
-            decided, where = decide(opened.standing()), opened.name
+            decided, where = decide(opened), opened.name
         else:
             from cranfield.judge.versions import thaw
 

@@ -6,9 +6,10 @@ so that a file of records replayed gives the tables that a database has.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, insert, literal_column, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.errors import DataError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Table
     from sqlalchemy.engine import Connection, Row
-    from sqlalchemy.sql import ColumnElement
+    from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judge.places import Place
     from cranfield.store import Database
@@ -34,8 +35,11 @@ MANY = 500  # values in one statement
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:
-    """The event that a row of the table holds."""
-    return Event(**{name: row[name] for name in DEFAULTS})
+    """The event that a row of the table holds: it was looked at when it came, and is not looked at again."""
+    event = object.__new__(Event)
+    for name in DEFAULTS:
+        object.__setattr__(event, name, row[name])
+    return event
 
 
 class Transaction:
@@ -71,6 +75,8 @@ class Transaction:
 
     def take(self, event: Event, place: Place) -> bool:
         """Add an answer whose place is held by its assessor; False if there is an event of that id."""
+        if self.database.dialect == "sqlite" and self.connection.execute(THERE, {"name": event.id}).first():
+            return False  # an insert that finds its id taken would use up a number, and places in files count numbers
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
         if self.connection.execute(self._once(tables.events), values).first() is None:
             return False
@@ -113,12 +119,7 @@ class Transaction:
 
     def rounds(self) -> Sequence[Row[Any]]:
         """Every round with the end of the lease that is over first; the time and the locks of who adds come along."""
-        more = []
-        if self.database.dialect == "postgresql":
-            more = [literal_column(locks.TOGETHER).label("together"), literal_column(locks.ABOVE).label("above")]
-        if self.database.tells_time:
-            more.append(literal_column(SERVERS_TIME).label("now"))
-        rows = self.connection.execute(LISTED.add_columns(*more)).all()
+        rows = self.connection.execute(_listed(self.database.dialect == "postgresql", self.database.tells_time)).all()
         if rows and self.database.tells_time and self._now is None:
             self._now = rows[0].now
         return rows
@@ -226,6 +227,7 @@ ONCE = {
     for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
     for table in (tables.events, tables.standing)
 }
+THERE = select(tables.events.c.seq).where(tables.events.c.id == bindparam("name"))
 OVER = (
     select(func.min(tables.places.c.until))
     .where(
@@ -235,7 +237,15 @@ OVER = (
     )
     .scalar_subquery()
 )
-LISTED = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+
+
+@cache
+def _listed(locked: bool, timed: bool) -> Select[Any]:
+    """Every round, with locks and the server's time."""
+    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+    if locked:
+        query = query.add_columns(literal_column(locks.TOGETHER), literal_column(locks.ABOVE))
+    return query.add_columns(literal_column(SERVERS_TIME).label("now")) if timed else query
 
 
 def _at(key: Key) -> list[ColumnElement[bool]]:

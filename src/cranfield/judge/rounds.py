@@ -136,10 +136,9 @@ def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
     transaction = desk.transaction
     fills = event.round == desk.plan.name and event.kind in ANSWERS and event.aspect == RELEVANCE
     place = desk.holds(event) if fills else None
-    if place is not None and _refusal(desk, state, event, held=True) is None:
-        if transaction.take(event, place):
-            desk.filled(place)
-            return Outcome(event.id, KEPT)
+    if place is not None and _refusal(desk, state, event, held=True) is None and transaction.take(event, place):
+        desk.filled(place)
+        return Outcome(event.id, KEPT)
     known = transaction.known([event.id]).get(event.id)
     if known is not None:
         if known == event:

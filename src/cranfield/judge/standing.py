@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cranfield.judge.event import Event
 
@@ -26,6 +26,19 @@ class Key(NamedTuple):
     aspect: str
     assessor: str  # empty for an adjudication: the last one binds everybody
     repeat: bool
+
+
+class Said(NamedTuple):
+    """A label that stands, by what a policy reads of it."""
+
+    topic: str
+    document: str
+    grade: float
+    assessor: str
+    time: str
+    id: str
+    source: str
+    side: str  # label or adjudication
 
 
 def key_of(event: Event) -> Key | None:
@@ -59,3 +72,14 @@ def standing(events: Iterable[Event]) -> dict[Key, Event]:
         if before is None or (before.time, before.id) < (event.time, event.id):
             answer[key] = event
     return answer
+
+
+def said_of(standing: Mapping[Key, Event], aspect: str) -> list[Said]:
+    """The labels of an aspect that stand, repeats left out, and its adjudications."""
+    return [
+        Said(event.topic, event.document, event.grade, event.assessor, event.time, event.id, event.source, key.side)
+        for key, event in standing.items()
+        if key.aspect == aspect
+        and event.grade is not None
+        and (key.side == "adjudication" or (key.side == "label" and not key.repeat))
+    ]

@@ -34,7 +34,6 @@ APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
 QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
 SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
-CLOCKS = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": SERVERS_TIME}
 
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
@@ -152,15 +151,19 @@ class Database:
             return self._clock()
         if self.dialect == "postgresql":
             return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
-        return (
-            datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        )  # a file has no clock but ours
+        return self._own_time()
+
+    def _own_time(self) -> str:
+        """A file has no clock but ours."""
+        if self._clock is not None:
+            return self._clock()
+        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def moment(self) -> ColumnElement[str]:
         """The same clock as a part of a query."""
         from sqlalchemy import literal, literal_column
 
-        return literal(self._clock()) if self._clock is not None else literal_column(CLOCKS[self.dialect])
+        return literal_column(SERVERS_TIME) if self.tells_time else literal(self._own_time())
 
     @property
     def tells_time(self) -> bool:
@@ -259,7 +262,7 @@ def _refuse_strange_tables(path: str, name: str) -> None:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise DataError(f"{name}: {_told(str(error))}") from None
+        raise DataError(f"{name}: {in_words(str(error))}") from None
     if tables and ("cranfield_schema",) not in tables:
         raise DataError(f"{name}: holds tables of another program ({tables[0][0]}); name another database")
 
@@ -282,10 +285,11 @@ def _begin(connection: Connection) -> None:
 
 def _reason(error: Any) -> str:
     """What went wrong and what to do, without a password."""
-    return _told(str(error.orig).strip() or type(error.orig).__name__)
+    return in_words(str(error.orig).strip() or type(error.orig).__name__)
 
 
-def _told(said: str) -> str:
+def in_words(said: str) -> str:
+    """What a driver complains about as a sentence that says what to do."""
     for sign, told in REASONS.items():
         if sign in said.lower():
             return told.format(said=masked(said.splitlines()[0]), busy=f"{BUSY:g}")

@@ -7,6 +7,7 @@ from sqlalchemy import Boolean, Column, Double, Integer, MetaData, Table
 from cranfield.store.exact import Exact
 
 metadata = MetaData()
+PASSING = {"passing": True}  # a table of the moment, or of what lets somebody in: no copy holds its rows
 
 
 def _texts(*names: str) -> list[Column[str]]:
@@ -97,6 +98,7 @@ sessions = Table(
     *_texts("account"),
     Column("local", Boolean, nullable=False),
     *_texts("created", "seen", "until"),
+    info=PASSING,
 )
 
 invitations = Table(
@@ -105,9 +107,10 @@ invitations = Table(
     Column("id", Integer, primary_key=True),
     *_texts("hash", "role", "name", "inviter", "created", "until"),
     Column("reset", Boolean, nullable=False),  # another password for an account that is there
+    info=PASSING,
 )
 
-link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"))
+link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"), info=PASSING)
 
 tokens = Table(
     "tokens",
@@ -116,6 +119,7 @@ tokens = Table(
     *_texts("hash", "account", "label", "created"),
     Column("seen", Exact),
     Column("until", Exact),
+    info=PASSING,
 )
 
 jobs = Table(
@@ -126,4 +130,5 @@ jobs = Table(
     Column("progress", Double),  # 0 to 1
     *_texts("owner", "started"),  # the process that sees to it; the time by its clock
     Column("seconds", Double),
+    info=PASSING,
 )

@@ -14,13 +14,14 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import DataError
 from cranfield.formats.folder import DOCUMENTS, META, QRELS, TOPICS, file_in
 from cranfield.formats.streams import reason
 from cranfield.parameters import shortened
 from cranfield.workspace.hashes import Hashes, mark_of
+from cranfield.workspace.run_files import RunFile, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,15 +43,6 @@ GUIDELINES = ("guidelines.md", "guidelines.txt")
 LONGEST_GUIDELINE = 1 << 20  # bytes
 WEIGHTY = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # events that can change a result
 UPLOAD = 256 << 20  # bytes of a run that is added, packed and unpacked
-
-
-class RunFile(NamedTuple):
-    """A file of `runs/`; `name` is the run's, with its ending where two would be called the same."""
-
-    name: str
-    path: str
-    size: int
-    mtime: float
 
 
 def open_bench(folder: str | os.PathLike[str], db: str | None = None, clock: Callable[[], str] | None = None) -> Bench:
@@ -214,39 +206,17 @@ class Bench:
         return os.path.join(self.folder, "runs")
 
     def runs(self) -> list[RunFile]:
-        """The runs by name; hidden files and what `cranfield run` writes beside a run are none."""
-        from cranfield.formats import run_name
-        from cranfield.formats.run_stats import ENDING
-        from cranfield.systems.journal import ENDING as JOURNAL
-
-        found = []
-        try:
-            entries = sorted(os.scandir(self.runs_folder), key=lambda entry: entry.name)
-        except OSError:
-            return []
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name.endswith((ENDING, JOURNAL)):
-                continue
-            try:
-                known = entry.stat()
-            except OSError:  # gone meanwhile, or a link to nowhere
-                continue
-            if stat.S_ISREG(known.st_mode):
-                found.append(RunFile(entry.name, entry.path, known.st_size, known.st_mtime))
-        names = [run_name(file.name) for file in found]
-        return [
-            file._replace(name=name) if names.count(name) == 1 else file
-            for file, name in zip(found, names, strict=True)
-        ]
+        """The runs by name."""
+        return listed(self.runs_folder)
 
     def run(self, name: str) -> RunFile:
         """A run by its name, or its file's; only those that are listed are found."""
-        listed = self.runs()
-        for file in listed:
+        files = self.runs()
+        for file in files:
             if name in (file.name, os.path.basename(file.path)):
                 return file
-        there = ", ".join(file.name for file in listed[:10]) or "none"
-        more = f" and {len(listed) - 10} more" if len(listed) > 10 else ""
+        there = ", ".join(file.name for file in files[:10]) or "none"
+        more = f" and {len(files) - 10} more" if len(files) > 10 else ""
         raise DataError(f"there is no run {shortened(name)!r}; there are: {there}{more}")
 
     def hash_of(self, run: RunFile) -> str:
@@ -257,7 +227,7 @@ class Bench:
         """Add a run under a file name, if it can be read and nothing in it is wrong: see `workspace.uploads`."""
         from cranfield.workspace.uploads import add_run
 
-        return add_run(self, name, data, limit)
+        return add_run(self.runs_folder, self.state, name, data, limit, self.qrels)
 
     # the log
 

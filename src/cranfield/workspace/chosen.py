@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cranfield.collection import Qrels
-    from cranfield.workspace.bench import Bench, RunFile
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.run_files import RunFile
 
 LOG, COLLECTION = "log", "collection"
 

@@ -154,7 +154,7 @@ class Jobs:
             if known is not None:
                 return known
             job = self._begin(asked, question)
-        return self._awaited(job)
+        return self._awaited(job, asked)
 
     def _asked(self, verb: str, parameters: dict[str, Any]) -> Verb:
         if verb not in self.verbs:
@@ -172,9 +172,7 @@ class Jobs:
         self, asked: Verb, question: str, kept: Kept, job: _Job | None, refresh: bool | int
     ) -> tuple[Ready, bool]:
         """What is kept as an answer, and whether it is too old for whoever asks."""
-        newer, now = 0, kept.place
-        if asked.moves(self.bench):
-            newer, now = self.bench.newer(kept.place), self.bench.log.place()
+        newer, now = self._since(asked, kept)
         wanted = newer > 0 if isinstance(refresh, bool) else kept.place < min(refresh, now)
         wanted = wanted and refresh is not False
         due = newer and not wanted and job is None and self.clock() - kept.made > OLD
@@ -252,7 +250,7 @@ class Jobs:
                 self._note(job, "done" if job.why is None else "failed")
         job.over.set()
 
-    def _awaited(self, job: _Job) -> State:
+    def _awaited(self, job: _Job, asked: Verb) -> State:
         """What a job has come to after a moment."""
         if not job.over.wait(self.patience):
             if self.clock() - job.noted > NOTED:
@@ -264,8 +262,14 @@ class Jobs:
         kept = self.results.read(job.question)
         if kept is None:
             return Failed(job.id, "the result was removed before it could be read; ask again")
-        newer, now = (self.bench.newer(kept.place), self.bench.log.place()) if kept.place else (0, 0)
+        newer, now = self._since(asked, kept)
         return Ready(kept.answer, kept.place, newer, kept.seconds, written(kept.made), now)
+
+    def _since(self, asked: Verb, kept: Kept) -> tuple[int, int]:
+        """How many newer labels wait for a result, and how far the log goes; nothing where labels do not change it."""
+        if not asked.moves(self.bench):
+            return 0, kept.place
+        return self.bench.newer(kept.place), self.bench.log.place()
 
     def _hashed(self, asked: Verb) -> Running | None:
         """Have large files hashed that nobody hashed yet; None where all hashes are known or soon will be."""

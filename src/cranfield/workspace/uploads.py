@@ -18,11 +18,12 @@ from cranfield.errors import CranfieldError, DataError
 from cranfield.formats import run_name
 from cranfield.formats.streams import reason, refuse_larger
 from cranfield.parameters import shortened
+from cranfield.workspace.run_files import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cranfield.workspace.bench import Bench, RunFile
+    from cranfield.workspace.run_files import RunFile
 
 LONGEST_NAME = 120  # bytes
 PATTERNS = frozenset('/\\=*?[]<>:|"')  # of paths and patterns, here or on other systems
@@ -36,7 +37,7 @@ class Upload:
     findings: Findings
 
 
-def refuse_name(bench: Bench, name: str) -> None:
+def refuse_name(runs: str, name: str) -> None:
     """Stop at a file name that is none, hides, is taken, or would mean something elsewhere."""
     shown = shortened(name)
     if not name or name.startswith((".", "-", " ")) or name.endswith((" ", ".")):
@@ -49,29 +50,33 @@ def refuse_name(bench: Bench, name: str) -> None:
         raise DataError(f"a run's file name is text, found {shown!r}") from None
     if length > LONGEST_NAME:
         raise DataError(f"a run's file name has {LONGEST_NAME} bytes at the most, found {length}")
-    taken = {run_name(run.path).casefold() for run in bench.runs()}
-    if run_name(name).casefold() in taken or os.path.lexists(os.path.join(bench.runs_folder, name)):
+    taken = {run_name(run.path).casefold() for run in listed(runs)}
+    if run_name(name).casefold() in taken or os.path.lexists(os.path.join(runs, name)):
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name")
 
 
-def add_run(bench: Bench, name: str, data: Iterable[bytes], limit: int) -> Upload:
-    """Add a run of no more than so many bytes, packed or unpacked; findings that are errors refuse it."""
-    refuse_name(bench, name)
+def add_run(runs: str, state: str, name: str, data: Iterable[bytes], limit: int, qrels: str | None = None) -> Upload:
+    """Add a run of no more than so many bytes, packed or unpacked; findings that are errors refuse it.
+
+    `runs` is the folder that it goes to, `state` where it is looked at before, and `qrels` what it is held against.
+    """
+    refuse_name(runs, name)
     try:
-        folder = tempfile.mkdtemp(prefix="upload-", dir=bench.state)
+        folder = tempfile.mkdtemp(prefix="upload-", dir=state)
     except OSError as error:
         raise DataError(f"{name}: cannot be written: {reason(error)}") from None
     try:
         path = os.path.join(folder, name)
         _receive(path, name, data, limit)
         refuse_larger(path, limit, name)
-        findings = _looked_at(bench, path, name)
+        findings = _looked_at(path, name, qrels)
         if findings.counts["error"]:
             return Upload(None, findings)
-        _move(path, bench, name)
+        _move(path, runs, name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Upload(bench.run(name), findings)
+    added = [run for run in listed(runs) if os.path.basename(run.path) == name]
+    return Upload(added[0] if added else None, findings)
 
 
 def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
@@ -89,13 +94,13 @@ def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
         raise DataError(f"{name}: cannot be written: {reason(error)}") from None
 
 
-def _looked_at(bench: Bench, path: str, name: str) -> Findings:
+def _looked_at(path: str, name: str, qrels: str | None) -> Findings:
     """What `check` finds, and what the strict reader stops at if that is anything else, under the name it was given."""
     from cranfield.check import check
     from cranfield.findings import Finding
     from cranfield.formats import read_run
 
-    found = check([path], bench.qrels, "run")
+    found = check([path], qrels, "run")
     own = [replace(each, file=name) for each in found if each.file == path]
     if not any(each.severity == "error" for each in own):
         try:
@@ -106,11 +111,11 @@ def _looked_at(bench: Bench, path: str, name: str) -> Findings:
     return Findings(own)
 
 
-def _move(path: str, bench: Bench, name: str) -> None:
+def _move(path: str, runs: str, name: str) -> None:
     """Put it among the runs, never over another."""
-    target = os.path.join(bench.runs_folder, name)
+    target = os.path.join(runs, name)
     try:
-        os.makedirs(bench.runs_folder, exist_ok=True)
+        os.makedirs(runs, exist_ok=True)
         os.chmod(path, 0o644)
         os.link(path, target)
     except FileExistsError:

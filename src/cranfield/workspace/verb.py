@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cranfield.answer import Answer
-    from cranfield.workspace.bench import Bench, RunFile
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.run_files import RunFile
 
     Tell = Callable[[int, "int | None"], None]  # how much is done, and of how much
 
@@ -170,6 +171,14 @@ class Scoring(OfRuns):
 
     def depends(self, bench: Bench) -> dict[str, str]:
         return super().depends(bench) | basis(bench, self.which(bench), self.policy)
+
+    def place(self, bench: Bench) -> int:
+        version = self.which(bench).version
+        if not version:
+            return super().place(bench)
+        from cranfield.judge.versions import find_version
+
+        return find_version(bench.log, version).place
 
     def inputs(self, bench: Bench, **more: Any) -> Chosen:
         """What the verb of the workspace reads."""

@@ -12,7 +12,8 @@ from cranfield.workspace.verb import Names, Verb, shown_table
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
-    from cranfield.workspace.bench import Bench, RunFile
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.run_files import RunFile
     from cranfield.workspace.verb import Tell
 
 

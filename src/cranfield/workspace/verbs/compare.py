@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Part
     from cranfield.report.reporting import Report
-    from cranfield.workspace.bench import Bench, RunFile
+    from cranfield.workspace.bench import Bench
     from cranfield.workspace.chosen import Chosen
+    from cranfield.workspace.run_files import RunFile
     from cranfield.workspace.verb import Tell
 
 
-class Topics(Answer):
+class TopicScores(Answer):
     """The scores of two runs topic by topic, the largest gain first."""
 
     def __init__(self, report: Report) -> None:
@@ -89,14 +90,14 @@ class Compare(Scoring):
 
         inputs: Chosen = self.inputs(bench, only=self.topics(bench))
         made = report(inputs, texts=False, digits=DIGITS, progress=tell, seed=self.seed)
-        return Both(made.comparison, Topics(made), "topics")
+        return Both(made.comparison, TopicScores(made), "topics")
 
     def html(self, bench: Bench, answer: Answer) -> str:
         from cranfield.report import figures as charts
         from cranfield.report.html import curves_html, efficiency_html
 
         assert isinstance(answer, Both)
-        assert isinstance(answer.second, Topics)
+        assert isinstance(answer.second, TopicScores)
         report = answer.second.report
         said = "The table of topics holds the numbers."
         drawn = [(charts.figure(report, name), said) for name in ("differences", "scatter")]

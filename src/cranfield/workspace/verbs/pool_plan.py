@@ -65,7 +65,7 @@ class PoolPlan(OfRuns):
         from cranfield.workspace.pooling import Depths, pool
 
         made = pool(
-            chosen(bench, self.files(bench)),
+            chosen(bench, self.files(bench), rel=bench.relevant_from),
             Depths(self.depth),
             judgments=bench.location if has_labels(bench) else None,
             collection=bench.collection if self._reads() else None,
