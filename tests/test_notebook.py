@@ -33,6 +33,7 @@ from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
 from cranfield.workspace import judging
+from cranfield.workspace.assessing import Choice, Open, Work
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
@@ -158,6 +159,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "Work": lambda path: Work(why=EVIL, rounds=[Open(EVIL, "open", 1, 2, 1)], grades=[Choice(1, "1", EVIL, EVIL)]),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, func, or_, select
 
+from cranfield.judge.event import RELEVANCE
 from cranfield.judge.records import event_of
 from cranfield.store.tables import events, items, places
 
@@ -76,6 +77,13 @@ def own_labels(connection: Connection, name: str, assessor: str, most: int, firs
     query = select(events).join(places, places.c.event == events.c.id).where(*mine)
     ordered = query.order_by(events.c.seq.desc()).limit(most).offset(first)
     return [event_of(row) for row in connection.execute(ordered).mappings()]
+
+
+def own_seconds(connection: Connection, name: str, assessor: str, most: int) -> list[float]:
+    """How long somebody had the last documents of a round on the screen that they judged."""
+    c = events.c
+    mine = c.assessor == assessor, c.round == name, c.kind == "judgment", c.aspect == RELEVANCE, c.seconds.is_not(None)
+    return list(connection.execute(select(c.seconds).where(*mine).order_by(c.seq.desc()).limit(most)).scalars())
 
 
 def own_label(connection: Connection, name: str, assessor: str, subject: Subject) -> Event | None:

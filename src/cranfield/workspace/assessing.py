@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from cranfield.answer import Answer, Entries, Table, plain
 from cranfield.errors import DataError
-from cranfield.judge.event import RELEVANCE
+from cranfield.judge.own import Tally, own_count, own_label, own_labels, own_seconds, tally
 from cranfield.judge.plan import OPEN, Nothing, find_round, plans
 from cranfield.judge.rounds import lease
 from cranfield.passages import best_passage, marks
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cranfield.answer import Layout, Part
     from cranfield.collection import Aspect, Document, Grade
     from cranfield.judge.event import Event
-    from cranfield.judge.own import Tally
     from cranfield.judge.plan import Lease, Round
     from cranfield.judge.rounds import Outcome
     from cranfield.workspace.bench import Bench
@@ -206,15 +205,13 @@ def _no_round(found: Sequence[Open], opened: Sequence[Open]) -> str:
 
 def _rounds(bench: Bench, assessor: str) -> list[Open]:
     """The rounds that somebody may judge in, those that are open first."""
-    from cranfield.judge.own import own_count
-
     with bench.log.reading() as transaction:
         connection = transaction.connection
         mine = [(plan, state) for plan, state in plans(connection) if not plan.assessors or assessor in plan.assessors]
         counts = {plan.name: own_count(connection, plan.name, assessor) for plan, _ in mine}
     rows = [(plan, state, counted(bench, plan)) for plan, state in mine]
     ordered = sorted(rows, key=lambda row: row[1] != OPEN)
-    return [Open(plan.name, state, tally.done, tally.all, counts[plan.name]) for plan, state, tally in ordered]
+    return [Open(plan.name, state, found.done, found.all, counts[plan.name]) for plan, state, found in ordered]
 
 
 def subjects_of(told: Sequence[Lease] | Nothing) -> list[Subject]:
@@ -317,8 +314,6 @@ def _own(
     bench: Bench, documents: Documents, plan: Round, assessor: str, subject: Subject | None, first: int
 ) -> dict[str, Any]:
     """Somebody's progress and their own labels."""
-    from cranfield.judge.own import own_label, own_labels
-
     with bench.log.reading() as transaction:
         said = own_labels(transaction.connection, plan.name, assessor, PAGE + 1, first)
         about = None if subject is None else own_label(transaction.connection, plan.name, assessor, subject)
@@ -342,25 +337,20 @@ def _label(documents: Documents, event: Event) -> Label:
 
 def progress(bench: Bench, plan: Round, assessor: str) -> Progress:
     """How far the round is, how far somebody is in it, and how long the rest takes at their pace."""
-    from cranfield.judge.own import own_count, own_labels
-
-    tally = counted(bench, plan)
+    found = counted(bench, plan)
     with bench.log.reading() as transaction:
         mine = own_count(transaction.connection, plan.name, assessor)
-        last = own_labels(transaction.connection, plan.name, assessor, PAGE)
-    seconds = [event.seconds for event in last if event.seconds is not None and event.aspect == RELEVANCE]
+        seconds = own_seconds(transaction.connection, plan.name, assessor, PAGE)
     pace = round(statistics.median(seconds), 1) if seconds else None
     left = None
-    if pace is not None and tally.all is not None:
-        shared = (tally.all - tally.done) / max(1, tally.at_work)
-        left = round(pace * max(0, min(shared, tally.documents - mine)), 1)
-    return Progress(tally.done, tally.all, mine, pace, left)
+    if pace is not None and found.all is not None:
+        shared = (found.all - found.done) / max(1, found.at_work)
+        left = round(pace * max(0, min(shared, found.documents - mine)), 1)
+    return Progress(found.done, found.all, mine, pace, left)
 
 
 def counted(bench: Bench, plan: Round) -> Tally:
     """How far a round is, counted anew unless that took long a moment ago."""
-    from cranfield.judge.own import tally
-
     known = COUNTED.setdefault(bench, {}).get(plan.name)
     begun = time.monotonic()
     if known is not None and begun < known[0]:
