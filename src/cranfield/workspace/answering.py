@@ -21,7 +21,6 @@ from cranfield.parameters import shortened
 from cranfield.workspace.assessing import (
     AHEAD,
     Work,
-    aspects_of,
     nothing_of,
     plan_scale,
     progress,
@@ -61,12 +60,12 @@ def answer(
     """
     if len(said) > MOST:
         raise DataError(f"expected at most {MOST} events at once, found {len(said)}")
-    plan = None
+    plan, state, places = None, "", {}
     if name:
         with bench.log.reading() as transaction:
             plan, state = find_round(transaction.connection, name)
-    maker = _Maker(bench, plan, assessor, now or datetime.now(UTC), said)
-    events, outcomes = maker.events()
+            places = own_places(transaction.connection, name, assessor, _subjects(said))
+    events, outcomes = _Maker(bench, plan, assessor, now or datetime.now(UTC), places).events(said)
     if plan is None:
         outcomes |= _kept_in_no_round(bench, events)
         return Work(outcomes=_in_order(bench, said, events, outcomes))
@@ -84,7 +83,7 @@ def answer(
 
 def asked_beside(bench: Bench, grade: float | None) -> list[str]:
     """The aspects that a grade calls for."""
-    return [] if grade is None else [each.name for each in aspects_of(bench) if each.asked_at(grade)]
+    return [] if grade is None else [each.name for each in bench.aspects() if each.asked_at(grade)]
 
 
 def _kept_in_no_round(bench: Bench, events: Sequence[Event]) -> dict[str, Outcome]:
@@ -112,8 +111,10 @@ def _in_order(
     """What became of each thing said, in order; what was said before and is said again is no other event."""
     made = {event.id: event for event in events}
     doubted = [key for key, each in outcomes.items() if each.reason == "id" and key in made]
-    with bench.log.reading() as transaction:
-        known = known_events(transaction.connection, doubted)
+    known: Mapping[str, Event] = {}
+    if doubted:
+        with bench.log.reading() as transaction:
+            known = known_events(transaction.connection, doubted)
     same = {key for key in doubted if key in known and _says_the_same(known[key], made[key])}
     ids = dict.fromkeys(_id_of(each) for each in said)
     return [Outcome(key, REPEATED) if key in same else outcomes[key] for key in ids]
@@ -125,6 +126,12 @@ def _says_the_same(one: Event, other: Event) -> bool:
     return all(getattr(one, each.name) == getattr(other, each.name) for each in fields(one) if each.name not in ours)
 
 
+def _subjects(said: Sequence[Any]) -> list[Subject]:
+    """The documents that are spoken of."""
+    pairs = [(row.get("topic"), row.get("document")) for row in said if isinstance(row, Mapping)]
+    return [(topic, document) for topic, document in pairs if isinstance(topic, str) and isinstance(document, str)]
+
+
 def _id_of(row: Any) -> str:
     key = row.get("id") if isinstance(row, Mapping) else None
     return key if isinstance(key, str) else ""
@@ -133,27 +140,17 @@ def _id_of(row: Any) -> str:
 class _Maker:
     """Events of what somebody says in one request."""
 
-    def __init__(self, bench: Bench, plan: Round | None, assessor: str, now: datetime, said: Sequence[Any]) -> None:
-        self.bench, self.plan, self.assessor, self.now, self.said = bench, plan, assessor, now, said
-        self.aspects = {each.name: each for each in aspects_of(bench)}
-        self.places = self._places()
+    def __init__(
+        self, bench: Bench, plan: Round | None, assessor: str, now: datetime, places: Mapping[Subject, Sequence[Place]]
+    ) -> None:
+        self.bench, self.plan, self.assessor, self.now, self.places = bench, plan, assessor, now, places
+        self.aspects = {each.name: each for each in bench.aspects()}
 
-    def _places(self) -> dict[Subject, list[Place]]:
-        rows = [row for row in self.said if isinstance(row, Mapping)]
-        subjects = [(row.get("topic"), row.get("document")) for row in rows]
-        named = [
-            (topic, document) for topic, document in subjects if isinstance(topic, str) and isinstance(document, str)
-        ]
-        if self.plan is None or not named:
-            return {}
-        with self.bench.log.reading() as transaction:
-            return own_places(transaction.connection, self.plan.name, self.assessor, named)
-
-    def events(self) -> tuple[list[Event], dict[str, Outcome]]:
+    def events(self, said: Sequence[Any]) -> tuple[list[Event], dict[str, Outcome]]:
         """The events, and what is refused because it is none."""
         events: dict[str, Event] = {}
         refused = {}
-        for row in self.said:
+        for row in said:
             key = _id_of(row)
             try:
                 events.setdefault(key, self._event(row, len(events)))

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -234,7 +235,7 @@ def _terms(bench: Bench, plan: Round | None) -> dict[str, Any]:
     known = bench.grades()
     return {
         "grades": choices(plan_scale(bench, plan), known),
-        "aspects": [_question(each) for each in aspects_of(bench)],
+        "aspects": [_question(each) for each in bench.aspects()],
     }
 
 
@@ -257,12 +258,6 @@ def choices(scale: Sequence[float], known: Mapping[float, Grade]) -> list[Choice
         meant = known.get(grade)
         answer.append(Choice(grade, key, *((meant.label, meant.meaning) if meant else ("", ""))))
     return answer
-
-
-def aspects_of(bench: Bench) -> tuple[Aspect, ...]:
-    """What is asked beside the grade."""
-    opened = bench.opened()
-    return () if opened is None else opened.aspects
 
 
 def _question(aspect: Aspect) -> Question:
@@ -337,10 +332,10 @@ def _label(documents: Documents, event: Event) -> Label:
 
 def progress(bench: Bench, plan: Round, assessor: str) -> Progress:
     """How far the round is, how far somebody is in it, and how long the rest takes at their pace."""
-    found = counted(bench, plan)
     with bench.log.reading() as transaction:
         mine = own_count(transaction.connection, plan.name, assessor)
         seconds = own_seconds(transaction.connection, plan.name, assessor, PAGE)
+    found = counted(bench, plan, {assessor: mine})
     pace = round(statistics.median(seconds), 1) if seconds else None
     left = None
     if pace is not None and found.all is not None:
@@ -349,19 +344,27 @@ def progress(bench: Bench, plan: Round, assessor: str) -> Progress:
     return Progress(found.done, found.all, mine, pace, left)
 
 
-def counted(bench: Bench, plan: Round) -> Tally:
-    """How far a round is, counted anew unless that took long a moment ago."""
-    known = COUNTED.setdefault(bench, {}).get(plan.name)
+def counted(bench: Bench, plan: Round, mine: Mapping[str, int] = MappingProxyType({})) -> Tally:
+    """How far a round is: counted a moment ago, and what somebody has added since."""
+    count = COUNTED.setdefault(bench, {}).get(plan.name)
     begun = time.monotonic()
-    if known is not None and begun < known[0]:
-        return known[1]
-    with bench.log.reading() as transaction:
-        found = tally(transaction.connection, plan, transaction.now)
-    ended = time.monotonic()
-    slow = ended - begun > SLOW
-    COUNTED[bench][plan.name] = (ended + SHARE * (ended - begun) if slow else ended), found
-    return found
+    if count is None or begun >= count.until:
+        with bench.log.reading() as transaction:
+            found = tally(transaction.connection, plan, transaction.now)
+        ended = time.monotonic()
+        count = COUNTED[bench][plan.name] = Count(ended + max(FRESH, SHARE * (ended - begun)), found, {})
+    more = sum(n - count.mine.setdefault(assessor, n) for assessor, n in mine.items())
+    done = count.tally.done + more
+    return count.tally._replace(done=done if count.tally.all is None else min(done, count.tally.all))
 
 
-SLOW = 0.02  # seconds
-COUNTED: WeakKeyDictionary[Bench, dict[str, tuple[float, Tally]]] = WeakKeyDictionary()
+class Count(NamedTuple):
+    """A tally, until when it is good, and what people had done when they were first looked at since."""
+
+    until: float
+    tally: Tally
+    mine: dict[str, int]
+
+
+FRESH = 1.0  # seconds for which a tally is good
+COUNTED: WeakKeyDictionary[Bench, dict[str, Count]] = WeakKeyDictionary()
