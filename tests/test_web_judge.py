@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from browsers import EVIL, Watched, chromium
+from cranfield.errors import UnavailableError
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.rounds import lease, open_round, set_state
 from cranfield.web.keys import USUAL
@@ -308,8 +309,10 @@ def test_a_label_can_be_changed_and_the_last_word_stands(site: Served) -> None:
 
 def test_my_labels_come_in_pages_the_newest_first(site: Served) -> None:
     client, name = site.client("ann", "assessor"), opened(site, "pages", [f"d{i:02d}" for i in range(25)])
-    for _ in range(23):
-        say(client, name, label(look(client, name)["items"][0]))
+    items = look(client, name)["items"]
+    while len(items) < 23:
+        items += say(client, name, *map(label, items[-3:]))["items"]
+    say(client, name, *map(label, items[21:23]))
     found = look(client, name)
     assert [each["document"] for each in found["labels"][:2]] == ["d22", "d21"]
     assert found["more_labels"]
@@ -481,6 +484,23 @@ def test_a_document_can_be_judged_outside_of_a_round(site: Served) -> None:
     assert (event.round, event.assessor) == ("", "ann")
 
 
+def test_a_database_that_is_away_loses_nothing(site: Served, browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = opened(site, "away")
+    watched = at(site, browser, name)
+    write = site.bench.log.write
+
+    def away(work: Any) -> Any:
+        raise UnavailableError("the database does not answer")
+
+    monkeypatch.setattr(site.bench.log, "write", away)
+    watched.page.keyboard.press("2")
+    watched.page.locator("#unsent", has_text="1 not sent yet: the database does not answer").wait_for()
+    reply = site.client("ann", "assessor").send("/judge.json", {"round": name, "events": []})
+    assert (reply.status, reply.json()["error"]) == (503, "the database does not answer")
+    monkeypatch.setattr(site.bench.log, "write", write)
+    assert [event.grade for event in stored(site, name, 1)] == [2]
+
+
 # further aspects
 
 
@@ -511,7 +531,7 @@ def at(site: Served, browser: Any, name: str, who: str = "ann", **options: Any) 
     """Somebody at a round, with the script at work."""
     watched = Watched(site.context(browser, who, "assessor", **options))
     watched.page.goto(f"/judge?{urlencode({'round': name})}")
-    watched.page.locator("#undo").wait_for()
+    watched.page.locator("#form[data-ready]").wait_for(state="attached")
     return watched
 
 
@@ -645,14 +665,16 @@ def test_keys_are_remapped_and_single_keys_can_be_off(site: Served, browser: Any
     watched = at(site, browser, name, "remy")
     site.site.accounts.set_settings("remy", {"keys": {"skip": "w"}, "single_keys": True})
     watched.page.reload()
-    watched.page.locator("#undo").wait_for()
+    watched.page.locator("#form[data-ready]").wait_for(state="attached")
     watched.page.keyboard.press("s")
     watched.page.keyboard.press("w")
     shows(watched.page, "d01")
     assert watched.page.locator("#skip kbd").inner_text() == "w"
+    assert watched.page.locator("#skip").inner_text().split() == ["w", "skip"]
     site.site.accounts.set_settings("remy", {"single_keys": False})
     watched.page.reload()
-    watched.page.locator("#undo").wait_for()
+    watched.page.locator("#form[data-ready]").wait_for(state="attached")
+    assert watched.page.locator("#skip kbd").inner_text() == "Alt+s"
     watched.page.keyboard.press("1")
     watched.page.keyboard.press("Alt+2")
     shows(watched.page, "d02")
@@ -663,8 +685,6 @@ def test_offline_judgments_wait_and_are_stored_once(site: Served, browser: Any) 
     name = opened(site, "offline")
     watched = at(site, browser, name)
     page = watched.page
-    page.locator("#labels").wait_for(state="attached")
-    page.wait_for_load_state("networkidle")
     page.context.set_offline(True)
     for document in ("d00", "d01", "d02"):
         shows(page, document)
@@ -687,7 +707,6 @@ def test_what_was_not_sent_survives_a_reload_and_is_sent_under_its_own_account_a
     name = opened(site, "reload")
     watched = at(site, browser, name)
     page = watched.page
-    page.wait_for_load_state("networkidle")
     page.route("**/judge.json", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
     page.keyboard.press("2")
     page.locator("#unsent", has_text="1 not sent yet").wait_for()
@@ -698,8 +717,7 @@ def test_what_was_not_sent_survives_a_reload_and_is_sent_under_its_own_account_a
     page.unroute("**/judge.json")
     page.locator("#unsent", has_text="signed in as bob").wait_for()  # the old page is still ann's
     page.goto(f"/judge?round={name}")
-    page.locator("#undo").wait_for()
-    page.wait_for_load_state("networkidle")
+    page.locator("#form[data-ready]").wait_for(state="attached")
     assert len(waiting(page)) == 1
     assert not events_of(site, name)
     page.context.clear_cookies()
@@ -717,7 +735,7 @@ def test_two_tabs_and_a_double_click_make_one_judgment(site: Served, browser: An
     one = at(site, browser, name)
     two = one.page.context.new_page()
     two.goto(f"/judge?round={name}")
-    two.locator("#undo").wait_for()
+    two.locator("#form[data-ready]").wait_for(state="attached")
     shows(two, "d00")
     one.page.keyboard.press("1")
     shows(two, "d01")
@@ -738,7 +756,6 @@ def test_a_refused_judgment_is_shown_and_kept_until_the_assessor_decides(site: S
     name = opened(site, "refused")
     watched = at(site, browser, name)
     page = watched.page
-    page.wait_for_load_state("networkidle")
     set_state(site.bench.log, name, "paused")
     page.keyboard.press("2")
     page.locator("#refused", has_text="round 'refused' is paused").wait_for()
@@ -749,8 +766,7 @@ def test_a_refused_judgment_is_shown_and_kept_until_the_assessor_decides(site: S
     page.locator("#refused").wait_for(state="hidden")
     assert len(stored(site, name, 1)) == 1
     page.reload()
-    page.locator("#undo").wait_for()
-    page.wait_for_load_state("networkidle")
+    page.locator("#form[data-ready]").wait_for(state="attached")
     set_state(site.bench.log, name, "closed")
     page.keyboard.press("1")
     page.get_by_role("button", name="Drop it").click()
@@ -809,7 +825,6 @@ def test_hostile_texts_are_shown_and_not_run(site: Served, browser: Any) -> None
 
 def test_marks_stay_in_place_behind_signs_of_two_units(site: Served, browser: Any) -> None:
     watched = at(site, browser, opened(site, "odd", ["d00", "odd"]))
-    watched.page.wait_for_load_state("networkidle")
     watched.page.keyboard.press("1")
     shows(watched.page, "odd")
     assert watched.page.locator("#text mark").all_inner_texts() == ["wing", "flutter"]
@@ -818,7 +833,6 @@ def test_marks_stay_in_place_behind_signs_of_two_units(site: Served, browser: An
 def test_five_megabytes_open_at_the_best_passage_and_can_be_shown_whole(site: Served, browser: Any) -> None:
     watched = at(site, browser, opened(site, "long", ["d00", "huge", "d01"]))
     page = watched.page
-    page.wait_for_load_state("networkidle")
     page.keyboard.press("1")
     shows(page, "huge")
     page.get_by_role("link", name="Show all").click()
@@ -883,7 +897,7 @@ def test_the_server_killed_between_key_presses_loses_and_doubles_nothing(tmp_pat
         page = browser.new_context().new_page()
         page.goto(server.link)
         page.goto(f"http://127.0.0.1:{server.port}/judge?round=killed")
-        page.locator("#undo").wait_for()
+        page.locator("#form[data-ready]").wait_for(state="attached")
         for i, document in enumerate(documents):
             page.locator("#doc-id", has_text=document).wait_for(timeout=60_000)
             page.keyboard.press(f"{i % 3}")

@@ -79,11 +79,12 @@ const replenish = (force = false) => {
 
 let nothing = null;
 const showNothing = (values) => {
+  const text = values.why || "nothing is left", held = form.contains(document.activeElement);
   view = null;
   $("judge").hidden = form.hidden = true;
   $("nothing").hidden = false;
-  const text = values.why || "nothing is left";
   $("nothing-title").textContent = `${text[0].toUpperCase()}${text.slice(1)}.`;
+  if (held) $("nothing-title").focus();
   announce(text);
   clearTimeout(nothing);
   nothing = setTimeout(() => { nothing = null; if (!document.hidden) replenish(true); else showNothing(values); }, 15000);
@@ -267,10 +268,11 @@ const work = () => {
 };
 
 const showAsking = () => {
-  const box = $("asking"), ask = asking && asking.asks[asking.at];
+  const box = $("asking"), ask = asking && asking.asks[asking.at], held = document.activeElement.closest("#buttons, #asking");
+  const focus = () => { if (held) form.querySelector(ask ? "#asking button" : "#buttons button").focus(); };
   box.hidden = !ask;
   $("buttons").hidden = !!ask;
-  if (!ask) return;
+  if (!ask) return focus();
   const line = document.createElement("p"), row = document.createElement("div");
   line.textContent = ask.question;
   line.dir = "auto";
@@ -284,6 +286,7 @@ const showAsking = () => {
   }));
   box.setAttribute("aria-label", ask.question);
   box.replaceChildren(line, row);
+  focus();
   announce(ask.question);
 };
 
@@ -504,5 +507,6 @@ const begin = async () => {
   take(values, asked);
   if (!view && !items.length && !values.why && !config.alone) work();
   if (config.round) showLabels();
+  form.dataset.ready = "true";
 };
 begin();
