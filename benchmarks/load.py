@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,14 +83,19 @@ async def assessor(
     connection = Connection(*where, {"Cookie": cookie})
     waiting: dict[str, Any] | None = None
     items: list[tuple[str, str]] = []
-    count = 0
+    count, mark = 0, secrets.token_hex(4)
     await asyncio.sleep(pause * (number % 50) / 50)
     while time.monotonic() < until:
         began = time.monotonic()
         if waiting is None and items:
             topic, document = items[0]
             count += 1
-            waiting = {"id": f"{number:04d}-{count:06d}", "topic": topic, "document": document, "grade": count % 3}
+            waiting = {
+                "id": f"{mark}-{number:04d}-{count:06d}",
+                "topic": topic,
+                "document": document,
+                "grade": count % 3,
+            }
             tally.sent.add(str(waiting["id"]))
         events = [waiting] if waiting else []
         try:
