@@ -6,13 +6,17 @@ import random
 
 import pytest
 
+from cranfield.errors import DataError
 from cranfield.judge import Event, open_log
 from cranfield.judge.blame import blame
 from cranfield.judge.following import Follower
 from cranfield.judge.locks import COMPLETE
 from cranfield.judge.looking import about, decided, mine, newer, waiting
+from cranfield.judge.plan import Asked, Round
 from cranfield.judge.policy import Settings, decide, policies
 from cranfield.judge.records import Transaction
+from cranfield.judge.rounds import lease, open_round
+from cranfield.judge.status import counts, status
 from databases import KINDS, location_of, new_database
 
 ODD = "d\\\0é"  # a document's name that no database takes as it is
@@ -66,6 +70,17 @@ def test_whoever_asks_for_what_is_newer_sees_each_event_once(log):
         place = news.place
     assert seen == log.events()
     assert newer(log, place) == (place, [])
+
+
+def test_a_rounds_places_are_counted_by_person(log):
+    open_round(log, Round(name="r"), [Asked("q", f"d{i}") for i in range(5)])
+    held = lease(log, "ann", "r", 2)
+    lease(log, "bob", "r")
+    log.add([label("ann", "q", held[0].document, round="r")])
+    assert counts(log, "r") == {"": {"free": 2}, "ann": {"done": 1, "leased": 1}, "bob": {"leased": 1}}
+    assert status(log).labels == len(log.labels()) == 1
+    with pytest.raises(DataError, match="there is no round 's'"):
+        counts(log, "s")
 
 
 def test_an_event_that_comes_to_light_late_is_not_missed(postgres):

@@ -91,7 +91,10 @@ def further(monkeypatch, ran: list[int]) -> None:
         text = migrations.TYPES[dialect]["text"]
         return {
             **usual(dialect),
-            max(usual(dialect)) + 1: [f"CREATE TABLE later (id {text} PRIMARY KEY)", "INSERT INTO later VALUES ('once')"],
+            max(usual(dialect)) + 1: [
+                f"CREATE TABLE later (id {text} PRIMARY KEY)",
+                "INSERT INTO later VALUES ('once')",
+            ],
         }
 
     monkeypatch.setattr(migrations, "steps", steps)
@@ -121,7 +124,9 @@ def test_a_database_of_before_is_migrated_once_whoever_opens_it(place, monkeypat
     new = open_database(place)
     with new.reading() as connection:
         assert connection.exec_driver_sql("SELECT id FROM later").scalars().all() == ["once"]
-        assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [max(migrations.steps(database_kind(place)))]
+        assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [
+            max(migrations.steps(database_kind(place)))
+        ]
         assert connection.execute(select(tables.withdrawn.c.id)).scalars().all() == ["kept"]
     new.close()
 

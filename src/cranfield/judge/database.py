@@ -119,7 +119,7 @@ class DatabaseLog(Log):
     ) -> list[Found]:
         given = {"topic": topic, "assessor": assessor, "round": round}
         wanted = {name: value for name, value in given.items() if value is not None}
-        roles = ("document", "other") if document else ("",)
+        roles = ("document", "other") if document is not None else ("",)
         found: dict[int, Found] = {}
         with self.database.reading() as connection:
             for role in roles:
