@@ -21,6 +21,7 @@ from cranfield.judge.rounds import lease, open_round
 from cranfield.parameters import masked
 from cranfield.store import database as store
 from cranfield.store import open_database
+from cranfield.store.migrations import steps
 from databases import new_database, start_server
 from shell import EXAMPLES, cranfield
 
@@ -59,7 +60,8 @@ def refused(path: object, *typed: str) -> str:
 def test_a_newer_database_is_left_alone(work):
     changed_by(work, "UPDATE cranfield_schema SET version = 99")
     before = work.read_bytes()
-    told = "was written by a newer cranfield (its schema is 99, this one knows 1); upgrade cranfield"
+    newest = max(steps("sqlite"))
+    told = f"was written by a newer cranfield (its schema is 99, this one knows {newest}); upgrade cranfield"
     assert told in refused(work)
     assert work.read_bytes() == before
 
@@ -138,7 +140,8 @@ sys.path[:0] = {path!r}
 from cranfield.cli import cli
 import cranfield.cli.judge, cranfield.workspace.judging, cranfield.judge.database, cranfield.judge.versions
 import cranfield.judge.taking, cranfield.judge.status, cranfield.formats.reading, sqlalchemy.dialects.sqlite.pysqlite
-import cranfield.judge.giving, cranfield.store.migrations.m0001_judgments, cranfield.formats.registry
+import cranfield.judge.giving, cranfield.store.migrations, cranfield.formats.registry
+cranfield.store.migrations.steps("sqlite")
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
@@ -177,6 +180,17 @@ def test_a_read_only_log_is_read_and_not_written(open_path, name):
     assert "Traceback" not in told.stderr + read.stderr
     assert '"document": "d"' in read.stdout, read.stderr
     assert path.read_bytes() == before
+
+
+def test_a_read_only_log_of_an_earlier_release_says_where_to_read_it(open_path):
+    path = open_path / "work.db"
+    open_log(path).close()
+    changed_by(path, "UPDATE cranfield_schema SET version = 1")
+    path.chmod(0o444)
+    open_path.chmod(0o555)
+    told = as_nobody("judge", "export", path)
+    assert told.returncode == 3, told.stderr
+    assert "work.db: was written by an earlier cranfield and is read-only; copy it to where it can be" in told.stderr
 
 
 LIMITED = """

@@ -23,14 +23,18 @@ from cranfield.describe.show import show
 from cranfield.formats.folder import write_collection
 from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
+from cranfield.judge.plan import Asked
+from cranfield.judge.planning import RoundPlan
 from cranfield.pool.rankings import rankings
 from cranfield.pool.reuse import Strangers
 from cranfield.pool.simulate import estimates
 from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
+from cranfield.report.reporting import report_of
 from cranfield.workspace import judging
 from cranfield.workspace.listing import strategies
+from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
 from shell import cranfield as command
 
@@ -147,6 +151,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Produced": ran,
     "Listing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
+    "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
+    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP"))),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),

@@ -6,7 +6,6 @@ tests are skipped with the reason.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import cranfield as bundled
+from browsers import EVIL, chromium
 from cranfield import compare
 from cranfield.report.figures import figure
 from cranfield.report.reporting import Report
@@ -25,24 +25,11 @@ from shell import cranfield
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--no-sandbox --disable-background-networking --disable-component-update --disable-sync --no-first-run "
-    "--disable-dev-shm-usage --disable-gpu"
-).split()
-EVIL = '</script><img src=x onerror=alert(1)> & "o\'k"'
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"needs a browser: one of {', '.join(BROWSERS)}")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=found, args=FLAGS)
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
 from cranfield.errors import DataError, MissingExtraError
+from cranfield.judge import Event, open_log
 from cranfield.store import Database, migrations, open_database, tables
 from cranfield.store import database as store
 from cranfield.store.exact import Exact, escaped, plain
@@ -78,33 +79,75 @@ def test_every_step_of_a_migration_is_numbered_without_gaps():
         assert list(migrations.steps(dialect)) == list(range(1, len(migrations.steps(dialect)) + 1))
 
 
-def database_kind(place: str) -> str:
-    return "postgresql" if "://" in place else "sqlite"
+NEWEST = max(migrations.steps("sqlite"))
 
 
-def further(monkeypatch, ran: list[int]) -> None:
+def further(monkeypatch) -> None:
     """Code that knows one step more."""
     usual = migrations.steps
 
     def steps(dialect: str) -> dict[int, list[str]]:
-        ran.append(1)
         text = migrations.TYPES[dialect]["text"]
-        return {
-            **usual(dialect),
-            max(usual(dialect)) + 1: [
-                f"CREATE TABLE later (id {text} PRIMARY KEY)",
-                "INSERT INTO later VALUES ('once')",
-            ],
-        }
+        later = [f"CREATE TABLE later (id {text} PRIMARY KEY)", "INSERT INTO later VALUES ('once')"]
+        return {**usual(dialect), NEWEST + 1: later}
 
     monkeypatch.setattr(migrations, "steps", steps)
+
+
+FIRST = [  # what the first release wrote
+    r"""INSERT INTO events VALUES (1, 'a', 'judgment', 'q1', 'd\\1', '', 2.0, 'ann', '2026-03-01T00:00:00.000000Z',
+    'relevance', TRUE, '', '', 'human', NULL, '', NULL, 'spring', '', '', FALSE, '', '2026-03-01T10:00:00.000000Z')""",
+    r"""INSERT INTO standing VALUES ('judgment', 'q1', 'd\\1', '', 'relevance', 'ann', FALSE, 'a',
+    '2026-03-01T00:00:00.000000Z')""",
+    "INSERT INTO rounds VALUES ('spring', '{}', 'open', '2026-03-01T10:00:00.000000Z')",
+    r"INSERT INTO items VALUES ('spring', 0, 'q1', 'd\\1', 'pool', NULL, 1, 1.0)",
+    "INSERT INTO places VALUES ('spring', 0, 0, 'ann', FALSE, 'done', NULL, 'a')",
+]
+
+
+def up_to(version: int, monkeypatch, place: str) -> Database:
+    """A database opened by the code of a version."""
+    usual = migrations.steps
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "steps", lambda name: {n: made for n, made in usual(name).items() if n <= version})
+        return open_database(place)
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST + 1))
+def test_every_released_schema_is_brought_forward_with_what_it_holds(place, version, monkeypatch):
+    first = up_to(1, monkeypatch, place)
+    for statement in FIRST:
+        first.write(lambda connection, said=statement: connection.exec_driver_sql(said))
+    if first.dialect == "postgresql":
+        first.write(lambda connection: connection.exec_driver_sql("ALTER TABLE events ALTER seq RESTART WITH 2"))
+    first.close()
+    up_to(version, monkeypatch, place).close()
+    log = open_log(place)
+    assert set(inspect(log.database.engine).get_table_names()) == {*tables.metadata.tables, "cranfield_schema"}
+    assert [(event.document, event.grade, event.round) for event in log.events()] == [("d\\1", 2, "spring")]
+    assert [event.id for event in log.standing().values()] == ["a"]
+    with log.database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [NEWEST]
+        assert connection.execute(select(tables.places.c.state, tables.places.c.event)).all() == [("done", "a")]
+    log.add([Event(topic="q1", document="d2", grade=1, assessor="ann")])
+    assert log.place() == 2
+    log.close()
+
+
+def test_a_database_of_newer_code_is_refused_and_left_as_it_is(place, monkeypatch):
+    with monkeypatch.context() as patch:
+        further(patch)
+        open_database(place).close()
+    told = f"written by a newer cranfield .its schema is {NEWEST + 1}, this one knows {NEWEST}.; upgrade cranfield"
+    with pytest.raises(DataError, match=told):
+        open_database(place)
 
 
 def test_a_database_of_before_is_migrated_once_whoever_opens_it(place, monkeypatch):
     old = open_database(place)
     old.write(lambda connection: connection.execute(insert(tables.withdrawn), {"id": "kept"}))
     old.close()
-    further(monkeypatch, [])
+    further(monkeypatch)
     failures: list[BaseException] = []
     ready = threading.Barrier(6)
 
@@ -124,9 +167,7 @@ def test_a_database_of_before_is_migrated_once_whoever_opens_it(place, monkeypat
     new = open_database(place)
     with new.reading() as connection:
         assert connection.exec_driver_sql("SELECT id FROM later").scalars().all() == ["once"]
-        assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [
-            max(migrations.steps(database_kind(place)))
-        ]
+        assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [NEWEST + 1]
         assert connection.execute(select(tables.withdrawn.c.id)).scalars().all() == ["kept"]
     new.close()
 
@@ -136,7 +177,7 @@ def test_a_migration_that_fails_changes_nothing(place, monkeypatch):
     usual = migrations.steps
     broken = ["CREATE TABLE later (id INTEGER)", "INSERT INTO nowhere VALUES (1)"]
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "steps", lambda dialect: {**usual(dialect), max(usual(dialect)) + 1: broken})
+        patch.setattr(migrations, "steps", lambda dialect: {**usual(dialect), NEWEST + 1: broken})
         with pytest.raises(DataError, match="the database says: .*nowhere"):
             open_database(place)
     again = open_database(place)

@@ -65,6 +65,7 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
     f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
     "collection stamp imported": ["imported/collection.toml"],
+    "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
 OTHERS = {"pool judge"}  # whose last line says how many labels there are, and where

@@ -6,7 +6,8 @@ CranfieldError
 │   │   └── DuplicateError            the same document twice for one topic
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
-│   └── TopicError                    a topic that is missing where one is needed
+│   ├── TopicError                    a topic that is missing where one is needed
+│   └── UnavailableError              a database or a disk that cannot be used now
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
 │   └── UnknownMeasureError
 ├── ConventionError (ValueError)      a convention or a preset that does not exist
@@ -37,6 +38,7 @@ __all__ = [
     "MeasureError",
     "MissingExtraError",
     "TopicError",
+    "UnavailableError",
     "UnjudgedWarning",
     "UnknownMeasureError",
 ]
@@ -89,6 +91,10 @@ class FormatError(DataError):
 
 class TopicError(DataError):
     """A topic that is missing where one is needed."""
+
+
+class UnavailableError(DataError):
+    """A database or a disk that cannot be used now; the same may succeed later."""
 
 
 class MeasureError(CranfieldError, ValueError):

@@ -170,9 +170,12 @@ def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], fl
     return grades, relevant_from
 
 
-def document_rows(path: str) -> Iterator[Document]:
-    """The documents of a file in the shape of a collection's: a JSON object a line with id, title and text."""
-    for number, row in json_rows(path, "a document as a JSON object"):
+def document_rows(path: str, source: Iterable[bytes] | None = None) -> Iterator[Document]:
+    """The documents of a file in the shape of a collection's: a JSON object a line with id, title and text.
+
+    `source` has its lines where somebody else reads them.
+    """
+    for number, row in json_rows(path, "a document as a JSON object", source=source):
         identifier = _id(row, path, number)
         title, text = row.pop("title", ""), row.pop("text", "")
         if not isinstance(title, str) or not isinstance(text, str):

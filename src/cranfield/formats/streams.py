@@ -167,14 +167,21 @@ def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str = "")
 
 
 def json_rows(
-    path: str, what: str = "a JSON object", encoding: str = "utf-8", advice: str = ""
+    path: str,
+    what: str = "a JSON object",
+    encoding: str = "utf-8",
+    advice: str = "",
+    source: Iterable[bytes] | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file, each with the number of its line; empty lines are passed over."""
+    """The JSON objects of a file, each with the number of its line; empty lines are passed over.
+
+    `source` has the lines of the file where somebody else reads them.
+    """
     import json
 
     decoder = json.JSONDecoder()
     decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
-    for number, line in enumerate(lines(path), 1):
+    for number, line in enumerate(lines(path) if source is None else source, 1):
         text = decoded(line, encoding, path, number, advice)
         try:
             row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
@@ -287,14 +294,16 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _parts(packing: str, packed: memoryview) -> Iterator[bytes]:
-    """What is packed, piece by piece."""
+def _parts(packing: str, packed: memoryview, first: int | None = None) -> Iterator[bytes]:
+    """What is packed, piece by piece; the `first` may be large."""
     module = _unpacker(packing)
     if module.__name__ == "gzip":
         yield from _gunzipped(packed)
         return
     with module.open(io.BufferedReader(_Viewed(packed), SLICE), "rb") as file:
-        size = 8 * len(packed) + SLICE  # of most files that is all: to join pieces takes a third of the time again
+        size = (
+            first or 8 * len(packed) + SLICE
+        )  # of most files that is all: to join pieces takes a third of the time again
         while part := file.read(size):
             yield part
             size = PIECE
@@ -350,6 +359,19 @@ def most_unpacked(packed: int = 0) -> int:
 def _too_much(where: str, limit: int, what: str = "it unpacks") -> DataError:
     size = f"{limit / 1e9:,.4g} GB" if limit >= 1e9 else f"{limit / 1e6:,.4g} MB"
     return DataError(f"{where}: {what} to more than {size}; if that is right, {LIMIT_NAME} (such as 8G) allows more")
+
+
+def refuse_larger(path: str, limit: int, where: str) -> None:
+    """Stop at a packed file that holds more than so many bytes; nothing of it is kept in memory."""
+    buffer = _mapped(path)
+    packing, room = packing_of(bytes(buffer[:10])), limit
+    if packing is None:
+        return
+    with _unpacking(packing, where):
+        for part in _parts(packing, memoryview(buffer), PIECE):
+            room -= len(part)
+            if room < 0:
+                raise DataError(f"{where}: unpacks to more than {limit / 1e6:,.4g} MB, the most that is taken")
 
 
 def salvaged(path: str) -> bytes:

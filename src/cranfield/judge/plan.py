@@ -127,6 +127,13 @@ def chosen(connection: Connection, rows: Sequence[Any], name: str = "") -> tuple
     return _plan(connection, row.name, row.created), row.state, row
 
 
+def plans(connection: Connection) -> list[tuple[Round, str]]:
+    """Every round and its state, the oldest first."""
+    rows = connection.execute(select(rounds.c.name, rounds.c.state, rounds.c.created)).all()
+    ordered = sorted(rows, key=lambda row: (row.created, row.name))
+    return [(_plan(connection, row.name, row.created), row.state) for row in ordered]
+
+
 def _plan(connection: Connection, name: str, created: str) -> Round:
     """What a round was opened with, which never changes: read once for an engine, as lists may be long."""
     known = READ.setdefault(connection.engine, {})

@@ -1,19 +1,25 @@
-"""A round from a pool: what is drawn, how often each document is asked, and how much gold comes along."""
+"""A round from a pool: what is drawn, how often each document is asked, how much gold comes along, and what it costs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.answer import Answer, Table, plain
 from cranfield.errors import DataError
 from cranfield.judge.plan import Asked
 from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from cranfield.answer import Layout, Part
     from cranfield.formats.pools import Item
+    from cranfield.judge.log import Log
+
+RECENT = 10_000  # labels that say how quick people are
 
 
 def planned(
@@ -65,3 +71,71 @@ def _gold(gold: Mapping[str, Mapping[str, float]], asked: set[tuple[str, str]]) 
                 raise DataError(f"{told} is gold and in the pool; take it out of one of them")
             answer.append(Asked(topic, document, 0, 1.0, "gold", grade))
     return answer
+
+
+@dataclass(frozen=True, repr=False)
+class RoundPlan(Answer):
+    """What a round will cost: documents, labels, hours."""
+
+    strategy: str
+    topics: dict[str, int]  # topic → documents
+    labels: int
+    twice: int  # documents that more than one person labels
+    seconds: float  # a label
+    source: str  # where the seconds come from
+    judged: int  # documents that are left out because they have a label
+
+    @classmethod
+    def of(cls, asked: Sequence[Asked], strategy: str, seconds: float, source: str, judged: int = 0) -> RoundPlan:
+        """The plan of a round's documents.
+
+        >>> plan = RoundPlan.of([Asked("q", "a", 2), Asked("q", "b")], "depth", 60, "a guess")
+        >>> plan.documents, plan.labels, plan.hours
+        (2, 3, 0.05)
+        """
+        topics: dict[str, int] = {}
+        for each in asked:
+            topics[each.topic] = topics.get(each.topic, 0) + 1
+        labels = sum(each.overlap for each in asked)
+        return cls(strategy, topics, labels, sum(each.overlap > 1 for each in asked), seconds, source, judged)
+
+    @property
+    def documents(self) -> int:
+        """All topics together."""
+        return sum(self.topics.values())
+
+    @property
+    def hours(self) -> float:
+        """Of one person."""
+        return self.labels * self.seconds / 3600
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        counts = list(self.topics.values()) or [0]
+        rows = [
+            ["documents", f"{self.documents:,}"],
+            ["topics", f"{len(self.topics):,}"],
+            ["documents a topic", f"{min(counts):,} to {max(counts):,}"],
+            ["labels", f"{self.labels:,}"],
+            ["labelled by several people", f"{self.twice:,}"],
+            ["left out, labelled already", f"{self.judged:,}"],
+            ["hours of one person", f"{self.hours:,.1f}"],
+            ["seconds a label", f"{self.seconds:g} ({self.source})"],
+        ]
+        yield Table(["the round", self.strategy], rows, left=1, title="What the round takes")
+
+    def plain(self, how: Layout) -> Any:
+        return plain({**vars(self), "documents": self.documents, "hours": self.hours}, how.digits)
+
+
+def pace(log: Log) -> float | None:
+    """The median seconds that people took for a label; None where nobody measured it."""
+    from sqlalchemy import select
+
+    from cranfield.store.tables import events
+
+    taken = select(events.c.seconds).where(
+        events.c.kind == "judgment", events.c.source == "human", events.c.seconds.is_not(None)
+    )
+    with log.reading() as transaction:
+        seconds = transaction.connection.execute(taken.order_by(events.c.seq.desc()).limit(RECENT)).scalars().all()
+    return float(np.median(seconds)) if seconds else None

@@ -16,7 +16,7 @@ from cranfield.judge.policy import PEOPLE
 from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -88,6 +88,12 @@ class Status(Answer):
             ]
             if rows:
                 yield Table(head, rows)
+
+    def records(self, how: Layout) -> Iterator[Sequence[Any]]:
+        """A row a round."""
+        yield ["round", "state", "labels", "of", "out", "left", "extra", "strategy"]
+        for each in self.rows:
+            yield [each.name, each.state, each.done, each.places, each.out, each.left, each.extra, each.strategy]
 
     def plain(self, how: Layout) -> Any:
         rows = [{**vars(each), "people": [vars(person) for person in each.people]} for each in self.rows]

@@ -71,8 +71,8 @@ def page(report: Report) -> str:
         "comparison": _comparison(report),
         "two": _two(report),
         "topic-scores": _topics(report),
-        "efficiency": _efficiency(report),
-        "curves": _curves(report),
+        "efficiency": efficiency_html(report),
+        "curves": curves_html(report),
         "distributions": _distributions(report),
         "made": _made(report),
     }
@@ -199,10 +199,10 @@ def _leaderboard(report: Report) -> str:
         if measure not in report.leaderboards:
             continue
         board = board_table(report, measure)
-        table = _table(board, sortable=True, tall=len(board.rows) > TALL)
+        table = table_html(board, sortable=True, tall=len(board.rows) > TALL)
         spec = figures.figure(report, "ranks", measure)
         said = f"A row a run: its rank by {measure} and the interval of that rank. The table above holds the numbers."
-        parts.append(f'<div data-of="{html_text(measure)}">{table}{_figure(spec, f"ranks-{m}", said)}</div>')
+        parts.append(f'<div data-of="{html_text(measure)}">{table}{figure_html(spec, f"ranks-{m}", said)}</div>')
     if report.comparison.groups and parts:
         parts.append('<p class="note">The leaderboard ranks single runs; the comparison below takes groups as one.</p>')
     return "".join(parts)
@@ -224,12 +224,12 @@ def _comparison(report: Report) -> str:
         f'<div class="controls"{" data-script" if many else ""} hidden><label><input type="checkbox" id="every-pair"'
         f"{'' if many else ' checked'}> all pairs, not only those with {html_text(report.reference)}</label></div>"
     )
-    parts = [every, _table(table._replace(keys=rows), sortable=True, identity="pairs", tall=many)]
+    parts = [every, table_html(table._replace(keys=rows), sortable=True, identity="pairs", tall=many)]
     for m, measure in enumerate(report.measures):
         if figures.interval_rows(report, measure):
             spec = figures.figure(report, "intervals", measure)
             said = f"A row a system: the mean difference to {report.reference}. The table above holds the numbers."
-            parts.append(f'<div data-of="{html_text(measure)}">{_figure(spec, f"intervals-{m}", said)}</div>')
+            parts.append(f'<div data-of="{html_text(measure)}">{figure_html(spec, f"intervals-{m}", said)}</div>')
     return "".join([*parts, *_many(report)])
 
 
@@ -270,7 +270,8 @@ def _drawing(spec: dict[str, Any], identity: str, said: str) -> str:
     return f"<figure>{caption}{drawn}{svg(spec, identity, said)}{legend(spec)}</div></figure>"
 
 
-def _figure(spec: dict[str, Any], identity: str, said: str) -> str:
+def figure_html(spec: dict[str, Any], identity: str, said: str) -> str:
+    """A chart with its caption and legend; `said` is for those who do not see it."""
     spec = {**spec, "width": min(spec["width"], WIDE)}
     title, below = spec["title"]["text"], " ".join(spec["title"].get("subtitle", []))
     more = f"<span>{html_text(below)}</span>" if below else ""
@@ -278,16 +279,18 @@ def _figure(spec: dict[str, Any], identity: str, said: str) -> str:
     return f'<figure><figcaption id="{identity}-c">{html_text(title)}{more}</figcaption>{drawn}{legend(spec)}</figure>'
 
 
-def _efficiency(report: Report) -> str:
+def efficiency_html(report: Report) -> str:
+    """What the runs cost, as a table and a chart; nothing where nobody measured it."""
     efficiency = report.comparison.efficiency
     if efficiency is None:
         return ""
-    table = _table(cost_table(efficiency, report.digits), sortable=True)
+    table = table_html(cost_table(efficiency, report.digits), sortable=True)
     said = "A point a run: its score against its latency; the line joins the Pareto front. The table holds the numbers."
-    return table + _figure(figures.chart(efficiency), "efficiency", said) + _notes(efficiency.notes())
+    return table + figure_html(figures.chart(efficiency), "efficiency", said) + _notes(efficiency.notes())
 
 
-def _curves(report: Report) -> str:
+def curves_html(report: Report) -> str:
+    """Precision at recall, as a chart with its table; nothing where only scores are known."""
     if report.curves is None:
         return ""
     spec = figures.figure(report, "pr")
@@ -299,12 +302,12 @@ def _curves(report: Report) -> str:
     points = report.curves.curves
     head = ["run", *(f"{x:g}" for x in points[0].x), "area"]
     rows = [[Cell(c.run), *(Cell(f"{y:.3f}") for y in c.y), Cell(f"{c.area:.4f}")] for c in points]
-    table = _table(Table(head, rows, caption="Interpolated precision at recall"))
+    table = table_html(Table(head, rows, caption="Interpolated precision at recall"))
     notes = report.curves.notes()[:5] if len(points) < 4 else []
     said = "Precision falls as recall grows; a line a run. The table below holds the numbers."
     below = f'<p class="note">{html_text(more)}</p>' if more else ""
     below += _notes(notes)
-    return f"{_figure(spec, 'pr', said)}{below}<details><summary>Data of this chart</summary>{table}</details>"
+    return f"{figure_html(spec, 'pr', said)}{below}<details><summary>Data of this chart</summary>{table}</details>"
 
 
 def _distributions(report: Report) -> str:
@@ -316,8 +319,8 @@ def _distributions(report: Report) -> str:
             [Cell(name), *(Cell(number(value, report.digits), value) for value in box)]
             for name, box in figures.quartiles(report, measure).items()
         ]
-        table = _table(Table(head, rows, caption=f"{measure} over topics"))
-        drawn = _figure(spec, f"spread-{m}", "A row a system; the table below holds the quartiles.")
+        table = table_html(Table(head, rows, caption=f"{measure} over topics"))
+        drawn = figure_html(spec, f"spread-{m}", "A row a system; the table below holds the quartiles.")
         details = f"<details><summary>Data of this chart</summary>{table}</details>"
         parts.append(f'<div data-of="{html_text(measure)}">{drawn}{details}</div>')
     return "".join(parts)
@@ -402,7 +405,7 @@ def _made(report: Report) -> str:
             f"<h3>Command</h3><p>This command makes this file again:</p><pre><code>{html_text(report.command)}</code></pre>"
         )
     if report.inputs:
-        parts.append(_table(inputs_table(report)))
+        parts.append(table_html(inputs_table(report)))
     said = conventions_in_words(comparison.scores.conventions)
     parts.append('<div class="pair">')
     parts.append(_facts("Statistics", settings))
@@ -425,7 +428,8 @@ def _scrolled(table: str, name: str, tall: bool = False) -> str:
     return f'<div class="{look}" tabindex="0" role="region" aria-label="{html_text(name)}">{table}</div>'
 
 
-def _table(table: Table, sortable: bool = False, identity: str = "", tall: bool = False) -> str:
+def table_html(table: Table, sortable: bool = False, identity: str = "", tall: bool = False) -> str:
     """A table that scrolls by itself, with its notes below."""
     notes = "".join(f'<p class="note">{html_text(note)}</p>' for note in table.notes)
-    return _scrolled(html_table(table, identity, sortable), table.caption, tall) + notes
+    name = table.caption or table.title or f"Table of {', '.join(filter(None, table.head[:2]))}"
+    return _scrolled(html_table(table, identity, sortable), name, tall) + notes

@@ -35,20 +35,24 @@ STYLE = (
 
 def picture(answer: Answer | None) -> str:
     """The chart of an answer as a piece of HTML; nothing where there is none, as of an answer of several parts."""
-    if isinstance(answer, Both):
-        return picture(answer.first)
-    if chart.dispatch(type(answer)) is chart.dispatch(object):
-        return ""
-    try:
-        spec = chart(answer)
-    except ConventionError:
-        return ""
-    drawn = "".join(map(_figure, spec.get("vconcat", [spec])))
+    drawn = "".join(map(_figure, specifications(answer)))
     return f"<style>{STYLE}</style>{drawn}" if drawn else ""
 
 
+def specifications(answer: Answer | None) -> list[Spec]:
+    """The charts of an answer, one after the other, the ends of their axes said; of several parts those of the first."""
+    if isinstance(answer, Both):
+        return specifications(answer.first)
+    if chart.dispatch(type(answer)) is chart.dispatch(object):
+        return []
+    try:
+        spec = chart(answer)
+    except ConventionError:
+        return []
+    return [_bounded(one) for one in spec.get("vconcat", [spec])]
+
+
 def _figure(spec: Spec) -> str:
-    spec = _bounded(spec)
     identity = f"cranfield-{zlib.crc32(json.dumps(spec, sort_keys=True).encode()):08x}"  # many stand on a page
     title, below = spec["title"]["text"], " ".join(spec["title"].get("subtitle", []))
     more = f"<span>{html_text(below)}</span>" if below else ""

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cranfield.errors import DataError, MissingExtraError
+from cranfield.errors import DataError, MissingExtraError, UnavailableError
 from cranfield.parameters import masked
 from cranfield.store.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from sqlalchemy import ColumnElement
     from sqlalchemy.engine import URL, Connection, Engine
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ TRIES = 12
 MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
 APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
+QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
 SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
 
@@ -64,14 +66,16 @@ class Database:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Say in a sentence what a driver complains about."""
-        from sqlalchemy.exc import DBAPIError, TimeoutError
+        from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
         try:
             yield
+        except OperationalError as error:
+            raise UnavailableError(f"{self.name}: {_reason(error)}") from None
         except DBAPIError as error:
             raise DataError(f"{self.name}: {_reason(error)}") from None
         except TimeoutError:
-            raise DataError(f"{self.name}: every connection is in use; try again") from None
+            raise UnavailableError(f"{self.name}: every connection is in use; try again") from None
 
     def _migrate(self) -> None:
         """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""
@@ -80,6 +84,9 @@ class Database:
         with self.engine.connect().execution_options(reading=True) as connection:
             if not due(self._version(connection), self.dialect, self.name):
                 return
+        if self.dialect == "sqlite" and self.engine.url.query:
+            told = "was written by an earlier cranfield and is read-only"
+            raise DataError(f"{self.name}: {told}; copy it to where it can be brought up to date")
         with self.engine.begin() as connection:
             if self.dialect == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATING})")
@@ -144,9 +151,19 @@ class Database:
             return self._clock()
         if self.dialect == "postgresql":
             return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
-        return (
-            datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        )  # a file has no clock but ours
+        return self._own_time()
+
+    def _own_time(self) -> str:
+        """A file has no clock but ours."""
+        if self._clock is not None:
+            return self._clock()
+        return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    def moment(self) -> ColumnElement[str]:
+        """The same clock as a part of a query."""
+        from sqlalchemy import literal, literal_column
+
+        return literal_column(SERVERS_TIME) if self.tells_time else literal(self._own_time())
 
     @property
     def tells_time(self) -> bool:
@@ -187,14 +204,14 @@ def _engine(url: URL, name: str) -> Engine:
         except ImportError:
             raise MissingExtraError("PostgreSQL needs psycopg: pip install 'cranfield[postgres]'") from None
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-        return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout)
+        return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout, **QUIET)
     alone: dict[str, Any] = {"poolclass": StaticPool}
     if url.database != ":memory:":
         path = url.database or ""
         _refuse_others(path, name)
         url = _read_only(path) or url
         alone = {"pool_size": 20, "max_overflow": -1}
-    engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone)
+    engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone, **QUIET)
     event.listen(engine, "connect", _settings if not url.query else _settings_of_readers)
     event.listen(engine, "begin", _begin)
     return engine
@@ -245,7 +262,7 @@ def _refuse_strange_tables(path: str, name: str) -> None:
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise DataError(f"{name}: {_told(str(error))}") from None
+        raise DataError(f"{name}: {in_words(str(error))}") from None
     if tables and ("cranfield_schema",) not in tables:
         raise DataError(f"{name}: holds tables of another program ({tables[0][0]}); name another database")
 
@@ -268,10 +285,11 @@ def _begin(connection: Connection) -> None:
 
 def _reason(error: Any) -> str:
     """What went wrong and what to do, without a password."""
-    return _told(str(error.orig).strip() or type(error.orig).__name__)
+    return in_words(str(error.orig).strip() or type(error.orig).__name__)
 
 
-def _told(said: str) -> str:
+def in_words(said: str) -> str:
+    """What a driver complains about as a sentence that says what to do."""
     for sign, told in REASONS.items():
         if sign in said.lower():
             return told.format(said=masked(said.splitlines()[0]), busy=f"{BUSY:g}")

@@ -7,6 +7,7 @@ from sqlalchemy import Boolean, Column, Double, Integer, MetaData, Table
 from cranfield.store.exact import Exact
 
 metadata = MetaData()
+PASSING = {"passing": True}  # a table of the moment, or of what lets somebody in: no copy holds its rows
 
 
 def _texts(*names: str) -> list[Column[str]]:
@@ -78,4 +79,56 @@ versions = Table(
     metadata,
     Column("name", Exact, primary_key=True),
     *_texts("definition", "created"),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("key", Exact, primary_key=True),  # the name as it is compared
+    *_texts("name", "role"),
+    Column("active", Boolean, nullable=False),
+    Column("password", Exact),  # its hash
+    *_texts("settings", "created"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", Exact, primary_key=True),
+    *_texts("account"),
+    Column("local", Boolean, nullable=False),
+    *_texts("created", "seen", "until"),
+    info=PASSING,
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_texts("hash", "role", "name", "inviter", "created", "until"),
+    Column("reset", Boolean, nullable=False),  # another password for an account that is there
+    info=PASSING,
+)
+
+link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"), info=PASSING)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    *_texts("hash", "account", "label", "created"),
+    Column("seen", Exact),
+    Column("until", Exact),
+    info=PASSING,
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Exact, primary_key=True),  # of the question, and of the folder that its result goes to
+    *_texts("verb", "parameters", "state", "told"),  # state: running, done or failed
+    Column("progress", Double),  # 0 to 1
+    *_texts("owner", "started"),  # the process that sees to it; the time by its clock
+    Column("seconds", Double),
+    info=PASSING,
 )

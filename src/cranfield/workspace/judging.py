@@ -182,7 +182,7 @@ def begin_round(
     items = [] if pool is None or strategy else read_pool(pool)
     known = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
     asked = planned(items, overlap=overlap, double=double, sample=sample, gold=known, seed=seed)
-    lists = _lists(runs, depth, pool) if strategy else {}
+    lists = lists_of(runs, depth, pool) if strategy else {}
     drawn = f"{sample} of {len(items)} documents at random, seed {seed}" if sample is not None else ""
     plan = Round(
         name=name,
@@ -208,7 +208,7 @@ def hash_of_file(path: str) -> str:
     return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
 
 
-def _lists(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
+def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
     """The tops of runs, topic by topic, for a strategy to choose from; those of a pool alone if there is one."""
     from cranfield.formats import as_runs
     from cranfield.formats.pools import read_pool

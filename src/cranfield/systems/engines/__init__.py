@@ -8,19 +8,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cranfield.passages import STOP
+
 if TYPE_CHECKING:
     from cranfield.collection import Document
 
 __all__ = ["STOP", "text_of", "words"]
 
 WORD = re.compile(r"\w+")
-
-STOP = frozenset(
-    "a an and are as at be been but by can could did do does for from had has have how i if in into is it its may of on or "
-    "such than that the their them then there these they this to was were what when where which who why will with would "
-    "you your".split()
-)
-"""Words too common to tell documents apart; English."""
 
 
 def text_of(document: Document) -> str:

@@ -1,0 +1,75 @@
+"""Serve a workspace in the browser: judge together, look closely, decide.
+
+FOLDER holds a collection, a folder runs/ and work.db, which is made if it is missing. Only this machine can reach it
+unless --host says otherwise; any other address demands accounts and TLS.
+
+\b
+$ cranfield serve garden --example
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cranfield.cli.options import OneOf, option
+from cranfield.cli.output import note
+
+PLACE = 78
+
+
+def roles() -> list[str]:
+    """What somebody may be."""
+    from cranfield.store.accounts import ROLES
+
+    return list(ROLES)
+
+
+@click.command(help=__doc__)
+@click.argument("folder")
+@option("--db", "The log of judgments, if it is not FOLDER/work.db.", metavar="postgresql://…")
+@option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8765, show_default=True)
+@option("--accounts", "Ask for name and password on this machine too.", is_flag=True)
+@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", metavar="FILE")
+@option("--tls-key", "The certificate's key.", name="key", metavar="FILE")
+@option(
+    "--behind-proxy",
+    "The address of the proxy that speaks TLS; its X-Forwarded-For is believed.",
+    name="proxy",
+    metavar="ADDRESS",
+)
+@option("--insecure", "Serve other machines without TLS: passwords and labels can be read on the way.", is_flag=True)
+@option(
+    "--allow-host",
+    "A name by which browsers call it; may be repeated, the first stands in links.",
+    name="hosts",
+    multiple=True,
+    metavar="NAME",
+)
+@option("--link", "Print a new link to the server that is running, and end.", is_flag=True)
+@option("--invite", "Print an invitation to the server that is running, and end.", type=OneOf(roles))
+@option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
+def command(folder: str, link: bool, invite: str | None, example: bool, db: str | None, **how: Any) -> None:
+    from cranfield.web.serving import new_link, serve
+    from cranfield.web.site import Manner
+    from cranfield.workspace.bench import make_example, open_bench
+
+    if example:
+        make_example(folder)
+    bench = open_bench(folder, db)
+    try:
+        if link or invite:
+            click.echo(new_link(bench, invite))
+            return
+        manner = Manner(
+            host=how["host"],
+            port=how["port"],
+            accounts=how["accounts"],
+            proxy=how["proxy"] or "",
+            names=how["hosts"],
+        )
+        serve(bench, manner, note, certificate=how["certificate"], key=how["key"], insecure=how["insecure"])
+    finally:
+        bench.close()

@@ -1,0 +1,448 @@
+"""Who may come in, and by what: accounts, sessions, invitations, the keys of local links, tokens.
+
+Whatever lets somebody in is drawn here, handed out once, and kept as its SHA-256 alone. What counts once is deleted by
+the statement that uses it, so that of two who come at the same time one wins. The account is read with every look: a
+changed role is in force at once, and whoever is switched off is out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import delete, func, insert, or_, select, update
+
+from cranfield.errors import DataError
+from cranfield.parameters import shortened
+from cranfield.store import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import ColumnElement, Row, Table
+    from sqlalchemy.engine import Connection
+
+    from cranfield.store import Database
+
+ROLES = ("viewer", "assessor", "lead")  # each may do what those before it may
+LIFETIME = timedelta(days=30)  # of a session, however often it is used
+IDLE = timedelta(days=7)  # after which a session that nobody uses ends
+SEEN = timedelta(minutes=5)  # how old a note of the last use may be
+MARKS = "._-@+"  # in names, beside letters and digits
+LONGEST = 64  # characters of a name or a label
+MOST_TOKENS = 50  # of one account
+MOST_SETTINGS = 8000  # characters, as JSON
+NOBODY: Mapping[str, Any] = MappingProxyType({})
+
+
+class Account(NamedTuple):
+    """Somebody who may come in, and what they have set for themselves."""
+
+    name: str
+    role: str
+    active: bool = True
+    created: str = ""
+    settings: Mapping[str, Any] = NOBODY
+
+    def may(self, role: str) -> bool:
+        """Whether this account may do what a role may."""
+        return self.active and ROLES.index(self.role) >= ROLES.index(role)
+
+
+class Invitation(NamedTuple):
+    """A link that makes one account, or sets its password anew; `name` is empty where the invited choose their own."""
+
+    id: int
+    role: str
+    name: str
+    by: str
+    created: str
+    until: str
+    reset: bool = False
+
+
+class Token(NamedTuple):
+    """What a program comes in by, without the secret itself."""
+
+    id: int
+    label: str
+    created: str
+    seen: str | None
+    until: str | None
+
+
+def key_of(name: str) -> str:
+    """A name as names are compared: of upper and lower case, and of the ways to write one letter, nothing counts.
+
+    >>> key_of("Ann") == key_of("ANN")
+    True
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def hash_of(secret: str) -> str:
+    """What is kept of a secret. It is drawn from 256 bits: a slow hash would add nothing."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Accounts:
+    """The accounts of a workspace."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def all(self) -> list[Account]:
+        """Everybody, by name."""
+        with self.database.reading() as connection:
+            return [
+                _account(row) for row in connection.execute(select(tables.accounts).order_by(tables.accounts.c.key))
+            ]
+
+    def find(self, name: str) -> Account | None:
+        """Somebody by name, whatever its case."""
+        with self.database.reading() as connection:
+            row = connection.execute(select(tables.accounts).where(tables.accounts.c.key == key_of(name))).first()
+        return None if row is None else _account(row)
+
+    def create(self, name: str, role: str, password_hash: str | None) -> Account:
+        """A new account; without a password it is entered by the link of this machine alone."""
+        name = _named(name)
+        _refuse_role(role)
+        return self.database.write(lambda connection: self._create(connection, name, role, password_hash))
+
+    def _create(self, connection: Connection, name: str, role: str, password_hash: str | None) -> Account:
+        self._refuse_taken(connection, name)
+        created = self.database.now(connection)
+        row = {"key": key_of(name), "name": name, "role": role, "active": True, "settings": "{}", "created": created}
+        connection.execute(insert(tables.accounts), row | {"password": password_hash})
+        return Account(name, role, created=created)
+
+    def _refuse_taken(self, connection: Connection, name: str) -> None:
+        taken = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name))
+        known = connection.execute(taken).scalar()
+        if known is not None:
+            raise DataError(f"the name {known!r} is taken; choose another")
+
+    def set_role(self, name: str, role: str) -> None:
+        """Change what somebody may do, from their next request on; sessions and tokens stay."""
+        _refuse_role(role)
+
+        def work(connection: Connection) -> None:
+            self._keep_a_lead(connection, name, role == "lead")
+            self._change(connection, name, role=role)
+
+        self.database.write(work)
+
+    def set_active(self, name: str, active: bool) -> None:
+        """Let somebody in again, or no more: that ends their sessions and tokens."""
+
+        def work(connection: Connection) -> None:
+            self._keep_a_lead(connection, name, active)
+            self._change(connection, name, active=active)
+            if not active:
+                self._end_all(connection, name)
+                self._close_resets(connection, name)
+                connection.execute(delete(tables.tokens).where(tables.tokens.c.account == key_of(name)))
+
+        self.database.write(work)
+
+    def _keep_a_lead(self, connection: Connection, name: str, stays: bool) -> None:
+        """Refuse what leaves nobody in charge; the rows are locked, so that two leads cannot remove each other."""
+        accounts = tables.accounts
+        lead = select(accounts.c.key).where(accounts.c.role == "lead", accounts.c.active).order_by(accounts.c.key)
+        leads = connection.execute(lead.with_for_update()).scalars().all()
+        if not stays and leads == [key_of(name)]:
+            raise DataError(f"{name} is the only lead; make somebody else a lead first")
+
+    def set_password(self, name: str, hash: str) -> None:
+        """Another password: every session of before ends, and so does a link to choose one."""
+        self.database.write(lambda connection: self._set_password(connection, name, hash))
+
+    def _set_password(self, connection: Connection, name: str, hash: str) -> None:
+        self._change(connection, name, password=hash)
+        self._end_all(connection, name)
+        self._close_resets(connection, name)
+
+    def rehash(self, name: str, old: str, new: str) -> None:
+        """The same password, hashed anew; nothing happens where it is another by now."""
+        accounts = tables.accounts
+        same = (accounts.c.key == key_of(name)) & (accounts.c.password == old)
+        self.database.write(lambda connection: connection.execute(update(accounts).where(same).values(password=new)))
+
+    def password_hash(self, name: str) -> str | None:
+        """The hash of somebody's password; None for no password, for nobody, and for who is switched off."""
+        accounts = tables.accounts
+        query = select(accounts.c.password).where(accounts.c.key == key_of(name), accounts.c.active)
+        with self.database.reading() as connection:
+            return connection.execute(query).scalar()
+
+    def settings(self, name: str) -> Mapping[str, Any]:
+        """What somebody has set for themselves."""
+        account = self.find(name)
+        if account is None:
+            raise _unknown(name)
+        return account.settings
+
+    def set_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Keep these settings in place of those of before."""
+        text = json.dumps(dict(settings))
+        if len(text) > MOST_SETTINGS:
+            raise DataError(f"expected settings of at most {MOST_SETTINGS} characters, found {len(text)}")
+        self.database.write(lambda connection: self._change(connection, name, settings=text))
+
+    def _change(self, connection: Connection, name: str, **values: Any) -> None:
+        changed = update(tables.accounts).where(tables.accounts.c.key == key_of(name)).values(**values)
+        if not connection.execute(changed).rowcount:
+            raise _unknown(name)
+
+    def begin(
+        self, name: str, *, local: bool = False, lifetime: timedelta = LIFETIME, checked: str | None = None
+    ) -> str:
+        """The secret of a new session; with `checked`, only if that is still the hash of the account's password."""
+        secret = secrets.token_urlsafe(32)
+
+        def work(connection: Connection) -> None:
+            if checked not in (None, self._locked(connection, name).password):
+                raise DataError(f"the password of {name} was changed meanwhile; sign in again")
+            now = self.database.now(connection)
+            over = or_(tables.sessions.c.until <= now, tables.sessions.c.seen <= _later(now, -IDLE))
+            connection.execute(delete(tables.sessions).where(over))
+            new = {"hash": hash_of(secret), "account": key_of(name), "local": local, "created": now, "seen": now}
+            connection.execute(insert(tables.sessions), new | {"until": _later(now, lifetime)})
+
+        self.database.write(work)
+        return secret
+
+    def who(self, secret: str, *, local: bool | None = None) -> Account | None:
+        """Whose session it is; None where it has ended. `local` asks for one by this machine's link, or for none such."""
+        fitting = [] if local is None else [tables.sessions.c.local == local]
+        row = self._holder(tables.sessions, secret, *fitting)
+        if row is None or row.seen <= _later(row.now, -IDLE):
+            return None
+        self._note(tables.sessions, secret, row)
+        return _account(row)
+
+    def _holder(self, table: Table, secret: str, *fitting: ColumnElement[bool]) -> Row[Any] | None:
+        """The account that a session or a token is of, with when it was last seen, and now."""
+        now = self.database.moment()
+        query = select(tables.accounts, table.c.seen, now.label("now")).join(
+            table, tables.accounts.c.key == table.c.account
+        )
+        valid = or_(table.c.until.is_(None), table.c.until > now)
+        with self.database.reading() as connection:
+            return connection.execute(
+                query.where(table.c.hash == hash_of(secret), tables.accounts.c.active, valid, *fitting)
+            ).first()
+
+    def _note(self, table: Table, secret: str, row: Row[Any]) -> None:
+        """Write down that it was used, now and then; a disk that is full keeps nobody out."""
+        if row.seen is not None and row.seen > _later(row.now, -SEEN):
+            return
+        used = update(table).where(table.c.hash == hash_of(secret)).values(seen=row.now)
+        try:
+            self.database.write(lambda connection: connection.execute(used))
+        except DataError:
+            return
+
+    def end(self, secret: str) -> None:
+        """End a session."""
+        ended = delete(tables.sessions).where(tables.sessions.c.hash == hash_of(secret))
+        self.database.write(lambda connection: connection.execute(ended))
+
+    def end_all(self, name: str) -> None:
+        """End every session of an account."""
+        self.database.write(lambda connection: self._end_all(connection, name))
+
+    def _end_all(self, connection: Connection, name: str) -> None:
+        connection.execute(delete(tables.sessions).where(tables.sessions.c.account == key_of(name)))
+
+    def invite(self, role: str, by: str, name: str = "", days: float = 7) -> str:
+        """The secret of an invitation, for a name or for whichever is chosen."""
+        _refuse_role(role)
+        named = _named(name) if name else ""
+
+        def values(connection: Connection, now: str) -> dict[str, Any]:
+            if named:
+                self._refuse_taken(connection, named)
+            until = _later(now, _days(days))
+            return {"role": role, "name": named, "inviter": by, "created": now, "until": until, "reset": False}
+
+        return self._hand_out(tables.invitations, values)
+
+    def reset(self, name: str, by: str, days: float = 7) -> str:
+        """The secret of an invitation to choose another password; one of before counts no more."""
+
+        def values(connection: Connection, now: str) -> dict[str, Any]:
+            row = self._locked(connection, name)
+            self._close_resets(connection, name)
+            until = _later(now, _days(days))
+            return {"role": row.role, "name": row.name, "inviter": by, "created": now, "until": until, "reset": True}
+
+        return self._hand_out(tables.invitations, values)
+
+    def _locked(self, connection: Connection, name: str) -> Row[Any]:
+        """The row of an account that is not switched off, which nobody changes until this is over."""
+        accounts = tables.accounts
+        known = select(accounts).where(accounts.c.key == key_of(name), accounts.c.active)
+        row = connection.execute(known.with_for_update()).first()
+        if row is None:
+            raise _unknown(name)
+        return row
+
+    def _close_resets(self, connection: Connection, name: str) -> None:
+        invitations = tables.invitations
+        own = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name)).scalar_subquery()
+        connection.execute(delete(invitations).where(invitations.c.reset, invitations.c.name == own))
+
+    def invitation(self, secret: str) -> Invitation | None:
+        """What an invitation says, left as it is; None where it was used, revoked, or has expired."""
+        with self.database.reading() as connection:
+            row = connection.execute(self._open_invitations().where(tables.invitations.c.hash == hash_of(secret)))
+            return next((_invitation(each) for each in row), None)
+
+    def _open_invitations(self) -> Any:
+        invitations = tables.invitations
+        return select(invitations).where(invitations.c.until > self.database.moment()).order_by(invitations.c.id)
+
+    def accept(self, secret: str, name: str, password_hash: str) -> Account:
+        """The account that an invitation makes. It is used once, and stays open where the name is refused."""
+        wanted = _named(name)
+        invitations = tables.invitations
+
+        def work(connection: Connection) -> Account:
+            now = self.database.now(connection)
+            open_one = (invitations.c.hash == hash_of(secret)) & (invitations.c.until > now)
+            row = connection.execute(delete(invitations).where(open_one).returning(invitations)).first()
+            if row is None:
+                raise DataError("this invitation was used, or has expired; ask for another")
+            if row.name and key_of(row.name) != key_of(wanted):
+                raise DataError(f"this invitation is for {row.name!r}, found {wanted!r}")
+            if row.reset:
+                return self._renewed(connection, row.name, password_hash)
+            return self._create(connection, row.name or wanted, row.role, password_hash)
+
+        return self.database.write(work)
+
+    def _renewed(self, connection: Connection, name: str, password_hash: str) -> Account:
+        account = _account(self._locked(connection, name))
+        self._set_password(connection, name, password_hash)
+        return account
+
+    def invitations(self) -> list[Invitation]:
+        """Those that are open."""
+        with self.database.reading() as connection:
+            return [_invitation(row) for row in connection.execute(self._open_invitations())]
+
+    def revoke_invitation(self, id: int) -> None:
+        """Close an invitation."""
+        gone = delete(tables.invitations).where(tables.invitations.c.id == id)
+        self.database.write(lambda connection: connection.execute(gone))
+
+    def new_key(self, minutes: float = 10) -> str:
+        """The one-time key of a link for this machine."""
+        return self._hand_out(tables.link_keys, lambda _, now: {"until": _later(now, timedelta(minutes=minutes))})
+
+    def use_key(self, secret: str) -> bool:
+        """Use a one-time key; whether it was one."""
+        keys = tables.link_keys
+
+        def work(connection: Connection) -> bool:
+            fits = (keys.c.hash == hash_of(secret)) & (keys.c.until > self.database.now(connection))
+            return bool(connection.execute(delete(keys).where(fits)).rowcount)
+
+        return self.database.write(work)
+
+    def new_token(self, name: str, label: str, days: float | None = None) -> str:
+        """The secret of a token: a program that has it may do what the account may. It is shown this once."""
+        label = label.strip()
+        if not 0 < len(label) <= LONGEST or not label.isprintable():
+            raise DataError(f"expected a token's label of 1 to {LONGEST} characters, found {shortened(label)!r}")
+
+        def values(connection: Connection, now: str) -> dict[str, Any]:
+            self._locked(connection, name)
+            own = tables.tokens.c.account == key_of(name)
+            held = connection.execute(select(func.count()).select_from(tables.tokens).where(own)).scalar_one()
+            if held >= MOST_TOKENS:
+                raise DataError(f"{name} has {held} tokens; revoke one first")
+            until = None if days is None else _later(now, _days(days))
+            return {"account": key_of(name), "label": label, "created": now, "until": until}
+
+        return self._hand_out(tables.tokens, values, "cranfield_")
+
+    def by_token(self, secret: str) -> Account | None:
+        """Whose token it is."""
+        row = self._holder(tables.tokens, secret)
+        if row is None:
+            return None
+        self._note(tables.tokens, secret, row)
+        return _account(row)
+
+    def tokens(self, name: str) -> list[Token]:
+        """An account's tokens that count."""
+        tokens = tables.tokens
+        valid = or_(tokens.c.until.is_(None), tokens.c.until > self.database.moment())
+        query = select(tokens).where(tokens.c.account == key_of(name), valid).order_by(tokens.c.id)
+        with self.database.reading() as connection:
+            rows = connection.execute(query)
+            return [Token(row.id, row.label, row.created, row.seen, row.until) for row in rows]
+
+    def revoke_token(self, name: str, id: int) -> None:
+        """End one of an account's tokens."""
+        own = (tables.tokens.c.account == key_of(name)) & (tables.tokens.c.id == id)
+        self.database.write(lambda connection: connection.execute(delete(tables.tokens).where(own)))
+
+    def _hand_out(self, table: Table, values: Callable[[Connection, str], dict[str, Any]], prefix: str = "") -> str:
+        """A new secret, its hash written with some values; what has expired of its kind goes."""
+        secret = prefix + secrets.token_urlsafe(32)
+
+        def work(connection: Connection) -> None:
+            now = self.database.now(connection)
+            connection.execute(delete(table).where(table.c.until <= now))
+            connection.execute(insert(table), {"hash": hash_of(secret), **values(connection, now)})
+
+        self.database.write(work)
+        return secret
+
+
+def _account(row: Row[Any]) -> Account:
+    return Account(row.name, row.role, row.active, row.created, MappingProxyType(json.loads(row.settings)))
+
+
+def _invitation(row: Row[Any]) -> Invitation:
+    return Invitation(row.id, row.role, row.name, row.inviter, row.created, row.until, row.reset)
+
+
+def _named(name: str) -> str:
+    """A name that an account may have."""
+    name = unicodedata.normalize("NFC", name.strip())
+    letters = all(char in MARKS or unicodedata.category(char)[0] in "LMN" for char in name)
+    if not 0 < len(name) <= LONGEST or not letters or not name[0].isalnum():
+        wanted = f"expected a name of 1 to {LONGEST} letters, digits and {' '.join(MARKS)}, a letter or digit first"
+        raise DataError(f"{wanted}; found {shortened(name)!r}")
+    return name
+
+
+def _refuse_role(role: str) -> None:
+    if role not in ROLES:
+        raise DataError(f"expected a role of {', '.join(ROLES)}; found {shortened(role)!r}")
+
+
+def _unknown(name: str) -> DataError:
+    return DataError(f"there is no account {shortened(name)!r}")
+
+
+def _days(days: float) -> timedelta:
+    if not 0 < days <= 3660:
+        raise DataError(f"expected days between 0 and 3660, found {days:g}")
+    return timedelta(days=days)
+
+
+def _later(time: str, by: timedelta) -> str:
+    """A time as events write it, so much later."""
+    then = (datetime.fromisoformat(time) + by).astimezone(UTC)
+    return then.isoformat(timespec="microseconds").replace("+00:00", "Z")

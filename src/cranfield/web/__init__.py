@@ -1,0 +1,1 @@
+"""The workbench: pages over the verbs of the workspace."""

@@ -1,0 +1,233 @@
+"""The application: every entry of the registry as a route, behind the door, its answer written as page, JSON or CSV."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import secrets
+import sys
+import tempfile
+import traceback
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from cranfield.answer import as_json, plain
+from cranfield.errors import CranfieldError
+from cranfield.web import door
+from cranfield.web.entry import Done, Entry, Page, entries
+from cranfield.web.refusal import NotFound, Refusal, refusal_of
+from cranfield.web.render import error_page, render, static_file
+from cranfield.web.visit import Visit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from cranfield.store.accounts import Account
+    from cranfield.web.site import Site
+
+LARGEST_FORM = 2 << 20  # bytes
+LARGEST_FILE = 1 << 30
+IN_MEMORY = 1 << 20
+THREADS = 40
+JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
+
+
+def application(site: Site) -> Starlette:
+    """The workbench as an ASGI application."""
+    routes: list[Route] = [Route("/static/{name}", _Static(site))]
+    by_path: dict[str, dict[str, Entry]] = {}
+    for entry in entries():
+        for path in entry.paths():
+            by_path.setdefault(path, {})[entry.method] = entry
+    routes += [Route(path, _Endpoint(site, path, found)) for path, found in by_path.items()]
+    routes.append(Route("/{rest:path}", _Endpoint(site, "", {})))
+
+    @asynccontextmanager
+    async def living(app: Starlette) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        yield
+
+    return Starlette(routes=routes, lifespan=living)
+
+
+class _Endpoint:
+    """What stands behind a path: an entry for each method."""
+
+    def __init__(self, site: Site, path: str, found: dict[str, Entry]) -> None:
+        self.site = site
+        self.path = path
+        self.found = found
+        ending = path.rpartition(".")[2]
+        self.twin = ending if ending in ("json", "csv") else "html"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.requests import Request
+
+        request = Request(scope, receive)
+        self = self if self.path else _Endpoint(self.site, request.url.path, {})  # of a path that is none: its twin
+        account: Account | None = None
+        try:
+            door.refuse_host(request, self.site.manner)
+            account, secret, by_token = await anyio.to_thread.run_sync(door.who, request, self.site)
+            response = await self._answer(request, account, secret, by_token)
+        except CranfieldError as error:
+            response = self._refused(request, account, refusal_of(error))
+        except Exception:
+            response = self._failed(request, account)
+        for name, value in door.HEADERS.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request, account: Account | None, secret: str, by_token: bool) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        if not self.found:
+            raise NotFound("there is no such page", "The list of pages: /api")
+        entry = self.found.get(method)
+        if entry is None:
+            raise Refusal(f"{self.path} takes {', '.join(sorted(self.found))}, not {request.method[:20]}", 405)
+        if method != "GET" and not by_token:
+            door.refuse_origin(request, self.site.manner)
+        door.refuse_role(entry, account, self.site.manner)
+        query = parse_qs(request.url.query, keep_blank_values=True, errors="surrogateescape", max_num_fields=2000)
+        about: dict[str, Any] = {
+            "account": account,
+            "secret": secret,
+            "twin": self.twin,
+            "path": entry.path,
+            "query": query,
+        }
+        about["address"] = request.client.host if request.client else ""
+        if entry.body == "file":
+            with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
+                await _spool(request, file)
+                return await self._run(request, entry, Visit(self.site, file=file, **about))
+        form = await _form(request) if method == "POST" else {}
+        return await self._run(request, entry, Visit(self.site, form=form, **about))
+
+    async def _run(self, request: Request, entry: Entry, visit: Visit) -> Response:
+        work: Callable[[Visit], Any] = entry.work
+        answer = await work(visit) if inspect.iscoroutinefunction(work) else await anyio.to_thread.run_sync(work, visit)
+        response = self._done(answer) if isinstance(answer, Done) else await self._page(request, visit, answer)
+        if answer.cookie is not None:
+            response.headers["Set-Cookie"] = door.cookie(self.site.manner, answer.cookie)
+        return response
+
+    def _done(self, done: Done) -> Response:
+        if self.twin == "json":
+            return Response(as_json(plain(done.values)), done.status, media_type=JSON)
+        return RedirectResponse(done.to, 303)
+
+    async def _page(self, request: Request, visit: Visit, page: Page) -> Response:
+        if self.twin == "csv":
+            if page.table is None:
+                raise Refusal("there is nothing to put into a table yet", 409, safe="")
+            name = f"{visit.path.strip('/').replace('/', '-') or 'index'}.csv"
+            headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+            return Response(page.table.encode("utf-8", "backslashreplace"), page.status, headers, CSV)
+        if self.twin == "json":
+            return _tagged(request, as_json(plain(page.values)), page)
+        html = await anyio.to_thread.run_sync(render, self.site, visit, page)
+        return Response(html.encode("utf-8", "backslashreplace"), page.status, dict(page.headers), HTML)
+
+    def _refused(self, request: Request, account: Account | None, refusal: Refusal) -> Response:
+        headers = {"Retry-After": f"{max(1, round(refusal.wait))}"} if refusal.wait else {}
+        wants_json = self.twin == "json" or "json" in request.headers.get("content-type", "")
+        if wants_json:
+            return Response(as_json(refusal.values()), refusal.status, headers, JSON)
+        if refusal.status == 401 and request.method == "GET":
+            back = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
+            return RedirectResponse(f"/login?next={back}", 303)
+        html = error_page(self.site, account, refusal)
+        return Response(html.encode("utf-8", "backslashreplace"), refusal.status, headers, HTML)
+
+    def _failed(self, request: Request, account: Account | None) -> Response:
+        """A mistake of ours: its trace goes to the server's own output, and only its number to the browser."""
+        number = secrets.token_hex(4)
+        print(f"cranfield serve: error {number} at {request.url.path}", file=sys.stderr)
+        traceback.print_exc()
+        said = f"something went wrong on the server (error {number})"
+        advice = "Judgments that were confirmed are stored. Try again; if it stays, tell whoever runs the server this number."
+        return self._refused(request, account, Refusal(said, 500, safe="", advice=advice))
+
+
+def _tagged(request: Request, text: str, page: Page) -> Response:
+    """JSON with an ETag: whoever has it already is told so in a few bytes."""
+    body = text.encode("utf-8", "backslashreplace")
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {**page.headers, "ETag": tag, "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == tag and page.status == 200:
+        return Response(status_code=304, headers=headers)
+    return Response(body, page.status, headers, JSON)
+
+
+async def _spool(request: Request, file: Any) -> None:
+    """The body into a file, up to the largest that is taken."""
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > LARGEST_FILE:
+            raise Refusal(f"the file is larger than {LARGEST_FILE >> 20} MB", 413, advice="Put it into runs/ by hand.")
+        file.write(piece)
+    file.seek(0)
+
+
+async def _form(request: Request) -> dict[str, Any]:
+    """The fields that were sent: a form's, or a JSON object's."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_FORM:
+            raise Refusal(f"what was sent is larger than {LARGEST_FORM >> 20} MB", 413)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        try:
+            values = json.loads(bytes(body).decode("utf-8"), parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            raise Refusal("expected JSON") from None
+        if not isinstance(values, dict):
+            raise Refusal("expected a JSON object")
+        return values
+    if kind == "application/x-www-form-urlencoded" or not body:
+        try:
+            fields = parse_qs(bytes(body).decode("utf-8"), keep_blank_values=True, max_num_fields=5000, errors="strict")
+        except ValueError:
+            raise Refusal("expected a form in UTF-8") from None
+        return dict(fields)
+    raise Refusal("expected a form or a JSON object", 415)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(text)
+
+
+class _Static:
+    """Style sheets and scripts: a fixed set of files, read once."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.requests import Request
+
+        request = Request(scope, receive)
+        found = static_file(request.path_params["name"])
+        if found is None or request.headers.get("host", "").lower() not in self.site.manner.hosts:
+            response = Response("there is no such file", 404, door.HEADERS, "text/plain")
+        else:
+            kept = {
+                "Cache-Control": "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
+            }
+            headers = {**door.HEADERS, **kept, "ETag": f'"{found.hash}"'}
+            known = request.headers.get("if-none-match") == headers["ETag"]
+            response = Response(b"" if known else found.body, 304 if known else 200, headers, found.kind)
+        await response(scope, receive, send)

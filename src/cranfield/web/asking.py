@@ -1,0 +1,60 @@
+"""Questions that may take a while: a page asks, and shows the answer, how far it is, or why there is none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cranfield.web.render import link
+from cranfield.workspace.jobs import Failed, Ready, Running
+
+if TYPE_CHECKING:
+    from cranfield.web.visit import Visit
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What became of a question; `again` is the address that asks for newer labels too."""
+
+    state: Ready | Running | Failed
+    again: str
+
+    @property
+    def kind(self) -> str:
+        """ready, running or failed."""
+        return type(self.state).__name__.lower()
+
+    @property
+    def status(self) -> int:
+        """Of the page's twins: 202 while it is being worked out, 422 where it cannot be."""
+        return {"ready": 200, "running": 202, "failed": 422}[self.kind]
+
+    @property
+    def table(self) -> str | None:
+        """The answer as CSV."""
+        return self.state.answer.csv if isinstance(self.state, Ready) else None
+
+    @property
+    def answer(self) -> Any:
+        """The answer as plain values; None while there is none."""
+        return json.loads(self.state.answer.json) if isinstance(self.state, Ready) else None
+
+    def values(self) -> dict[str, Any]:
+        """For the JSON twin."""
+        state = self.state
+        if isinstance(state, Ready):
+            told = {"place": state.place, "newer": state.newer, "made": state.made, "notes": state.answer.notes}
+            return {"state": self.kind, **told, "answer": self.answer}
+        if isinstance(state, Running):
+            return {"state": self.kind, "progress": state.progress, "told": state.told, "since": state.since}
+        return {"state": self.kind, "error": state.why}
+
+
+def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
+    """Ask the jobs; `of` in the query is the place of the log that the answer must reach."""
+    wanted = visit.whole("of", 0, 0, 2**62)
+    state = visit.site.jobs.ask(verb, refresh=wanted if wanted else False, **parameters)
+    now = state.now if isinstance(state, Ready) else 0
+    query = {name: values for name, values in visit.query.items() if name != "of"}
+    return Asked(state, link(visit.path, **query, of=now))

@@ -1,0 +1,1 @@
+"""One function a page; a file for pages that belong together."""

@@ -1,0 +1,110 @@
+"""A workspace that is served: what every page shares."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cranfield.store.accounts import Accounts
+from cranfield.web.throttle import Throttle
+
+if TYPE_CHECKING:
+    from cranfield.collection import Document
+    from cranfield.formats.shelf import Shelf
+    from cranfield.web.passwords import Passwords
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.jobs import Jobs
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a workspace is served: where, to whom, and over what."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    accounts: bool = False  # demanded, rather than the key of the printed link
+    tls: bool = False  # whether the browser sees https
+    proxy: str = ""  # the address whose forwarded addresses are believed
+    names: tuple[str, ...] = ()  # further hosts that browsers may call it by
+
+    @property
+    def scheme(self) -> str:
+        """Of the address in the browser."""
+        return "https" if self.tls else "http"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What may stand in Host: as named, with and without the port."""
+        own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - {"0.0.0.0", "::"}
+        bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in own}
+        with_port = {f"{name}:{self.port}" for name in bracketed}
+        bare = bracketed if self.proxy or self.port == (443 if self.tls else 80) else frozenset[str]()
+        return frozenset(name.lower() for name in {*with_port, *bare, *(name for name in self.names if ":" in name)})
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in ("127.0.0.1", "localhost", "::1")
+
+    @property
+    def url(self) -> str:
+        """Where people find it."""
+        name = self.names[0] if self.names else self.host
+        name = f"[{name}]" if ":" in name and not name.startswith("[") and name.count(":") > 1 else name
+        bare = self.proxy or ":" in name.rpartition("]")[2] or self.port == (443 if self.tls else 80)
+        return f"{self.scheme}://{name}" if bare else f"{self.scheme}://{name}:{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """What the session's cookie is called: cookies know no port, so its name says it."""
+        return "__Host-cranfield" if self.tls else f"cranfield-{self.port}"
+
+
+class Site:
+    """A workspace, who may come in, and what is being worked out."""
+
+    def __init__(self, bench: Bench, jobs: Jobs, manner: Manner) -> None:
+        self.bench = bench
+        self.jobs = jobs
+        self.manner = manner
+        self.accounts = Accounts(bench.database)
+        self.throttle = Throttle(time.monotonic)
+        self._opening = threading.Lock()
+        self._shelf: Shelf | None = None
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """Hashes and checks, two at a time."""
+        from cranfield.web.passwords import Passwords
+
+        return Passwords()
+
+    def shelf(self) -> Shelf | None:
+        """The documents by id, opened once and again when they have changed; None where there are none."""
+        with self._opening:
+            if self._shelf is None or self._shelf.changed:
+                self._shelf = self.bench.shelf()
+            return self._shelf
+
+    def document(self, id: str) -> Document | None:
+        """A document; None where the collection does not have it."""
+        shelf = self.shelf()
+        return None if shelf is None else shelf.get(id)
+
+    def query_of(self, topic: str) -> str:
+        """What a topic asks for; empty where nobody knows."""
+        topics = self.bench.topics()
+        return "" if topics is None else topics.queries.get(topic, "")
+
+    def has_open_round(self, name: str) -> bool:
+        """Whether there is an open round in which somebody may judge."""
+        from cranfield.judge.plan import OPEN, plans
+
+        with self.bench.log.reading() as transaction:
+            return any(
+                state == OPEN and (not plan.assessors or name in plan.assessors)
+                for plan, state in plans(transaction.connection)
+            )

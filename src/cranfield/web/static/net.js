@@ -1,0 +1,44 @@
+// Requests to this server and to no other: JSON in, JSON out, errors as sentences.
+export class Refused extends Error {
+  constructor(status, values) {
+    super(values.error || `the server answers ${status}`);
+    this.status = status;
+    this.values = values;
+  }
+}
+
+export async function ask(url, options = {}) {
+  const response = await fetch(url, { credentials: "same-origin", cache: "no-cache", ...options });
+  if (response.status === 304) return null;
+  const values = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, values);
+  return values;
+}
+
+export const send = (url, values) =>
+  ask(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values) });
+
+// an id without crypto.randomUUID, which plain HTTP off localhost does not have; the later of two sorts last
+export const newId = () => {
+  const random = crypto.getRandomValues(new Uint8Array(8));
+  const hex = [...random].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${(BigInt(Date.now()) * 1000000n).toString(16).padStart(16, "0")}-${hex}`;
+};
+
+// ask every five seconds, saying what is known already; stops while the page is hidden
+export const follow = (url, told, seconds = 5) => {
+  let tag = "";
+  const look = async () => {
+    if (!document.hidden) {
+      try {
+        const response = await fetch(url, { credentials: "same-origin", headers: tag ? { "If-None-Match": tag } : {} });
+        if (response.ok) {
+          tag = response.headers.get("ETag") || "";
+          told(await response.json());
+        }
+      } catch { /* offline: ask again later */ }
+    }
+    setTimeout(look, seconds * 1000);
+  };
+  setTimeout(look, seconds * 1000);
+};

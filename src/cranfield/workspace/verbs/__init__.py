@@ -1,0 +1,1 @@
+"""What the workbench can ask for: a class a file."""

@@ -1,0 +1,108 @@
+"""Two runs side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cranfield.answer import Answer, Both, Cell, Layout, Table, plain
+from cranfield.errors import ConventionError, DataError
+from cranfield.parameters import Text, Whole
+from cranfield.workspace.verb import DIGITS, Scoring, figures, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.answer import Part
+    from cranfield.report.reporting import Report
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.chosen import Chosen
+    from cranfield.workspace.run_files import RunFile
+    from cranfield.workspace.verb import Tell
+
+
+class TopicScores(Answer):
+    """The scores of two runs topic by topic, the largest gain first."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def rows(self) -> list[tuple[str, str, float, float, float]]:
+        """Topic, query, the score of the one and of the other, and the difference."""
+        report, measure = self.report, self.report.measures[0]
+        one, other = report.shown_pair()
+        topics = report.comparison.scores.topics
+        columns = report.values(one, measure).tolist(), report.values(other, measure).tolist()
+        rows = [(t, report.queries.get(t, ""), a, b, b - a) for t, a, b in zip(topics, *columns, strict=True)]
+        return sorted(rows, key=lambda row: -row[4] if row[4] == row[4] else float("inf"))
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        one, other = self.report.shown_pair()
+        rows = [
+            [Cell(topic), Cell(query), how.cell(a), how.cell(b), how.cell(gain, signed=True)]
+            for topic, query, a, b, gain in self.rows()
+        ]
+        caption = f"{self.report.measures[0]} by topic"
+        keys = [{"topic": topic} for topic, *_ in self.rows()]
+        yield Table(["topic", "query", one, other, "difference"], rows, 1, 2, caption=caption, keys=keys)
+
+    def plain(self, how: Layout) -> Any:
+        names = "topic", "query", "one", "other", "difference"
+        return plain([dict(zip(names, row, strict=True)) for row in self.rows()], how.digits)
+
+
+class Compare(Scoring):
+    """Whether one run is better than another: a sentence, the differences by topic, scatter, curves, and what each costs."""
+
+    name = "compare"
+    told = "comparing runs"
+    least = 2
+    one = Text(..., "the run that is there")  # type: ignore[arg-type]
+    other = Text(..., "the run that it is held against")  # type: ignore[arg-type]
+    column = Text("", "a column of the topics, to look at some of them only")
+    value = Text("", "what must stand in that column")
+    seed = Whole(0, "of the draws", low=0)
+
+    def refuse(self, bench: Bench) -> None:
+        super().refuse(bench)
+        if self.one == self.other:
+            raise ConventionError("compare needs two different runs")
+        if self.runs:
+            raise ConventionError("compare takes one and other, not runs")
+        self.topics(bench)
+
+    def files(self, bench: Bench) -> list[RunFile]:
+        return [bench.run(self.one), bench.run(self.other)]
+
+    def topics(self, bench: Bench) -> list[str] | None:
+        """The topics of the category; None for all."""
+        if not self.column:
+            return None
+        table = bench.topics()
+        if table is None:
+            raise DataError(f"column {self.column!r}: nothing is known of the topics but their ids")
+        found = [topic for topic, value in table.column(self.column).items() if value == self.value]
+        if not found:
+            raise DataError(f"no topic has {self.value!r:.60} in column {self.column!r:.60}")
+        return found
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.workspace.comparing import report
+
+        inputs: Chosen = self.inputs(bench, only=self.topics(bench))
+        made = report(inputs, texts=False, digits=DIGITS, progress=tell, seed=self.seed)
+        return Both(made.comparison, TopicScores(made), "topics")
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        from cranfield.report import figures as charts
+        from cranfield.report.html import curves_html, efficiency_html
+
+        assert isinstance(answer, Both)
+        assert isinstance(answer.second, TopicScores)
+        report = answer.second.report
+        said = "The table of topics holds the numbers."
+        drawn = [(charts.figure(report, name), said) for name in ("differences", "scatter")]
+        return shown(answer) + figures(drawn) + curves_html(report) + efficiency_html(report)
+
+    def to_csv(self, answer: Answer) -> str | None:
+        assert isinstance(answer, Both)
+        return answer.second.to_csv(spreadsheet=True)

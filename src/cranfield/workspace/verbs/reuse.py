@@ -1,0 +1,47 @@
+"""Whether the judgments can score a newcomer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cranfield.errors import ConventionError
+from cranfield.parameters import Whole
+from cranfield.workspace.verb import Names, Scoring
+
+if TYPE_CHECKING:
+    from cranfield.answer import Answer
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.run_files import RunFile
+    from cranfield.workspace.verb import Tell
+
+
+class Reuse(Scoring):
+    """What runs lose when they are left out of the judgments, and how to read new runs that did not contribute."""
+
+    name = "reuse"
+    told = "leaving runs out in turn"
+    new = Names("the newcomers, which did not contribute to the judgments")
+    depth = Whole(100, "how deep the pool was", high=100_000)
+
+    def refuse(self, bench: Bench) -> None:
+        super().refuse(bench)
+        if not self._contributing(bench):
+            raise ConventionError("reuse needs a run that contributed to the judgments, beside the newcomers")
+
+    def _contributing(self, bench: Bench) -> list[RunFile]:
+        return [run for run in super().files(bench) if run.name not in self._new(bench)]
+
+    def _new(self, bench: Bench) -> list[str]:
+        return [bench.run(name).name for name in self.new]
+
+    def files(self, bench: Bench) -> list[RunFile]:
+        return [*self._contributing(bench), *(bench.run(name) for name in self.new)]
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from dataclasses import replace
+
+        from cranfield.workspace.pooling import Depths, reuse
+
+        inputs = replace(self.inputs(bench), runs=[run.name for run in self._contributing(bench)])
+        answer, _ = reuse(inputs, Depths(self.depth), new=self._new(bench))
+        return answer

@@ -1,0 +1,204 @@
+"""The lead's pages: a round planned, opened, watched, paused and closed; what is frozen and what changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from browsers import Watched, chromium
+from cranfield.judge.event import Event
+from cranfield.judge.rounds import lease
+from workbench import Served, example, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PLAN = {"runs": ["bm25", "fusion"], "depth": "3", "overlap": "2", "strategy": "depth"}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Served]:
+    with served(example(tmp_path / "w")) as opened:
+        yield opened
+
+
+def waited(ask: Any) -> Any:
+    """The JSON of a page whose job is done."""
+    for _ in range(600):
+        values = ask()
+        if (values.get("plan") or values).get("state") != "running":
+            return values
+    raise AssertionError("it is still being worked out")
+
+
+def test_a_round_is_planned_opened_watched_and_closed(site: Served) -> None:
+    lead = site.client("ann")
+    plan = waited(lambda: lead.get("/rounds/new.json?look=1&runs=bm25&runs=fusion&depth=3&overlap=2").json())["plan"]
+    documents = plan["answer"]["documents"]
+    assert plan["answer"]["labels"] == 2 * documents
+    assert plan["answer"]["hours"] > 0
+    opened = lead.send("/rounds/new.json", {**PLAN, "name": "first", "assessors": ["ann", "bob"], "lease": "5"})
+    assert opened.json() == {"name": "first"}
+    [row] = lead.get("/rounds.json").json()["rounds"]
+    assert (row["name"], row["state"], row["documents"], row["places"]) == ("first", "open", documents, 2 * documents)
+    [one] = lease(site.bench.log, "bob", "first")
+    site.bench.log.add(
+        [Event(topic=one.topic, document=one.document, grade=2, assessor="bob", round="first", seconds=9)]
+    )
+    lease(site.bench.log, "ann", "first", 2)
+    row = lead.get("/round.json?name=first").json()
+    assert (row["done"], row["out"], row["left"]) == (1, 2, 2 * documents - 3)
+    assert {person["assessor"]: person["done"] for person in row["people"]} == {"ann": 0, "bob": 1}
+    assert row["hours_left"] == pytest.approx(row["left"] * 9 / 3600, abs=0.01)
+    assert lead.post("/round", {"name": "first", "state": "paused", "before": "open"}).status == 303
+    assert lead.get("/round.json?name=first").json()["state"] == "paused"
+    late = lead.send("/round.json", {"name": "first", "state": "closed", "before": "open"})
+    assert (late.status, "paused by now" in late.json()["error"]) == (409, True)
+    assert lead.get("/rounds.csv").text.splitlines()[1].startswith("first,paused,1,")
+
+
+def test_gold_comes_from_what_is_known_and_stays_out_of_the_pool(site: Served) -> None:
+    lead = site.client("ann")
+    answer = lead.send(
+        "/rounds/new.json",
+        {
+            **PLAN,
+            "name": "g",
+            "gold": "collection",
+            "gold_count": "7",
+            "gold_share": "10",
+            "repeat_share": "5",
+            "passing": "80",
+        },
+    )
+    assert answer.status == 200, answer.text
+    row = lead.get("/round.json?name=g").json()
+    assert row["gold"] == 7
+    assert (row["plan"]["gold_share"], row["plan"]["repeat_share"], row["plan"]["passing"]) == (0.1, 0.05, 0.8)
+    assert row["plan"]["scale"] == [0, 1, 2, 3]
+
+
+def test_a_strategy_that_learns_names_documents_as_labels_come(site: Served) -> None:
+    lead = site.client("ann")
+    assert lead.send("/rounds/new.json", {**PLAN, "strategy": "move-to-front", "name": "mtf"}).status == 200
+    assert lead.get("/round.json?name=mtf").json()["documents"] == 0
+    assert len(lease(site.bench.log, "bob", "mtf")) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": " "}, "needs a name"),
+        ({"depth": "none"}, "depth"),
+        ({"runs": ["nothing"]}, "no run 'nothing'"),
+        ({"strategy": "guess"}, "no pooling strategy"),
+        ({"gold_share": "200"}, "percent"),
+        ({"passing": "80"}, "gold"),
+        ({"lease": "soon"}, "expected a number as lease"),
+        ({"after": "nowhere"}, "no round 'nowhere'"),
+        ({"gold": "log@nothing"}, "no version"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused_in_words(site: Served, change: dict[str, Any], words: str) -> None:
+    reply = site.client("ann").send("/rounds/new.json", {**PLAN, "name": "x", **change})
+    assert reply.status == 400
+    assert words in reply.json()["error"]
+    assert site.client("ann").get("/rounds.json").json()["rounds"] == []
+
+
+def test_a_round_is_opened_once_under_a_name(site: Served) -> None:
+    lead = site.client("ann")
+    assert lead.send("/rounds/new.json", {**PLAN, "name": "one"}).status == 200
+    again = lead.send("/rounds/new.json", {**PLAN, "name": "one"})
+    assert again.status == 400
+    assert "one" in again.json()["error"]
+
+
+def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    with served(tmp_path / "w") as site:
+        lead = site.client("ann")
+        values = lead.get("/index.json").json()
+        assert "no documents yet" in values["next"][0]["said"]
+        for path in ("/", "/rounds", "/rounds/new", "/versions", "/diff", "/people", "/me"):
+            assert lead.get(path).status == 200, path
+
+
+def test_versions_are_frozen_read_back_and_compared(site: Served) -> None:
+    lead = site.client("ann")
+    log = site.bench.log
+    assert lead.post("/versions", {"name": "v0", "policy": "latest"}).status == 400
+    log.add(
+        [
+            Event(topic="101", document="d002", grade=1, assessor="bob"),
+            Event(topic="101", document="d024", grade=0, assessor="bob"),
+        ]
+    )
+    frozen = lead.send("/versions.json", {"name": "v1", "policy": "latest", "note": "first"}).json()
+    assert frozen["documents"] == 2
+    assert lead.get("/version.csv?name=v1").text == "topic,document,grade\n101,d002,1\n101,d024,0\n"
+    assert lead.get("/version.json?name=v1").json()["hash"] == frozen["hash"]
+    log.add([Event(topic="101", document="d002", grade=3, assessor="bob")])
+    found = waited(lambda: lead.get("/diff.json?a=v1").json())
+    assert found["state"] == "ready", found
+    assert "d002" in str(found["answer"]), found["answer"]
+    assert lead.get("/version?name=nothing").status == 400
+
+
+def test_an_assessor_at_work_sees_only_their_own_labels(site: Served) -> None:
+    lead, assessor, viewer = site.client("ann"), site.client("bob", "assessor"), site.client("vic", "viewer")
+    log = site.bench.log
+    log.add(
+        [
+            Event(topic="1", document="a", grade=1, assessor="bob"),
+            Event(topic="1", document="a", grade=3, assessor="cat"),
+        ]
+    )
+    assert lead.send("/versions.json", {"name": "v1", "policy": "latest"}).status == 200
+    path = "/label.json?topic=1&document=a"
+    assert len(assessor.get(path).json()["events"]) == 2
+    assert lead.send("/rounds/new.json", {**PLAN, "name": "r"}).status == 200
+    assert [event["assessor"] for event in assessor.get(path).json()["events"]] == ["bob"]
+    assert "cat" not in assessor.get("/label.csv?topic=1&document=a").text
+    assert len(lead.get(path).json()["events"]) == 2
+    assert assessor.get("/version.csv?name=v1").status == 403
+    assert assessor.get("/diff?a=v1").status == 403
+    assert viewer.get("/version?name=v1").status == 200
+
+
+def test_a_document_is_shown_as_text_with_the_words_of_the_query_marked(site: Served) -> None:
+    viewer = site.client("vic", "viewer")
+    shelf = site.site.shelf()
+    assert shelf is not None
+    identity = next(iter(shelf.ids()))
+    page = viewer.get(f"/document?id={identity}")
+    assert page.status == 200
+    assert viewer.get("/document.json?id=no%2Fsuch").json()["error"].startswith("the collection has no document")
+    assert viewer.get("/document").status == 400
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+def test_a_lead_opens_a_round_in_the_browser_and_sees_it_move(site: Served, browser: Any) -> None:
+    seen = Watched(site.context(browser, "ann", "lead"))
+    page = seen.page
+    page.goto("/rounds/new")
+    page.get_by_role("spinbutton", name="Depth").fill("2")
+    page.get_by_role("button", name="See what it takes").click()
+    page.get_by_text("hours of one person").wait_for()
+    page.get_by_label("Name of the round").fill("spring")
+    page.get_by_role("button", name="Open the round").click()
+    page.get_by_role("heading", name="Round spring").wait_for()
+    [one] = lease(site.bench.log, "bob", "spring")
+    site.bench.log.add([Event(topic=one.topic, document=one.document, grade=1, assessor="bob", round="spring")])
+    page.get_by_role("rowheader", name="bob").wait_for(timeout=15_000)
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Go on").wait_for()
+    assert seen.said == []
+    assert all(url.startswith(site.url) for url in seen.requests)

@@ -1,0 +1,196 @@
+"""A workspace served for a test: a real server in a thread of this process, or as a child process that can be killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
+
+import uvicorn
+from argon2 import PasswordHasher
+
+from cranfield.web.app import application
+from cranfield.web.serving import bound
+from cranfield.web.site import Manner, Site
+from cranfield.workspace.bench import make_example, open_bench
+from cranfield.workspace.jobs import Jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PASSWORD = "correct horse battery staple"
+PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)  # cheap
+
+
+class Reply(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8")
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    """Somebody at a server, with a session or a token, as a browser's own pages would send it."""
+
+    def __init__(self, port: int, cookie: str = "", host: str = "127.0.0.1", token: str = "") -> None:
+        self.port = port
+        self.headers = {"Host": f"{host}:{port}"}
+        self.headers |= {"Cookie": cookie} if cookie else {}
+        self.headers |= {"Authorization": f"Bearer {token}"} if token else {}
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str | None) -> Reply:
+        """One request; a header of None is left out, underscores in names are hyphens."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {name: value for name, value in {**self.headers, **given}.items() if value is not None}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in sent.items():
+                connection.putheader(name, value)
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            got = {name.lower(): value for name, value in answer.getheaders()}
+            return Reply(answer.status, got, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str | None) -> Reply:
+        """A page; ids in its path are already quoted."""
+        return self.ask("GET", path, **headers)
+
+    def post(self, path: str, values: dict[str, Any] | None = None, **headers: str | None) -> Reply:
+        """A form, as a page of ours sends it."""
+        body = urlencode(values or {}, doseq=True).encode()
+        usual = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+        return self.ask("POST", path, body, **{**usual, **headers})
+
+    def send(self, path: str, values: Any, **headers: str | None) -> Reply:
+        """JSON, as a script of ours sends it."""
+        usual = {"Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}
+        return self.ask("POST", path, json.dumps(values).encode(), **{**usual, **headers})
+
+
+class Served:
+    """A site and where it is found."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.bench = site.bench
+        self.port = site.manner.port
+        self.url = site.manner.url
+
+    def account(self, name: str, role: str) -> str:
+        """A session of somebody, made here: the cookie to send."""
+        if self.site.accounts.find(name) is None:
+            self.site.accounts.create(name, role, PASSWORD_HASH)
+        secret = self.site.accounts.begin(name, local=not self.site.manner.accounts)
+        return f"{self.site.manner.cookie}={secret}"
+
+    def client(self, name: str = "", role: str = "lead") -> Client:
+        """Somebody of a role, or nobody."""
+        return Client(self.port, self.account(name, role) if name else "")
+
+    def context(self, browser: Any, name: str, role: str, **options: Any) -> Any:
+        """A browser in which somebody is signed in."""
+        made = browser.new_context(base_url=self.url, **options)
+        key, _, value = self.account(name, role).partition("=")
+        made.add_cookies([{"name": key, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Lax"}])
+        return made
+
+
+@contextmanager
+def served(folder: Path, db: str | None = None, accounts: bool = True, **manner: Any) -> Iterator[Served]:
+    """Serve a folder from a thread."""
+    bench = open_bench(folder, db)
+    opened, how = bound(Manner(port=0, accounts=accounts, **manner))
+    opened.listen(128)
+    jobs = Jobs(bench)
+    site = Site(bench, jobs, how)
+    server = uvicorn.Server(uvicorn.Config(application(site), log_level="warning", timeout_keep_alive=75))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield Served(site)
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        jobs.close()
+        bench.close()
+        opened.close()
+
+
+def example(folder: Path) -> Path:
+    """The bundled collection with its runs as a workspace."""
+    make_example(folder)
+    return folder
+
+
+class Process:
+    """`cranfield serve` as a child process, which can be killed and started again at the same port."""
+
+    def __init__(self, folder: Path, *options: str, port: int = 0) -> None:
+        self.folder, self.options, self.port = folder, options, port
+        self.start()
+
+    def start(self) -> None:
+        """Start, and read the link that it prints."""
+        command = [
+            sys.executable,
+            "-m",
+            "cranfield",
+            "serve",
+            str(self.folder),
+            "--port",
+            str(self.port),
+            *self.options,
+        ]
+        self.child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.child.stderr is not None
+        self.said = []
+        for line in self.child.stderr:
+            self.said.append(line)
+            found = re.search(r"https?://[^ \n]+", line)
+            if found:
+                self.link = found[0]
+                self.port = int(re.search(r":(\d+)/", f"{self.link}/")[1])  # type: ignore[index]
+                return
+        raise AssertionError(f"it did not start: {''.join(self.said)}")
+
+    def kill(self) -> None:
+        """As the power going out."""
+        os.kill(self.child.pid, signal.SIGKILL)
+        self.child.wait()
+
+    def stop(self) -> None:
+        """As Ctrl-C."""
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGINT)
+            try:
+                self.child.wait(15)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        if self.child.stderr is not None:
+            self.child.stderr.close()
