@@ -99,7 +99,9 @@ async def assessor(
             tally.sent.add(str(waiting["id"]))
         events = [waiting] if waiting else []
         try:
-            status, values = await connection.post("/judge.json", {"round": round_, "events": events, "n": 3})
+            status, values = await connection.post(
+                "/judge.json", {"round": round_, "events": events, "n": 3, "have": items[1:]}
+            )
         except (OSError, ConnectionError):
             tally.broken += 1
             await asyncio.sleep(0.05)
@@ -116,7 +118,11 @@ async def assessor(
             else:
                 tally.confirmed.add(str(waiting["id"]))
             waiting = None
-        items = [(each["topic"], each["document"]) for each in values["items"]]
+        items = (
+            [*items[1:], *((each["topic"], each["document"]) for each in values["items"])]
+            if events
+            else [(each["topic"], each["document"]) for each in values["items"]]
+        )
         if not items:
             return
         await asyncio.sleep(max(0.0, pause - (time.monotonic() - began)))

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -294,12 +295,20 @@ def item_of(documents: Documents, subject: Subject, query: str) -> Item:
     topic, document = subject
     found = documents(document)
     whole = "" if found is None else found.text
-    best = best_passage(whole[:SEARCHED], query)[0] if query and whole else 0
-    start = 0 if len(whole) <= LONGEST else min(max(0, best - BEFORE), len(whole) - LONGEST)
+    best, start, spans = (_looked if len(whole) <= LONGEST else _look)(whole, query)
     text = whole[start : start + LONGEST]
-    spans = marks(text, query) if query else []
     title = "" if found is None else found.title
     return Item(topic, document, title, text, spans, best - start, start, len(whole), found is not None)
+
+
+def _look(whole: str, query: str) -> tuple[int, int, list[tuple[int, int]]]:
+    """Where the best passage begins, what is shown begins, and the words of the query stand in that."""
+    best = best_passage(whole[:SEARCHED], query)[0] if query and whole else 0
+    start = 0 if len(whole) <= LONGEST else min(max(0, best - BEFORE), len(whole) - LONGEST)
+    return best, start, marks(whole[start : start + LONGEST], query) if query else []
+
+
+_looked = lru_cache(1024)(_look)  # several people judge a document; only short ones are kept
 
 
 # how far
