@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from sqlalchemy.schema import CreateTable
 
 from cranfield.errors import DataError, MissingExtraError
 from cranfield.judge import Event, open_log
+from cranfield.judge.opening import is_database
 from cranfield.store import Database, migrations, open_database, tables
 from cranfield.store import database as store
 from cranfield.store.exact import Exact, escaped, plain
@@ -342,3 +345,28 @@ def test_what_waits_before_the_end_is_still_done(tmp_path):
     for thread in threads:
         thread.join()
     assert done == ["slow", "quick"]
+
+
+ANOTHER = """
+import sys
+from cranfield.store import open_database
+database = open_database(sys.argv[1])
+with database.reading() as connection:
+    connection.exec_driver_sql("SELECT 1")
+database.close()
+"""
+
+
+@pytest.mark.parametrize("name", ["work.db", "work"])
+def test_a_file_opened_twice_here_keeps_its_locks_and_what_is_written_when_another_process_closes_it(tmp_path, name):
+    path = tmp_path / name
+    first = open_database(str(path))
+    first.write(lambda connection: connection.execute(insert(tables.withdrawn), {"id": "before"}))
+    open_database(str(path)).close()
+    assert is_database(str(path))
+    subprocess.run([sys.executable, "-c", ANOTHER, str(path)], check=True)
+    assert (tmp_path / f"{name}-wal").exists()  # somebody still writes to it
+    first.write(lambda connection: connection.execute(insert(tables.withdrawn), {"id": "after"}))
+    with open_database(str(path)).reading() as connection:
+        assert sorted(connection.execute(select(tables.withdrawn.c.id)).scalars()) == ["after", "before"]
+    first.close()
