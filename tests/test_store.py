@@ -305,14 +305,18 @@ def test_connections_that_are_all_in_use_are_told(place, monkeypatch):
 
 def test_closing_finishes_what_waits(tmp_path):
     database = open_database(str(tmp_path / "work.db"))
-    gate = threading.Event()
+    started, gate = threading.Event(), threading.Event()
     insert_new = insert(tables.withdrawn)
-    works = [lambda _: gate.wait(), lambda connection: connection.execute(insert_new, {"id": "waited"})]
+    works = [
+        lambda _: (started.set(), gate.wait()),
+        lambda connection: connection.execute(insert_new, {"id": "waited"}),
+    ]
     threads = [threading.Thread(target=database.write, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    while database._writer is None or database._writer.queue.empty():
-        pass
+    threads[0].start()
+    assert started.wait(60)  # the writer is at it, and takes no more before it is done
+    threads[1].start()
+    while database._writer.queue.empty():
+        threads[1].join(0.001)
     closing = threading.Thread(target=database.close)
     closing.start()
     gate.set()

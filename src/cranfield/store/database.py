@@ -150,7 +150,8 @@ class Database:
                 return self._write_alone(work)
             with self._starting:
                 writer = self._writer = self._writer or Writer(self.engine)
-            return writer.run(work)
+                done = writer.put(work)  # before anybody can close it
+            return done.result()
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
         import random
