@@ -26,7 +26,7 @@ from cranfield.workspace.run_files import RunFile, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.collection import Collection, Grade
+    from cranfield.collection import Aspect, Collection, Grade
     from cranfield.formats.shelf import Shelf
     from cranfield.formats.topics import TopicTable
     from cranfield.judge.database import DatabaseLog
@@ -130,23 +130,26 @@ class Bench:
 
     def grades(self) -> dict[float, Grade]:
         """What the grades mean, the lowest first; empty where the collection does not say."""
-        return self._meta()[0]
+        described = self._described()
+        return {} if described is None else described.grades
 
     @property
     def relevant_from(self) -> float:
         """The lowest grade of a relevant document."""
-        return self._meta()[1]
+        described = self._described()
+        return 1 if described is None else described.relevant_from
 
-    def _meta(self) -> tuple[dict[float, Grade], float]:
+    def aspects(self) -> tuple[Aspect, ...]:
+        """What assessors are asked beside the grade."""
+        described = self._described()
+        return () if described is None else described.aspects
+
+    def _described(self) -> Collection | None:
+        """The collection as its collection.toml describes it; None where there is none."""
         path = self.file(META)
         if path is None or self.collection is None:
-            return {}, 1
-
-        def read(_path: str) -> tuple[dict[float, Grade], float]:
-            opened = self.opened()
-            return ({}, 1) if opened is None else (opened.grades, opened.relevant_from)
-
-        return self._once("grades", path, read)
+            return None
+        return self._once("described", path, lambda _: self.opened())
 
     @property
     def qrels(self) -> str | None:
