@@ -404,16 +404,17 @@ def agree(
     disagreements: str | None = None,
     aspect: str = RELEVANCE,
     whose: Sequence[str] = PEOPLE,
+    round: str = "",
     **how: Any,
 ) -> Agreements:
-    """How far people agree: those of a log, or the files of several qrels."""
+    """How far people agree: those of a log, of one round of it, or the files of several qrels."""
     from dataclasses import replace
 
     from cranfield.formats.pools import pool_lines
     from cranfield.formats.streams import write_bytes
     from cranfield.judge import agreeing
 
-    name, events, more = _opinions(sources, aspect, whose)
+    name, events, more = _opinions(sources, aspect, whose, round)
     found = agreeing.agreements(name, events, **more, **how)
     if not any(one.defined for one in (*found.found, *found.parts.values())):
         told = f"expected two people who labelled the same documents, found {found.found[0].reason}"
@@ -428,7 +429,9 @@ def agree(
     )
 
 
-def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tuple[str, list[Event], dict[str, Any]]:
+def _opinions(
+    sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
+) -> tuple[str, list[Event], dict[str, Any]]:
     """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
     from cranfield.judge.policy import labels_of
     from cranfield.judge.taking import read_events
@@ -441,17 +444,17 @@ def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tupl
             raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
     with _opened(sources[0], new=False) as log:
-        stand = log.standing()
-        answers = _answers(log)
-        name = log.name
+        stand = {key: event for key, event in log.standing().items() if not round or event.round == round}
+        answers = _answers(log, round)
+        name = f"{log.name}, round {round}" if round else log.name
     labels = labels_of(stand, aspect, whose)
     again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
     cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 
-def _answers(log: Log) -> list[GoldAnswer]:
-    """The answers to gold of all rounds."""
+def _answers(log: Log, round: str = "") -> list[GoldAnswer]:
+    """The answers to gold of one round, or of all."""
     if not log.has_records():
         return []
     from sqlalchemy import select
@@ -460,5 +463,5 @@ def _answers(log: Log) -> list[GoldAnswer]:
     from cranfield.store.tables import rounds
 
     with log.reading() as transaction:
-        names = transaction.connection.execute(select(rounds.c.name)).scalars().all()
+        names = [round] if round else transaction.connection.execute(select(rounds.c.name)).scalars().all()
         return [answer for name in names for answer in answers(transaction.connection, name)]
