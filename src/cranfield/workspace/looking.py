@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
-
 from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE, Event
-from cranfield.store.tables import standing
 
 if TYPE_CHECKING:
     from cranfield.workspace.bench import Bench
@@ -16,6 +13,10 @@ if TYPE_CHECKING:
 
 def topics_of(bench: Bench) -> list[dict[str, Any]]:
     """Every topic with its query, and how many documents of it are labelled in the log."""
+    from sqlalchemy import func, select
+
+    from cranfield.store.tables import standing
+
     table = bench.topics()
     count = func.count(standing.c.document.distinct())
     query = (

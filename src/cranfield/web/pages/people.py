@@ -77,6 +77,10 @@ async def sign_in(visit: Visit) -> Page | Done:
             raise Refusal(problem, 401, safe="")
         return _login(visit, back, name, problem, 401)
     site.throttle.succeeded(name, visit.address)
+    if known is not None and site.passwords.outdated(known) and len(password) >= SHORTEST:
+        fresh = await site.passwords.hash(password)
+        await run_sync(site.accounts.rehash, name, known, fresh)
+        known = fresh
     secret = await run_sync(lambda: site.accounts.begin(name, checked=known))
     return Done(back, {"name": name}, cookie=secret)
 
@@ -175,6 +179,7 @@ async def set_password(visit: Visit) -> Page | Done:
     if known is None or not await site.passwords.check(known, visit.said("old")):
         site.throttle.failed(visit.name, visit.address)
         raise Refusal("the password now is another", 403)
+    site.throttle.succeeded(visit.name, visit.address)
     hashed = await site.passwords.hash(visit.said("new"))
     await run_sync(site.accounts.set_password, visit.name, hashed)
     return Done("/me", cookie=await run_sync(site.accounts.begin, visit.name))
