@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from workbench import Served, example, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PEOPLE = ("quentin-zebra", "ursula-yak", "walter-xerus")
 GRADES = {"d001": (0, 3, 0), "d002": (1, 1, 1), "d003": (0, 1, 1), "d004": (3, 1, 2), "d005": (2, 0, 0)}
@@ -131,12 +131,17 @@ def test_no_name_is_anywhere_and_the_order_is_drawn_by_lot(small: Served) -> Non
 def test_two_leads_do_not_overwrite_each_other_unknowingly(small: Served) -> None:
     ann, eve = small.client("ann"), small.client("eve")
     about = {"topic": "101", "document": "d001"}
-    assert ann.send("/adjudicate.json", {"events": [{"id": "a", **about, "grade": 1}]}).json()["outcomes"][0]["said"] == "kept"
+    assert (
+        ann.send("/adjudicate.json", {"events": [{"id": "a", **about, "grade": 1}]}).json()["outcomes"][0]["said"]
+        == "kept"
+    )
     [refused] = eve.send("/adjudicate.json", {"events": [{"id": "e", **about, "grade": 3}]}).json()["outcomes"]
     assert refused["said"] == "refused"
     assert "decided it meanwhile: 1" in refused["why"]
     assert eve.post("/adjudicate", {**about, "grade": "3"}).status == 409
-    [theirs] = eve.send("/adjudicate.json", {"events": [{"id": "w", "kind": "withdrawal", "refers": "a"}]}).json()["outcomes"]
+    [theirs] = eve.send("/adjudicate.json", {"events": [{"id": "w", "kind": "withdrawal", "refers": "a"}]}).json()[
+        "outcomes"
+    ]
     assert theirs["why"] == "it is somebody else's"
     shown = eve.get("/adjudicate.json?topic=101&document=d001").json()["cases"][0]["decision"]
     assert (shown["grade"], shown["id"]) == (1, "")
@@ -188,7 +193,12 @@ def test_a_form_decides_without_scripts(small: Served) -> None:
 
 def test_several_are_decided_by_keys(small: Served, browser: Any) -> None:
     name = f"{EVIL} {PEOPLE[0]}"
-    small.bench.log.add([Event(topic="101", document=EVIL, grade=g, assessor=w, note=EVIL, passage=EVIL) for w, g in (("a", 0), (name, 3))])
+    small.bench.log.add(
+        [
+            Event(topic="101", document=EVIL, grade=g, assessor=w, note=EVIL, passage=EVIL)
+            for w, g in (("a", 0), (name, 3))
+        ]
+    )
     context = small.context(browser, "ann", "lead")
     watched = Watched(context)
     page = watched.page
@@ -239,6 +249,11 @@ def test_decisions_made_offline_are_sent_when_the_server_is_back(small: Served, 
 @pytest.mark.parametrize("role", ["viewer", "assessor"])
 def test_nobody_but_a_lead_sees_disagreements(small: Served, role: str) -> None:
     client = small.client(f"some-{role}", role)
-    for path in ("/adjudicate", "/adjudicate.json", "/adjudicate.csv", f"/adjudicate?topic={quote('101')}&document=d001"):
+    for path in (
+        "/adjudicate",
+        "/adjudicate.json",
+        "/adjudicate.csv",
+        f"/adjudicate?topic={quote('101')}&document=d001",
+    ):
         assert client.get(path).status == 403
     assert client.send("/adjudicate.json", {"events": []}).status == 403

@@ -390,9 +390,7 @@ def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
         if count < 2:
             continue
         ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
-        answer[name] = [
-            _span(shared[start:end], end) for start, end in zip([0, *ends[:-1]], ends, strict=True)
-        ]
+        answer[name] = [_span(shared[start:end], end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     return answer
 
 

@@ -74,7 +74,9 @@ class Comparison:
     def refuse(self, assessor: str) -> None:
         """Stop at somebody who is not asked."""
         if self.assessors and assessor not in self.assessors:
-            raise DataError(f"comparison {shortened(self.name)!r} is for {', '.join(self.assessors)}, not for {assessor}")
+            raise DataError(
+                f"comparison {shortened(self.name)!r} is for {', '.join(self.assessors)}, not for {assessor}"
+            )
 
     def swapped(self, assessor: str, place: int) -> bool:
         """Whether somebody sees a pair's first thing on the right."""

@@ -14,7 +14,9 @@ def share_interval(count: int, total: int, level: float = 0.95) -> tuple[float, 
     from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]
 
     if not 0 <= count <= total or not 0 < level < 1:
-        raise DataError(f"expected a count from 0 to the total and a level within 0 and 1, got {count}, {total}, {level}")
+        raise DataError(
+            f"expected a count from 0 to the total and a level within 0 and 1, got {count}, {total}, {level}"
+        )
     tail = (1 - level) / 2
     low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
     high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0

@@ -220,7 +220,9 @@ class _Refusing:
     def why(self, transaction: Transaction, event: Event) -> str:
         if event.kind == "withdrawal":
             there = transaction.known([event.refers]).get(event.refers)
-            return "" if there is not None and there.kind == "adjudication" else "there is no such decision to take back"
+            return (
+                "" if there is not None and there.kind == "adjudication" else "there is no such decision to take back"
+            )
         connection = transaction.connection
         if not opinions(connection, event.topic, event.document):
             return f"nobody has labelled {event.document!r:.100} for topic {event.topic!r:.100}"

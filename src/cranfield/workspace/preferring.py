@@ -106,7 +106,9 @@ class Preferring(Answer):
     def content(self, how: Layout) -> Iterable[Part]:
         yield self.why or f"{self.comparison}: {self.mine:,} of {self.all:,} pairs compared"
         if self.comparisons:
-            yield Table(["comparison", "kind", "state", "mine", "pairs"], [list(map(str, each)) for each in self.comparisons])
+            yield Table(
+                ["comparison", "kind", "state", "mine", "pairs"], [list(map(str, each)) for each in self.comparisons]
+            )
 
     def plain(self, how: Layout) -> dict[str, Any]:
         return {name: plain(_row(value)) for name, value in vars(self).items()}
@@ -140,7 +142,11 @@ def begin(
 
     if one == other:
         raise DataError(f"a comparison is of two runs, found {one!r:.60} twice")
-    for what, value, most in (("depth", depth, DEEPEST), ("pairs a topic", per_topic, 100), ("people a pair", overlap, 100)):
+    for what, value, most in (
+        ("depth", depth, DEEPEST),
+        ("pairs a topic", per_topic, 100),
+        ("people a pair", overlap, 100),
+    ):
         if not 1 <= value <= most:
             raise DataError(f"expected {what} of 1 to {most}, found {value}")
     files = bench.run(one), bench.run(other)
@@ -250,7 +256,9 @@ def _listed(bench: Bench, assessor: str) -> list[Listed]:
         ]
         done = {plan.aspect: answered(connection, plan, assessor) for plan, _ in mine}
     rows = [
-        Listed(plan.name, plan.kind, state, sum(pair.things in done[plan.aspect] for pair in plan.pairs), len(plan.pairs))
+        Listed(
+            plan.name, plan.kind, state, sum(pair.things in done[plan.aspect] for pair in plan.pairs), len(plan.pairs)
+        )
         for plan, state in mine
     ]
     return sorted(rows, key=lambda row: row.state != OPEN)
@@ -277,7 +285,7 @@ def _asked(
         why = f"comparison {plan.name} is {state}" if state != OPEN else "nothing is left for you to compare"
     needs = shown(bench, documents, [(plan.pairs[place].topic, "") for place in found])["needs"] if found else {}
     pairs = [_shown(documents, plan, assessor, place, needs[plan.pairs[place].topic]["title"]) for place in found]
-    about = {"comparison": plan.name, "kind": plan.kind, "why": why, "needs": needs, "pairs": pairs}
+    about: dict[str, Any] = {"comparison": plan.name, "kind": plan.kind, "why": why, "needs": needs, "pairs": pairs}
     return Preferring(**about, mine=mine, all=len(plan.pairs), **more)
 
 
@@ -315,8 +323,9 @@ def _entry(documents: Documents, document: str, query: str) -> Entry:
     found = documents(document)
     if found is None:
         return Entry(document, document, "(the collection does not have it)", ())
-    start = best_passage(found.text, query, SNIPPET)[0] if query else 0
-    text = " ".join(found.text[start : start + SNIPPET].split())
+    start, end = best_passage(found.text, query, SNIPPET)
+    text = " ".join(found.text[start:end].split())
+    text = f"{'… ' if start else ''}{text}{' …' if end < len(found.text) else ''}"
     return Entry(document, found.title or document, text, marks(text, query) if query else ())
 
 
@@ -382,28 +391,32 @@ class Preferences(Answer):
             rows = [[each.topic, f"{each.one}", f"{each.other}", f"{each.even}"] for each in self.topics]
             yield Table(["topic", f"for {self.one}", f"for {self.other}", "neither"], rows, names=1)
         if self.people:
-            yield Table(["person", "preferences"], [[name, f"{count:,}"] for name, count in self.people.items()], names=1)
+            yield Table(
+                ["person", "preferences"], [[name, f"{count:,}"] for name, count in self.people.items()], names=1
+            )
 
     def _verdict(self) -> str:
         one, other, even = self.wins
         if not one + other:
-            return f"{self.name}: nobody prefers {self.one} or {self.other} yet"
+            return f"nobody prefers {self.one} or {self.other} yet"
         ahead, wins = (self.one, one) if one >= other else (self.other, other)
         low, high = self.interval
         told = f"{ahead} preferred on {wins} of {one + other} topics that are decided ({wins / (one + other):.0%}"
         p = "" if self.p is None else f"; sign test p = {self.p:.3g}"
         sure = f"{self.level:.0%} interval {low:.0%} to {high:.0%}{p})"
         rest = f"; {even} {'topic is' if even == 1 else 'topics are'} even" if even else ""
-        return f"{self.name}: {told}, {sure}{rest}"
+        return f"{told}, {sure}{rest}"
 
     def plain(self, how: Layout) -> dict[str, Any]:
         one, other, even = self.wins
         low, high = self.interval
-        about = {key: getattr(self, key) for key in ("name", "kind", "one", "other", "state", "pairs", "overlap", "level")}
+        about = {
+            key: getattr(self, key) for key in ("name", "kind", "one", "other", "state", "pairs", "overlap", "level")
+        }
         found = {"wins": {"one": one, "other": other, "even": even}, "interval": [low, high], "p": self.p}
         sides = {"left": self.left, "right": self.right}
         more = {"verdict": self._verdict(), "people": dict(self.people), "sides": sides}
-        return plain({**about, **found, **more, "topics": [each._asdict() for each in self.topics]})
+        return {**about, **found, **more, "topics": [each._asdict() for each in self.topics]}
 
     def records(self, how: Layout) -> Iterable[tuple[Any, ...]]:
         yield "topic", self.one, self.other, "neither"
@@ -415,7 +428,9 @@ class Preferences(Answer):
         if given < wanted:
             said.append(f"{given:,} of {wanted:,} preferences are given")
         if self.left + self.right:
-            said.append(f"the left side was preferred {self.left:,} times and the right {self.right:,}; sides are drawn by lot")
+            said.append(
+                f"the left side was preferred {self.left:,} times and the right {self.right:,}; sides are drawn by lot"
+            )
         if self.kind == "documents":
             said.append("these are documents that only one run has among its first, not whole lists")
         return said

@@ -50,7 +50,9 @@ def keep(
             _check(row, known)
             time = _time(row, (now or datetime.now(UTC)) + timedelta(microseconds=place))
             if row.get("kind") == "withdrawal":
-                event = Event(id=key, kind="withdrawal", refers=str(row.get("refers", "")), assessor=assessor, time=time)
+                event = Event(
+                    id=key, kind="withdrawal", refers=str(row.get("refers", "")), assessor=assessor, time=time
+                )
             else:
                 event = make(row, {"id": key, "assessor": assessor, "time": time, "seconds": _seconds(row)})
             outcomes[key] = log.write(_one(log, event, refuse))
