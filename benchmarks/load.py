@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,18 +83,25 @@ async def assessor(
     connection = Connection(*where, {"Cookie": cookie})
     waiting: dict[str, Any] | None = None
     items: list[tuple[str, str]] = []
-    count = 0
+    count, mark = 0, secrets.token_hex(4)
     await asyncio.sleep(pause * (number % 50) / 50)
     while time.monotonic() < until:
         began = time.monotonic()
         if waiting is None and items:
             topic, document = items[0]
             count += 1
-            waiting = {"id": f"{number:04d}-{count:06d}", "topic": topic, "document": document, "grade": count % 3}
+            waiting = {
+                "id": f"{mark}-{number:04d}-{count:06d}",
+                "topic": topic,
+                "document": document,
+                "grade": count % 3,
+            }
             tally.sent.add(str(waiting["id"]))
         events = [waiting] if waiting else []
         try:
-            status, values = await connection.post("/judge.json", {"round": round_, "events": events, "n": 3})
+            status, values = await connection.post(
+                "/judge.json", {"round": round_, "events": events, "n": 3, "have": items[1:]}
+            )
         except (OSError, ConnectionError):
             tally.broken += 1
             await asyncio.sleep(0.05)
@@ -110,7 +118,11 @@ async def assessor(
             else:
                 tally.confirmed.add(str(waiting["id"]))
             waiting = None
-        items = [(each["topic"], each["document"]) for each in values["items"]]
+        items = (
+            [*items[1:], *((each["topic"], each["document"]) for each in values["items"])]
+            if events
+            else [(each["topic"], each["document"]) for each in values["items"]]
+        )
         if not items:
             return
         await asyncio.sleep(max(0.0, pause - (time.monotonic() - began)))

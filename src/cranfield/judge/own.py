@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import and_, bindparam, func, select
 
+from cranfield.judge.event import RELEVANCE
 from cranfield.judge.records import event_of
 from cranfield.store.tables import events, items, places
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from cranfield.judge.plan import Round
 
 ANSWERED = ("done", "extra")
+ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
 Subject = tuple[str, str]  # topic and document
 
 
@@ -64,10 +66,13 @@ def _people(connection: Connection, name: str) -> int:
     )
 
 
+WHO = places.c.round == bindparam("name"), places.c.assessor == bindparam("who")
+COUNT = select(func.count()).where(*WHO, places.c.state.in_(ANSWERED))
+
+
 def own_count(connection: Connection, name: str, assessor: str) -> int:
     """How many documents of a round somebody has answered."""
-    mine = places.c.round == name, places.c.assessor == assessor, places.c.state.in_(ANSWERED)
-    return int(connection.execute(select(func.count()).where(*mine)).scalar_one())
+    return int(connection.execute(COUNT, {"name": name, "who": assessor}).scalar_one())
 
 
 def own_labels(connection: Connection, name: str, assessor: str, most: int, first: int = 0) -> list[Event]:
@@ -78,14 +83,32 @@ def own_labels(connection: Connection, name: str, assessor: str, most: int, firs
     return [event_of(row) for row in connection.execute(ordered).mappings()]
 
 
+SECONDS = (
+    select(events.c.seconds)
+    .where(
+        events.c.assessor == bindparam("who"),
+        events.c.round == bindparam("name"),
+        events.c.kind == "judgment",
+        events.c.aspect == RELEVANCE,
+        events.c.seconds.is_not(None),
+    )
+    .order_by(events.c.seq.desc())
+    .limit(bindparam("most"))
+)
+
+
+def own_seconds(connection: Connection, name: str, assessor: str, most: int) -> list[float]:
+    """How long somebody had the last documents of a round on the screen that they judged."""
+    return list(connection.execute(SECONDS, {"name": name, "who": assessor, "most": most}).scalars())
+
+
 def own_label(connection: Connection, name: str, assessor: str, subject: Subject) -> Event | None:
     """What somebody says of one document of a round; the later of two where it was asked again."""
     topic, document = subject
-    on = and_(items.c.round == places.c.round, items.c.item == places.c.item)
     query = (
         select(events)
         .join(places, places.c.event == events.c.id)
-        .join(items, on)
+        .join(items, ON)
         .where(
             items.c.round == name, items.c.topic == topic, items.c.document == document, places.c.assessor == assessor
         )
@@ -94,23 +117,23 @@ def own_label(connection: Connection, name: str, assessor: str, subject: Subject
     return None if row is None else event_of(row)
 
 
+PLACES = (
+    select(items.c.item, places.c.repeat, places.c.state, places.c.event)
+    .outerjoin(places, and_(ON, places.c.assessor == bindparam("who")))
+    .where(*(items.c[name] == bindparam(name) for name in ("round", "topic", "document")))
+)
+
+
 def own_places(
-    connection: Connection, name: str, assessor: str, subjects: Sequence[Subject]
+    connection: Connection, name: str, assessor: str, subjects: Iterable[Subject]
 ) -> dict[Subject, list[Place]]:
     """Documents of a round as somebody has them, with or without a place; those that are not in the round are left out."""
-    if not subjects:
-        return {}
-    on = and_(items.c.round == places.c.round, items.c.item == places.c.item, places.c.assessor == assessor)
-    named = or_(*(and_(items.c.topic == topic, items.c.document == document) for topic, document in set(subjects)))
-    query = (
-        select(items.c.topic, items.c.document, items.c.item, places.c.repeat, places.c.state, places.c.event)
-        .outerjoin(places, on)
-        .where(items.c.round == name, named)
-    )
     answer: dict[Subject, list[Place]] = {}
-    for row in connection.execute(query):
-        place = Place(row.item, bool(row.repeat), row.state or "", row.event or "")
-        answer.setdefault((row.topic, row.document), []).append(place)
+    for topic, document in dict.fromkeys(subjects):
+        rows = connection.execute(PLACES, {"round": name, "topic": topic, "document": document, "who": assessor})
+        found = [Place(row.item, bool(row.repeat), row.state or "", row.event or "") for row in rows]
+        if found:
+            answer[topic, document] = found
     return answer
 
 

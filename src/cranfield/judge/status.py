@@ -7,11 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select
 
 from cranfield.answer import Answer, Table
 from cranfield.judge.gold import answers
 from cranfield.judge.plan import find_round
+from cranfield.judge.policy import PEOPLE
 from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
@@ -99,9 +100,24 @@ class Status(Answer):
         return {"log": self.log, "labels": self.labels, "rounds": rows}
 
 
+def counts(log: Log, name: str) -> dict[str, dict[str, int]]:
+    """How many places of a round each person has in each state, by one look at places alone; what is free is nobody's ("")."""
+    query = (
+        select(places.c.assessor, places.c.state, func.count())
+        .where(places.c.round == name)
+        .group_by(places.c.assessor, places.c.state)
+    )
+    answer: dict[str, dict[str, int]] = {}
+    with log.reading() as transaction:
+        find_round(transaction.connection, name)
+        for assessor, state, count in transaction.connection.execute(query):
+            answer.setdefault(assessor or "", {})[state] = count
+    return answer
+
+
 def status(log: Log, name: str = "") -> Status:
     """How far every round is, or one."""
-    labels = len(log.labels())
+    labels = sum(each.side == "adjudication" or each.source in PEOPLE for each in log.said())
     with log.reading() as transaction:
         connection, now = transaction.connection, transaction.now
         if name:

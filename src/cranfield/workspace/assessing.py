@@ -10,12 +10,14 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from cranfield.answer import Answer, Entries, Table, plain
 from cranfield.errors import DataError
-from cranfield.judge.event import RELEVANCE
+from cranfield.judge.own import Tally, own_count, own_label, own_labels, own_seconds, tally
 from cranfield.judge.plan import OPEN, Nothing, find_round, plans
 from cranfield.judge.rounds import lease
 from cranfield.passages import best_passage, marks
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from cranfield.answer import Layout, Part
     from cranfield.collection import Aspect, Document, Grade
     from cranfield.judge.event import Event
-    from cranfield.judge.own import Tally
     from cranfield.judge.plan import Lease, Round
     from cranfield.judge.rounds import Outcome
     from cranfield.workspace.bench import Bench
@@ -206,15 +207,13 @@ def _no_round(found: Sequence[Open], opened: Sequence[Open]) -> str:
 
 def _rounds(bench: Bench, assessor: str) -> list[Open]:
     """The rounds that somebody may judge in, those that are open first."""
-    from cranfield.judge.own import own_count
-
     with bench.log.reading() as transaction:
         connection = transaction.connection
         mine = [(plan, state) for plan, state in plans(connection) if not plan.assessors or assessor in plan.assessors]
         counts = {plan.name: own_count(connection, plan.name, assessor) for plan, _ in mine}
     rows = [(plan, state, counted(bench, plan)) for plan, state in mine]
     ordered = sorted(rows, key=lambda row: row[1] != OPEN)
-    return [Open(plan.name, state, tally.done, tally.all, counts[plan.name]) for plan, state, tally in ordered]
+    return [Open(plan.name, state, found.done, found.all, counts[plan.name]) for plan, state, found in ordered]
 
 
 def subjects_of(told: Sequence[Lease] | Nothing) -> list[Subject]:
@@ -237,7 +236,7 @@ def _terms(bench: Bench, plan: Round | None) -> dict[str, Any]:
     known = bench.grades()
     return {
         "grades": choices(plan_scale(bench, plan), known),
-        "aspects": [_question(each) for each in aspects_of(bench)],
+        "aspects": [_question(each) for each in bench.aspects()],
     }
 
 
@@ -260,12 +259,6 @@ def choices(scale: Sequence[float], known: Mapping[float, Grade]) -> list[Choice
         meant = known.get(grade)
         answer.append(Choice(grade, key, *((meant.label, meant.meaning) if meant else ("", ""))))
     return answer
-
-
-def aspects_of(bench: Bench) -> tuple[Aspect, ...]:
-    """What is asked beside the grade."""
-    opened = bench.opened()
-    return () if opened is None else opened.aspects
 
 
 def _question(aspect: Aspect) -> Question:
@@ -302,12 +295,20 @@ def item_of(documents: Documents, subject: Subject, query: str) -> Item:
     topic, document = subject
     found = documents(document)
     whole = "" if found is None else found.text
-    best = best_passage(whole[:SEARCHED], query)[0] if query and whole else 0
-    start = 0 if len(whole) <= LONGEST else min(max(0, best - BEFORE), len(whole) - LONGEST)
+    best, start, spans = (_looked if len(whole) <= LONGEST else _look)(whole, query)
     text = whole[start : start + LONGEST]
-    spans = marks(text, query) if query else []
     title = "" if found is None else found.title
     return Item(topic, document, title, text, spans, best - start, start, len(whole), found is not None)
+
+
+def _look(whole: str, query: str) -> tuple[int, int, list[tuple[int, int]]]:
+    """Where the best passage begins, what is shown begins, and the words of the query stand in that."""
+    best = best_passage(whole[:SEARCHED], query)[0] if query and whole else 0
+    start = 0 if len(whole) <= LONGEST else min(max(0, best - BEFORE), len(whole) - LONGEST)
+    return best, start, marks(whole[start : start + LONGEST], query) if query else []
+
+
+_looked = lru_cache(1024)(_look)  # several people judge a document; only short ones are kept
 
 
 # how far
@@ -317,8 +318,6 @@ def _own(
     bench: Bench, documents: Documents, plan: Round, assessor: str, subject: Subject | None, first: int
 ) -> dict[str, Any]:
     """Somebody's progress and their own labels."""
-    from cranfield.judge.own import own_label, own_labels
-
     with bench.log.reading() as transaction:
         said = own_labels(transaction.connection, plan.name, assessor, PAGE + 1, first)
         about = None if subject is None else own_label(transaction.connection, plan.name, assessor, subject)
@@ -342,36 +341,39 @@ def _label(documents: Documents, event: Event) -> Label:
 
 def progress(bench: Bench, plan: Round, assessor: str) -> Progress:
     """How far the round is, how far somebody is in it, and how long the rest takes at their pace."""
-    from cranfield.judge.own import own_count, own_labels
-
-    tally = counted(bench, plan)
     with bench.log.reading() as transaction:
         mine = own_count(transaction.connection, plan.name, assessor)
-        last = own_labels(transaction.connection, plan.name, assessor, PAGE)
-    seconds = [event.seconds for event in last if event.seconds is not None and event.aspect == RELEVANCE]
+        seconds = own_seconds(transaction.connection, plan.name, assessor, PAGE)
+    found = counted(bench, plan, {assessor: mine})
     pace = round(statistics.median(seconds), 1) if seconds else None
     left = None
-    if pace is not None and tally.all is not None:
-        shared = (tally.all - tally.done) / max(1, tally.at_work)
-        left = round(pace * max(0, min(shared, tally.documents - mine)), 1)
-    return Progress(tally.done, tally.all, mine, pace, left)
+    if pace is not None and found.all is not None:
+        shared = (found.all - found.done) / max(1, found.at_work)
+        left = round(pace * max(0, min(shared, found.documents - mine)), 1)
+    return Progress(found.done, found.all, mine, pace, left)
 
 
-def counted(bench: Bench, plan: Round) -> Tally:
-    """How far a round is, counted anew unless that took long a moment ago."""
-    from cranfield.judge.own import tally
-
-    known = COUNTED.setdefault(bench, {}).get(plan.name)
+def counted(bench: Bench, plan: Round, mine: Mapping[str, int] = MappingProxyType({})) -> Tally:
+    """How far a round is: counted a moment ago, and what somebody has added since."""
+    count = COUNTED.setdefault(bench, {}).get(plan.name)
     begun = time.monotonic()
-    if known is not None and begun < known[0]:
-        return known[1]
-    with bench.log.reading() as transaction:
-        found = tally(transaction.connection, plan, transaction.now)
-    ended = time.monotonic()
-    slow = ended - begun > SLOW
-    COUNTED[bench][plan.name] = (ended + SHARE * (ended - begun) if slow else ended), found
-    return found
+    if count is None or begun >= count.until:
+        with bench.log.reading() as transaction:
+            found = tally(transaction.connection, plan, transaction.now)
+        ended = time.monotonic()
+        count = COUNTED[bench][plan.name] = Count(ended + max(FRESH, SHARE * (ended - begun)), found, {})
+    more = sum(n - count.mine.setdefault(assessor, n) for assessor, n in mine.items())
+    done = count.tally.done + more
+    return count.tally._replace(done=done if count.tally.all is None else min(done, count.tally.all))
 
 
-SLOW = 0.02  # seconds
-COUNTED: WeakKeyDictionary[Bench, dict[str, tuple[float, Tally]]] = WeakKeyDictionary()
+class Count(NamedTuple):
+    """A tally, until when it is good, and what people had done when they were first looked at since."""
+
+    until: float
+    tally: Tally
+    mine: dict[str, int]
+
+
+FRESH = 1.0  # seconds for which a tally is good
+COUNTED: WeakKeyDictionary[Bench, dict[str, Count]] = WeakKeyDictionary()

@@ -1,7 +1,8 @@
 // What was said and is not yet on the server: each thing a row of the browser's storage under its own id, sent in order,
 // taken out when the server has it. Keyed by workspace, account and page, and sent only under that account. Any page:
 //   const outbox = new Outbox({ page, url, body, answered, changed });  outbox.add(event, group);  outbox.flush();
-// `body(events, group)` is what is sent, `answered(values)` hears what came back, `changed()` that the outbox is another.
+// `body(events, group)` is what is sent, `answered(values, group)` hears what came back, `changed()` that the outbox is
+// another, `elsewhere(row)` what another tab says, `settled(row)` what the server has, sent by whichever tab.
 import { Refused, send } from "./net.js";
 
 const { workspace = "", account = "" } = document.body.dataset;
@@ -10,8 +11,8 @@ const claims = `cranfield-sender`;
 const tab = `${Date.now()}-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
 
 export class Outbox {
-  constructor({ page, url, body, answered = () => {}, changed = () => {}, elsewhere = () => {} }) {
-    Object.assign(this, { url, body, answered, changed, account });
+  constructor({ page, url, body, answered = () => {}, changed = () => {}, elsewhere = () => {}, settled = () => {} }) {
+    Object.assign(this, { url, body, answered, changed, settled, account });
     this.prefix = ["cranfield", workspace, account, page].map(encodeURIComponent).join("/") + "/";
     this.memory = new Map(); // where the browser keeps nothing
     this.wait = 0;
@@ -20,6 +21,7 @@ export class Outbox {
     addEventListener("storage", (event) => {
       if (event.key === null || !event.key.startsWith(this.prefix)) return;
       if (event.newValue && !event.oldValue) elsewhere(JSON.parse(event.newValue));
+      if (!event.newValue && event.oldValue) settled(JSON.parse(event.oldValue));
       this.changed();
     });
   }
@@ -95,12 +97,15 @@ export class Outbox {
       }
       this.wait = 0;
       this.problem = "";
-      for (const each of values.outcomes || []) {
-        if (each.said === "refused") this._refuse(each.id, each.why);
-        else this._remove(each.id);
+      const told = new Map((values.outcomes || []).map((each) => [each.id, each]));
+      for (const row of batch) {
+        const { id } = row.event, outcome = told.get(id);
+        if (!outcome || outcome.said === "refused") this._refuse(id, outcome ? outcome.why : "the server did not say what became of it");
+        else {
+          this._remove(id);
+          this.settled(row);
+        }
       }
-      const told = new Set((values.outcomes || []).map((each) => each.id));
-      for (const row of batch) if (!told.has(row.event.id)) this._refuse(row.event.id, "the server did not say what became of it");
       this.answered(values, group);
       this.changed();
     }
