@@ -41,6 +41,16 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
         yield opened
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+    db = None
+    if request.param == "postgresql":
+        db = location_of(request.param, tmp_path, request.getfixturevalue("postgres"))
+    with served(example(tmp_path / "w"), db) as opened:
+        opened.bench.log.add(labels())
+        yield opened
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Served]:
     with served(example(tmp_path / "w")) as opened:
@@ -191,15 +201,15 @@ def test_a_form_decides_without_scripts(small: Served) -> None:
     assert lead.get("/adjudicate.json").json()["left"] == 4
 
 
-def test_several_are_decided_by_keys(small: Served, browser: Any) -> None:
+def test_several_are_decided_by_keys(anywhere: Served, browser: Any) -> None:
     name = f"{EVIL} {PEOPLE[0]}"
-    small.bench.log.add(
+    anywhere.bench.log.add(
         [
             Event(topic="101", document=EVIL, grade=g, assessor=w, note=EVIL, passage=EVIL)
             for w, g in (("a", 0), (name, 3))
         ]
     )
-    context = small.context(browser, "ann", "lead")
+    context = anywhere.context(browser, "ann", "lead")
     watched = Watched(context)
     page = watched.page
     page.goto("/adjudicate")
@@ -224,11 +234,11 @@ def test_several_are_decided_by_keys(small: Served, browser: Any) -> None:
     page.keyboard.press("3")
     page.locator("#progress", has_text="0 to decide, 5 decided").wait_for()
     assert watched.said == []
-    assert all(url.startswith(small.url) for url in watched.requests)
+    assert all(url.startswith(anywhere.url) for url in watched.requests)
     context.close()
-    stand = {key.document: event for key, event in small.bench.log.standing().items() if key.side == "adjudication"}
+    stand = {key.document: event for key, event in anywhere.bench.log.standing().items() if key.side == "adjudication"}
     assert {name: event.grade for name, event in stand.items()} == {EVIL: 2, "d001": 1, "d003": 1, "d004": 3, "d005": 0}
-    assert sum(event.kind == "withdrawal" for event in small.bench.log.events()) == 1
+    assert sum(event.kind == "withdrawal" for event in anywhere.bench.log.events()) == 1
 
 
 def test_decisions_made_offline_are_sent_when_the_server_is_back(small: Served, browser: Any) -> None:

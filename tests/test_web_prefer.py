@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from browsers import EVIL, Watched, chromium
-from cranfield.errors import ConventionError, DataError
+from cranfield.errors import ConventionError, DataError, UnavailableError
 from cranfield.judge import Event, standing
 from cranfield.judge.giving import as_preferences
 from cranfield.judge.pairs import Comparison, Pair
@@ -28,6 +28,15 @@ LISTS = {"name": "taste", "kind": "lists", "one": "bm25", "other": "phrase", "de
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+    db = None
+    if request.param == "postgresql":
+        db = location_of(request.param, tmp_path, request.getfixturevalue("postgres"))
+    with served(example(tmp_path / "w"), db) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     db = None
     if request.param == "postgresql":
         db = location_of(request.param, tmp_path, request.getfixturevalue("postgres"))
@@ -247,9 +256,24 @@ def test_a_comparison_is_paused_and_closed(site: Served) -> None:
     assert lead.get("/preferences.csv?comparison=taste").text.startswith("topic,bm25,phrase,neither\n")
 
 
-def test_several_are_preferred_by_keys(site: Served, browser: Any) -> None:
-    opened(site, kind="documents", name=EVIL)
-    context = site.context(browser, "bob", "assessor")
+def test_a_database_that_is_away_refuses_nothing_for_good(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(site)
+
+    def away(work: Any) -> Any:
+        raise UnavailableError("the disk is full")
+
+    event = {"id": "x", "pair": 0, "said": "left"}
+    bob = site.client("bob", "assessor")
+    with monkeypatch.context() as patch:
+        patch.setattr(site.bench.log, "write", away)
+        reply = bob.send("/prefer.json", {"of": "taste", "events": [event]})
+    assert (reply.status, reply.json()["error"]) == (503, "the disk is full")
+    assert said(bob, event)["outcomes"][0]["said"] == "kept"
+
+
+def test_several_are_preferred_by_keys(anywhere: Served, browser: Any) -> None:
+    opened(anywhere, kind="documents", name=EVIL)
+    context = anywhere.context(browser, "bob", "assessor")
     watched = Watched(context)
     page = watched.page
     page.goto("/prefer")
@@ -265,10 +289,10 @@ def test_several_are_preferred_by_keys(site: Served, browser: Any) -> None:
             seen.append((*before, {"ArrowLeft": 1, "ArrowRight": -1, "=": 0}[key]))
         page.locator("#progress", has_text=f"{len(seen)} of").wait_for()
     assert watched.said == []
-    assert all(url.startswith(site.url) for url in watched.requests)
+    assert all(url.startswith(anywhere.url) for url in watched.requests)
     context.close()
-    stand = sorted(site.bench.log.standing().values(), key=lambda event: event.time)
-    titles = [(site.site.document(e.document).title, site.site.document(e.other).title, e.grade) for e in stand]  # type: ignore[union-attr]
+    stand = sorted(anywhere.bench.log.standing().values(), key=lambda event: event.time)
+    titles = [(anywhere.site.document(e.document).title, anywhere.site.document(e.other).title, e.grade) for e in stand]  # type: ignore[union-attr]
     assert titles == seen
     assert len(stand) == 5
 

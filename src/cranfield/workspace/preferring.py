@@ -26,7 +26,7 @@ from cranfield.judge.pairs import (
 )
 from cranfield.judge.plan import OPEN
 from cranfield.passages import best_passage, marks
-from cranfield.workspace.assessing import item_of, shown
+from cranfield.workspace.assessing import item_of, needs_of
 from cranfield.workspace.sending import keep
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def _asked(
     why = ""
     if not found and not have:
         why = f"comparison {plan.name} is {state}" if state != OPEN else "nothing is left for you to compare"
-    needs = shown(bench, documents, [(plan.pairs[place].topic, "") for place in found])["needs"] if found else {}
+    needs = needs_of(bench, [plan.pairs[place].topic for place in found])
     pairs = [_shown(documents, plan, assessor, place, needs[plan.pairs[place].topic]["title"]) for place in found]
     about: dict[str, Any] = {"comparison": plan.name, "kind": plan.kind, "why": why, "needs": needs, "pairs": pairs}
     return Preferring(**about, mine=mine, all=len(plan.pairs), **more)

@@ -10,7 +10,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import DataError
+from cranfield.errors import DataError, UnavailableError
 from cranfield.judge.event import Event, instant
 from cranfield.judge.rounds import KEPT, REFUSED, REPEATED, Outcome
 from cranfield.parameters import shortened
@@ -56,6 +56,8 @@ def keep(
             else:
                 event = make(row, {"id": key, "assessor": assessor, "time": time, "seconds": _seconds(row)})
             outcomes[key] = log.write(_one(log, event, refuse))
+        except UnavailableError:  # nothing is wrong with what was said: it is sent again
+            raise
         except DataError as error:
             outcomes[key] = Outcome(key, REFUSED, "event", str(error))
         else:
