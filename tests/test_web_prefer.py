@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from cranfield.judge import Event, standing
 from cranfield.judge.giving import as_preferences
 from cranfield.judge.pairs import Comparison, Pair
 from cranfield.judge.policy import Settings, decide, policies
-from cranfield.stats.shares import share_interval
+from cranfield.stats.shares import anytime_share, exact_share
 from cranfield.workspace.preferring import ByTopic, Preferences
 from databases import location_of
 from workbench import Served, example, served
@@ -198,9 +199,13 @@ def test_wins_and_intervals_against_scipy() -> None:
     assert found.p == pytest.approx(exact.pvalue)
     assert "A preferred on 34 of 50 topics that are decided (68%, 95% interval 53% to 80%" in found.to_dict()["verdict"]
     assert "1 topic is even" in found.to_dict()["verdict"]
-    assert share_interval(0, 0) == (0, 1)
+    early = replace(found, pairs=100)
+    assert early.interval == anytime_share(34, 16)
+    assert early.p > found.p
+    assert "sequential sign test" in early.to_dict()["verdict"]
+    assert exact_share(0, 0) == (0, 1)
     with pytest.raises(DataError):
-        share_interval(3, 2)
+        exact_share(3, -2)
 
 
 @pytest.mark.parametrize(

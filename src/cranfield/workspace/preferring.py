@@ -365,25 +365,25 @@ class Preferences(Answer):
         return signs.count(1), signs.count(-1), signs.count(0)
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Of the share of the topics that went to the run with more of them."""
-        from cranfield.stats.shares import share_interval
-
-        one, other, _ = self.wins
-        return share_interval(max(one, other), one + other, self.level)
+    def complete(self) -> bool:
+        """Whether all that was planned is said: only then was the number of preferences not chosen on the way."""
+        return sum(self.people.values()) >= self.pairs * self.overlap
 
     @property
-    def p(self) -> float | None:
-        """Of the sign test over topics; None where too few are decided."""
-        import numpy as np
+    def interval(self) -> tuple[float, float]:
+        """Of the share of the decided topics that went to the run ahead; before all is said, one that holds at any time."""
+        from cranfield.stats.shares import anytime_share, exact_share
 
-        from cranfield.stats.testing import test
+        less, more = sorted(self.wins[:2])
+        return (exact_share if self.complete else anytime_share)(more, less, self.level)
+
+    @property
+    def p(self) -> float:
+        """Of the sign test over topics; before all is said, of one that may be looked at any time."""
+        from cranfield.stats.shares import SIGN_CONCENTRATION, anytime_p, sign_p
 
         one, other, _ = self.wins
-        signs = np.repeat([1.0, -1.0], [one, other])
-        if len(signs) < 2:
-            return None
-        return test("sign")(np.zeros(len(signs)), signs, rng=np.random.default_rng(0)).p
+        return sign_p(one, other) if self.complete else anytime_p([one, other], [0.5, 0.5], SIGN_CONCENTRATION)
 
     def content(self, how: Layout) -> Iterable[Part]:
         yield self._verdict()
@@ -402,8 +402,8 @@ class Preferences(Answer):
         ahead, wins = (self.one, one) if one >= other else (self.other, other)
         low, high = self.interval
         told = f"{ahead} preferred on {wins} of {one + other} topics that are decided ({wins / (one + other):.0%}"
-        p = "" if self.p is None else f"; sign test p = {self.p:.3g}"
-        sure = f"{self.level:.0%} interval {low:.0%} to {high:.0%}{p})"
+        test = "sign test" if self.complete else "sequential sign test"
+        sure = f"{self.level:.0%} interval {low:.0%} to {high:.0%}; {test} p = {self.p:.3g})"
         rest = f"; {even} {'topic is' if even == 1 else 'topics are'} even" if even else ""
         return f"{told}, {sure}{rest}"
 
@@ -414,6 +414,7 @@ class Preferences(Answer):
             key: getattr(self, key) for key in ("name", "kind", "one", "other", "state", "pairs", "overlap", "level")
         }
         found = {"wins": {"one": one, "other": other, "even": even}, "interval": [low, high], "p": self.p}
+        found["complete"] = self.complete
         sides = {"left": self.left, "right": self.right}
         more = {"verdict": self._verdict(), "people": dict(self.people), "sides": sides}
         return {**about, **found, **more, "topics": [each._asdict() for each in self.topics]}
@@ -425,8 +426,9 @@ class Preferences(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         said = []
         given, wanted = sum(self.people.values()), self.pairs * self.overlap
-        if given < wanted:
-            said.append(f"{given:,} of {wanted:,} preferences are given")
+        if not self.complete:
+            told = "interval and p are wider so that they hold however often one looks before the end"
+            said.append(f"{given:,} of {wanted:,} preferences are given; {told}")
         if self.left + self.right:
             said.append(
                 f"the left side was preferred {self.left:,} times and the right {self.right:,}; sides are drawn by lot"
