@@ -36,8 +36,10 @@ from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
 from cranfield.workspace import experiments, judging, traffic
+from cranfield.workspace.adjudicating import Docket
 from cranfield.workspace.assessing import Choice, Open, Work
 from cranfield.workspace.listing import strategies
+from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
 from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
 from shell import cranfield as command
@@ -177,6 +179,11 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP"))),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
+    "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
+    "Preferring": lambda path: Preferring(EVIL, "lists", comparisons=[Listed(EVIL, "lists", "open", 1, 2)]),
+    "Preferences": lambda path: Preferences(
+        EVIL, "lists", f"{EVIL}one", "two", "open", 2, 1, [ByTopic(EVIL, 2, 0, 1)], {EVIL: 3}, 1, 1
+    ),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
