@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,6 +14,7 @@ from workbench import PASSWORD, Served, example, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
@@ -28,7 +28,8 @@ SMALL = """(least) => [...document.querySelectorAll("a[href], button, summary, i
     const inline = getComputedStyle(each).display === "inline" || each.matches("[type=checkbox], [type=radio]");
     const within = around && inline && (around.textContent.trim() !== each.textContent.trim() || around.matches("td, th, li"));
     return !within && (box.height < least || box.width < least);
-  }).map((each) => `${each.outerHTML.slice(0, 120)} ${each.getBoundingClientRect().width}x${each.getBoundingClientRect().height}`)"""
+  }).map((each) => [each, each.getBoundingClientRect()])
+  .map(([each, box]) => `${each.outerHTML.slice(0, 120)} ${box.width}x${box.height}`)"""
 WIDER = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 
@@ -93,7 +94,15 @@ def test_every_page_has_no_serious_finding_and_no_sideways_scrolling(
 @pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pages_of_the_example_have_no_serious_finding(tmp_path: Path, browser: Any, width: int) -> None:
-    paths = ["/", "/runs", "/compare", "/topic", "/topic?topic=101&document=d002", "/document?id=d002&topic=101", "/rounds/new?look=1"]
+    paths = [
+        "/",
+        "/runs",
+        "/compare",
+        "/topic",
+        "/topic?topic=101&document=d002",
+        "/document?id=d002&topic=101",
+        "/rounds/new?look=1",
+    ]
     with served(example(tmp_path / "garden")) as site:
         client, found = site.client("zoe"), []
         for path in paths:

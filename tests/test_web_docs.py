@@ -32,7 +32,9 @@ def test_every_request_on_the_page_is_answered(tmp_path: Path) -> None:
         token = site.site.accounts.new_token("ann", "docs")
         answers = []
         for line in lines:
-            command = line.replace("127.0.0.1:8765", f"127.0.0.1:{site.port}").replace("curl -s", "curl -sS --fail-with-body")
+            command = line.replace("127.0.0.1:8765", f"127.0.0.1:{site.port}").replace(
+                "curl -s", "curl -sS --fail-with-body"
+            )
             ran = subprocess.run(
                 ["sh", "-c", command], capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "TOKEN": token}
             )

@@ -66,7 +66,9 @@ def test_every_route_lets_in_whom_the_registry_names(site: Served, people: dict[
 
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("role", RANKS)
-def test_nothing_is_changed_for_another_origin_and_no_other_site_reads(site: Served, people: dict[str, Client], role: str, origin: str) -> None:
+def test_nothing_is_changed_for_another_origin_and_no_other_site_reads(
+    site: Served, people: dict[str, Client], role: str, origin: str
+) -> None:
     for entry, twin in itertools.product(entries(), (0, 1)):
         if entry.path in LEAVING:
             continue

@@ -117,7 +117,12 @@ def test_a_run_that_fails_its_check_is_refused_by_line_and_leaves_nothing(tmp_pa
     with served(example(tmp_path / "w")) as site:
         lead, runs = site.client("zoe"), site.bench.runs()
         headers = {"Content_Type": "application/octet-stream", "Sec_Fetch_Site": "same-origin"}
-        bad = {b"101 Q0 d001 1 0.5 x\n101 Q0 d002 2 0.4\n": "expected 6", b"": "", b"101 Q0 d1 1 .5 x\n101 Q0 d1 2 .4 x\n": "twice", b"\x1f\x8b\x08": ""}
+        bad = {
+            b"101 Q0 d001 1 0.5 x\n101 Q0 d002 2 0.4\n": "expected 6",
+            b"101 Q0 d1 1 .5 x\n101 Q0 d1 2 .4 x\n": "twice",
+            b"\x1f\x8b\x08": "",
+            b"": "",
+        }
         for body, words in bad.items():
             reply = lead.ask("POST", "/runs.json?name=new.run", body, **headers)
             assert 400 <= reply.status < 500, reply.text

@@ -120,7 +120,10 @@ def test_insecure_drops_tls_and_never_accounts(tmp_path: Path) -> None:
         assert nobody.get("/me.json").status == 401
         assert nobody.get("/enter?key=x").status == 403
         form = {"invitation": process.link.partition("invitation=")[2], "name": "ann", "password": "long enough words"}
-        plain = {"Sec_Fetch_Site": None, "Origin": f"http://127.0.0.1:{process.port}"}  # as browsers send it off localhost
+        plain = {
+            "Sec_Fetch_Site": None,
+            "Origin": f"http://127.0.0.1:{process.port}",
+        }  # as browsers send it off localhost
         joined = nobody.post("/join", form, **plain)
         assert joined.status == 303
         assert joined.headers["set-cookie"].startswith(f"cranfield-{process.port}=")
@@ -210,7 +213,9 @@ def test_what_is_not_safe_or_cannot_work_is_refused(manner: Manner, words: str) 
         checked(manner, None, None, False)
 
 
-@pytest.mark.parametrize("content", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"])
+@pytest.mark.parametrize(
+    "content", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"]
+)
 def test_a_certificate_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.pem"
     path.write_text(content)
@@ -220,7 +225,8 @@ def test_a_certificate_that_is_none_is_refused(tmp_path: Path, content: str) -> 
 
 @pytest.mark.parametrize("missing", ["sqlalchemy", "starlette", "argon2"])
 def test_without_the_extra_help_is_there_and_serving_names_it(tmp_path: Path, missing: str) -> None:
-    without = f"import sys; sys.modules[{missing!r}] = None; sys.path[:0] = {sys.path!r}; from cranfield.cli import cli; cli.main()"
+    without = f"import sys; sys.modules[{missing!r}] = None; sys.path[:0] = {sys.path!r}\n"
+    without += "from cranfield.cli import cli; cli.main()"
     helped, ran = (
         subprocess.run([sys.executable, "-c", without, "serve", *typed], capture_output=True, text=True, check=False)
         for typed in (["--help"], [str(tmp_path)])
@@ -387,6 +393,18 @@ def test_other_methods_are_refused_and_head_sends_no_body(site: Served) -> None:
     assert client.ask("HEAD", "/static/web.css").body == b""
 
 
+def beginning(site: Served, path: str, length: int = 9, cookie: str = "") -> bytes:
+    """A request whose body stops after a byte."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: 127.0.0.1:{site.port}",
+        f"Cookie: {cookie}",
+        "Sec-Fetch-Site: same-origin",
+        f"Content-Length: {length}",
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\nx").encode()
+
+
 def test_bodies_are_bounded_and_a_strangers_are_small(site: Served) -> None:
     nobody, ann = site.client(), site.client("ann")
     big = b"name=" + b"x" * (65 << 10)
@@ -394,30 +412,25 @@ def test_bodies_are_bounded_and_a_strangers_are_small(site: Served) -> None:
     assert nobody.ask("POST", "/login.json", big, **kind).status == 413
     assert ann.ask("POST", "/me/token.json", big, **kind).status == 400
     with socket.create_connection(("127.0.0.1", site.port), timeout=30) as raw:
-        head = "POST /login.json HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: {}\r\n\r\nx"
-        raw.sendall(head.format(site.port, 10**12).encode())
+        raw.sendall(beginning(site, "/login.json", 10**12))
         assert b" 413 " in raw.recv(200)  # what is announced is refused before it comes
 
 
 def test_a_body_that_does_not_come_is_not_waited_for_long(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "SLOWEST", 0.2)
     with socket.create_connection(("127.0.0.1", site.port), timeout=30) as raw:
-        head = "POST /login.json HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 9\r\n\r\nx"
-        raw.sendall(head.format(site.port).encode())
+        raw.sendall(beginning(site, "/login.json"))
         assert b" 408 " in raw.recv(200)
     cookie = site.account("ann", "lead")
     with socket.create_connection(("127.0.0.1", site.port), timeout=30) as raw:
-        head = "POST /runs.json?name=x.run HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nCookie: {}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 9\r\n\r\nx"
-        raw.sendall(head.format(site.port, cookie).encode())
+        raw.sendall(beginning(site, "/runs.json?name=x.run", cookie=cookie))
         assert b" 408 " in raw.recv(200)
 
 
 def test_whoever_goes_away_in_the_middle_leaves_no_trace(site: Served, capfd: Any) -> None:
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", site.port), timeout=30) as raw:
-            raw.sendall(
-                f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 9\r\n\r\nx".encode()
-            )
+            raw.sendall(beginning(site, "/login"))
     assert site.client().get("/login").status == 200
     assert "Traceback" not in capfd.readouterr().err
 
@@ -451,11 +464,22 @@ def test_strange_hosts_and_paths_are_answered_in_words(site: Served) -> None:
         for path in ("/", "/nowhere", "/static/web.css"):
             reply = client.get(path, Host=host)
             assert reply.status in (400, 404, 421), (host, path)
-    for path in ("/%00", "/document%2Fx", "/a%0d%0ab", "/%ff", "/%E2%80%AE", "//evil.example/%2e%2e", "/index", "/.json"):
+    for path in (
+        "/%00",
+        "/document%2Fx",
+        "/a%0d%0ab",
+        "/%ff",
+        "/%E2%80%AE",
+        "//evil.example/%2e%2e",
+        "/index",
+        "/.json",
+    ):
         assert client.get(path).status == 404, path
 
 
-@pytest.mark.parametrize("name", ["../app.py", "..%2fapp.py", "%2e%2e%2fapp.py", "..%5capp.py", "web.css%00", "%2fetc%2fpasswd", ""])
+@pytest.mark.parametrize(
+    "name", ["../app.py", "..%2fapp.py", "%2e%2e%2fapp.py", "..%5capp.py", "web.css%00", "%2fetc%2fpasswd", ""]
+)
 def test_no_path_leaves_the_static_files(site: Served, name: str) -> None:
     reply = site.client("ann").get(f"/static/{name}")
     assert reply.status == 404

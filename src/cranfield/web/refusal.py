@@ -17,7 +17,9 @@ DISK = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "the server's di
 class Refusal(CranfieldError):
     """A request that is not answered; `status` says to programs why."""
 
-    def __init__(self, said: str, status: int = 400, *, safe: str = SAFE, advice: str = "", wait: float = 0, reload: bool = False) -> None:
+    def __init__(
+        self, said: str, status: int = 400, *, safe: str = SAFE, advice: str = "", wait: float = 0, reload: bool = False
+    ) -> None:
         super().__init__(said)
         self.said = said
         self.status = status
