@@ -36,7 +36,8 @@ ODD = [
 VALUES: list[Any] = ["\0", "\ud800", "\udc80", EVIL, 1e300, -1, 2**70, True, None, [], {}, ["\ud800", 3], {"a": "\0"}]
 FIELDS = (
     "name topic document grade note id role do label theme policy state before runs assessors more_assessors depth seed "
-    "lease gold gold_count gold_share passing after round old new invitation password next winner kind"
+    "lease gold gold_count gold_share passing after round old new invitation password next winner kind pair said comparison one other topics per_topic overlap strategy events have n of refers sure passage "
+    "seconds aspect age time"
 ).split()
 
 
@@ -67,7 +68,12 @@ def test_hostile_text_is_shown_and_not_run(site: Served, browser: Any, role: str
         refused = [said for said in seen.said if "Failed to load resource" not in said or answer.status < 400]
         assert not refused, f"{path} says {refused}"
         seen.said.clear()
-        assert seen.page.locator("img, script:not([src]), style, [onerror], [onclick], [style]").count() == 0, path
+        assert (
+            seen.page.locator(
+                'img, script:not([src]):not([type="application/json"]), style, [onerror], [onclick], [style]'
+            ).count()
+            == 0
+        ), path
         shown += EVIL in seen.page.locator("body").inner_text()
     assert shown > (10 if role != "assessor" else 5)
     assert {urlsplit(each).netloc for each in seen.requests} == {f"127.0.0.1:{site.port}"}

@@ -17,6 +17,7 @@ from cranfield.judge.policy import Settings
 from cranfield.judge.rounds import lease, open_round
 from cranfield.judge.versions import freeze
 from cranfield.web.entry import entries
+from cranfield.workspace.preferring import begin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ DOCUMENT = EVIL
 ARABIC = "بستان"
 ROUND = EVIL
 VERSION = "v1"
+LISTS, PAIRS = EVIL, "pairs"  # comparisons
 PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/": [{}],
     "/adjudicate": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
@@ -50,7 +52,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/login": [{"next": "/" + EVIL}],
     "/me": [{}],
     "/people": [{}],
-    "/prefer": [{}, {"round": ROUND}],
+    "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
+    "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
     "/round": [{"name": ROUND}, {"name": EVIL}],
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
@@ -103,6 +106,7 @@ def hostile(folder: Path) -> Path:
     (folder / "collection.toml").write_text(
         f'name = "hostile"\ntitle = {said}\n[grades]\nrelevant_from = 1\n'
         + "".join(f"[grades.{grade}]\nlabel = {said}\nmeaning = {said}\n" for grade in (0, 1, 2))
+        + f'[[aspects]]\nname = "trust"\nquestion = {said}\nfrom_grade = 0\n[aspects.grades]\n0 = {said}\n1 = {said}\n'
     )
     (folder / "qrels.txt").write_text("2 0 d1 1\n2 0 empty 0\n")
     (folder / "guidelines.md").write_text(f"# {EVIL}\n\n{EVIL}\n")
@@ -124,6 +128,8 @@ def filled(site: Served) -> None:
             said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
             log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
     freeze(log, VERSION, "latest", Settings(), EVIL)
+    for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):
+        begin(site.bench, name, kind, RUN, "plain.json", depth=3)
     accounts = site.site.accounts
     accounts.invite("assessor", "ann", "guest")
     accounts.new_token("ann", EVIL[:60])
