@@ -18,7 +18,7 @@ from cranfield.errors import DataError
 from cranfield.web import shelving
 from cranfield.web.shelving import Shelving
 from databases import new_database, start_server
-from walks import filled, hostile, walk
+from walks import ROUND, filled, hostile, walk
 from workbench import Client, Process, Served, example, served
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def test_a_closed_round_and_two_leads_at_one(tmp_path: Path) -> None:
     with served(hostile(tmp_path / "w")) as site:
         filled(site)
         one, two = site.client("zoe"), site.client("yan")
-        name = site.bench.rounds().rows[0].name
+        name = ROUND
         assert one.post("/round", {"name": name, "state": "closed", "before": "open"}).status == 303
         late = two.send("/round.json", {"name": name, "state": "paused", "before": "open"})
         assert (late.status, set(late.json())) == (409, {"error", "safe", "advice"})

@@ -34,11 +34,9 @@ ODD = [
     "",
 ]
 VALUES: list[Any] = ["\0", "\ud800", "\udc80", EVIL, 1e300, -1, 2**70, True, None, [], {}, ["\ud800", 3], {"a": "\0"}]
-FIELDS = (
-    "name topic document grade note id role do label theme policy state before runs assessors more_assessors depth seed "
-    "lease gold gold_count gold_share passing after round old new invitation password next winner kind pair said comparison one other topics per_topic overlap strategy events have n of refers sure passage "
-    "seconds aspect age time"
-).split()
+FIELDS = """name topic document grade note id role do label theme policy state before runs assessors more_assessors depth seed
+lease gold gold_count gold_share passing after round old new invitation password next kind pair said comparison one other topics
+per_topic overlap strategy events have n of refers sure passage seconds aspect age time""".split()
 
 
 @pytest.fixture(scope="module")

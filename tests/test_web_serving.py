@@ -6,6 +6,8 @@ import datetime
 import http.client
 import http.server
 import ipaddress
+import json
+import os
 import socket
 import ssl
 import subprocess
@@ -18,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cranfield.errors import ConventionError
+from cranfield.errors import ConventionError, DataError
 from cranfield.web import app
 from cranfield.web.pages.people import own_path
-from cranfield.web.serving import checked, entrance, local_name
+from cranfield.web.serving import SERVING, checked, entrance, local_name, new_link
 from cranfield.web.site import Manner
 from shell import cranfield
 from workbench import PASSWORD, Client, Process, Served, example, served
@@ -97,6 +99,7 @@ def test_over_tls_the_cookie_is_of_this_host_alone_and_secure(tmp_path: Path, pe
             Client(site.port).get("/")
 
 
+@pytest.mark.slow
 def test_every_address_with_tls_demands_accounts_and_is_called_by_its_own_addresses(tmp_path: Path, pem: Path) -> None:
     options = ("--host", "0.0.0.0", "--tls-cert", str(pem), "--tls-key", str(pem))
     process = Process(example(tmp_path / "w"), *options)
@@ -313,6 +316,7 @@ def test_a_link_is_in_no_log_and_no_arguments(tmp_path: Path) -> None:
     assert key not in rest
 
 
+@pytest.mark.slow
 def test_an_invitation_from_the_command_line_is_used_once(tmp_path: Path) -> None:
     folder = example(tmp_path / "w")
     process = Process(folder, "--accounts")
@@ -329,13 +333,13 @@ def test_an_invitation_from_the_command_line_is_used_once(tmp_path: Path) -> Non
 
 
 def test_without_accounts_nobody_is_invited(tmp_path: Path) -> None:
-    folder = example(tmp_path / "w")
-    process = Process(folder)
-    try:
-        answer = cranfield("serve", folder, "--invite", "viewer")
-        assert (answer.code, "--accounts" in answer.err) == (3, True)
-    finally:
-        process.stop()
+    with served(example(tmp_path / "w"), accounts=False) as site:
+        (Path(site.bench.state) / SERVING).write_text(
+            json.dumps({"url": site.url, "pid": os.getpid(), "accounts": False})
+        )
+        with pytest.raises(DataError, match="--accounts"):
+            new_link(site.bench, "viewer")
+        assert site.client().get(new_link(site.bench).removeprefix(site.url)).status == 303
 
 
 def test_whoever_has_an_odd_name_at_this_machine_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:

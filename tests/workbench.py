@@ -127,6 +127,7 @@ def served(
     opened.listen(128)
     jobs = Jobs(bench)
     site = Site(bench, jobs, how)
+    site.shelving.patience = 30  # a machine at work on other tests takes its time
     certificate = None if pem is None else str(pem)
     server = uvicorn.Server(configured(site, certificate, certificate))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
