@@ -337,6 +337,7 @@ def test_without_accounts_nobody_is_invited(tmp_path: Path) -> None:
         (Path(site.bench.state) / SERVING).write_text(
             json.dumps({"url": site.url, "pid": os.getpid(), "accounts": False})
         )
+        entrance(site.site)
         with pytest.raises(DataError, match="--accounts"):
             new_link(site.bench, "viewer")
         assert site.client().get(new_link(site.bench).removeprefix(site.url)).status == 303
