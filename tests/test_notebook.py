@@ -38,7 +38,9 @@ from cranfield.report.reporting import report_of
 from cranfield.workspace import experiments, judging, traffic
 from cranfield.workspace.adjudicating import Docket
 from cranfield.workspace.assessing import Choice, Open, Work
+from cranfield.workspace.bench import open_bench
 from cranfield.workspace.listing import strategies
+from cranfield.workspace.overview import overview as overview_of
 from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
 from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
@@ -129,6 +131,16 @@ def frozen(path: Path) -> str:
     return where
 
 
+def overview(path: Path) -> Any:
+    """A workspace whose round and version have dangerous names."""
+    bench = open_bench(path, frozen(path))
+    try:
+        open_round(bench.log, Round(name=EVIL), [Asked("q", EVIL)])
+        return overview_of(bench)
+    finally:
+        bench.close()
+
+
 def users(path: Path) -> str:
     row = {"event_id": "e", "time": "2025-03-01", "kind": EVIL, "unit": EVIL}
     (path / "events.jsonl").write_text(json.dumps(row) + "\n")
@@ -191,6 +203,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
     "Work": lambda path: Work(why=EVIL, rounds=[Open(EVIL, "open", 1, 2, 1)], grades=[Choice(1, "1", EVIL, EVIL)]),
+    "Overview": lambda path: overview(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}
