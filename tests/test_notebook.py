@@ -25,8 +25,9 @@ from cranfield.describe.show import show
 from cranfield.formats.folder import write_collection
 from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Asked
+from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
+from cranfield.judge.rounds import open_round
 from cranfield.online import credit, interleave
 from cranfield.pool.rankings import rankings
 from cranfield.pool.reuse import Strangers
