@@ -6,6 +6,7 @@ CranfieldError
 │   │   └── DuplicateError            the same document twice for one topic
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
+│   ├── TooLargeError                 more than is taken, packed or unpacked
 │   ├── TopicError                    a topic that is missing where one is needed
 │   └── UnavailableError              a database or a disk that cannot be used now
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
@@ -37,6 +38,7 @@ __all__ = [
     "FormatError",
     "MeasureError",
     "MissingExtraError",
+    "TooLargeError",
     "TopicError",
     "UnavailableError",
     "UnjudgedWarning",
@@ -87,6 +89,10 @@ class FormatError(DataError):
     def __init__(self, problem: str, kind: str | None = None) -> None:
         super().__init__(problem)
         self.kind = kind
+
+
+class TooLargeError(DataError):
+    """More than is taken, packed or unpacked."""
 
 
 class TopicError(DataError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cranfield.answer import Both, Table
 from cranfield.errors import ConventionError
 from cranfield.parameters import Whole
-from cranfield.workspace.verb import Names, Scoring
+from cranfield.workspace.verb import PAGE, Names, Scoring, folded, shown, shown_table, verdict_html
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
@@ -45,3 +46,17 @@ class Reuse(Scoring):
         inputs = replace(self.inputs(bench), runs=[run.name for run in self._contributing(bench)])
         answer, _ = reuse(inputs, Depths(self.depth), new=self._new(bench))
         return answer
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        from cranfield.pool.reuse import Reuse as Left
+        from cranfield.pool.reuse import Strangers
+
+        new, left = (answer.second, answer.first) if isinstance(answer, Both) else (None, answer)
+        assert isinstance(left, Left)
+        said = [left.verdict(left.measures[0])]
+        if isinstance(new, Strangers):
+            said = [*(f"{each.readable.capitalize()}. {each.advice(shell=False)}" for each in new.read), *said]
+        tables = [] if new is None else [part for part in new.content(PAGE) if isinstance(part, Table)]
+        return verdict_html(*said) + folded(
+            "The numbers, in every reading", "".join(map(shown_table, tables)) + shown(left)
+        )
