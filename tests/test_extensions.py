@@ -27,6 +27,8 @@ from cranfield.fuse.method import METHODS, OfScores
 from cranfield.gate import gate
 from cranfield.gate.question import QUESTIONS, MaxDrop
 from cranfield.measures import REGISTRY, Real
+from cranfield.online.design import design as planned
+from cranfield.online.design import proportion
 from cranfield.parameters import Whole
 from cranfield.pool.strategies.fixed import ByPriority
 from cranfield.pool.strategy import STRATEGIES
@@ -37,6 +39,7 @@ from cranfield.stats.consensus.method import METHODS as CONSENSUS
 from cranfield.stats.correction import CORRECTIONS, Correction
 from cranfield.stats.many import Pairwise, TestOfMany
 from cranfield.stats.method import SignificanceTest
+from cranfield.stats.sequential import SCHEDULES, SPENDINGS, AtLooks, Pocock, spending
 from cranfield.stats.test import Figures
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test
 from cranfield.systems import SYSTEMS, System
@@ -157,6 +160,32 @@ def test_a_correction_is_one_class():
         assert "Twice every p-value" in cranfield("corrections").out
         assert "Doubling" in cranfield("corrections", "twice").out
         assert "\n### doubled\n\nDoubling. Twice" in generator("generate_tests").page()
+
+
+def test_a_spending_function_and_a_method_of_looking_are_one_class_each():
+    with restored(SPENDINGS), restored(SCHEDULES):
+
+        class AllAtOnce(Pocock):
+            """Spends half at once, the rest with time. A name for an example."""
+
+            name = "half"
+            title = "half at once"
+
+            def spent(self, share, tail):
+                return tail * (share > 0) * (1 + share) / 2
+
+        class Monthly(AtLooks):
+            """A look a month. A name for an example."""
+
+            name = "monthly"
+            title = "monthly looks"
+
+        plan = planned(proportion(0.3), effect=0.02, methods="monthly(looks=3, by=half)")
+        assert plan.methods[0].needed > planned(proportion(0.3), effect=0.02, methods="fixed").methods[0].needed
+        with pytest.raises(DataError, match="no spending function 'all'; there are .*half"):
+            spending("all")
+        with pytest.raises(ConventionError, match="no method 'daily'; there are .*monthly"):
+            planned(proportion(0.3), effect=0.02, methods="daily")
 
 
 def test_a_coefficient_of_agreement_is_one_class():

@@ -32,7 +32,7 @@ from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
-from cranfield.workspace import judging
+from cranfield.workspace import experiments, judging
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
@@ -127,6 +127,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Stability": lambda path: stability(scores()),
     "Gate": lambda path: cranfield.gate(QRELS, ONE, RUNS["two"], "AP"),
     "Plans": lambda path: design(difference=0.05, sd=0.2),
+    "ExperimentPlan": lambda path: experiments.design(proportion=0.3, effect=0.02),
     "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
     "Sides": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
     "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),

@@ -330,7 +330,7 @@ def _plan(
         guess = 10 * SIMULATED_MOST
     for size in sizes or ():
         refuse_below(2, **{"the number of topics": size})
-    grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else _grid(guess, variance.n)
+    grid = tuple(sorted({int(size) for size in sizes})) if sizes is not None else round_sizes(guess, variance.n)
     rows = []
     for j, name in enumerate(names):
         rows.append(_by_test(replace(by_t, test=name), variance, power, grid, guess))
@@ -343,8 +343,8 @@ def _plan(
     return Plan(**facts, power=power, alternative=by_t.alternative, sizes=grid, tests=tuple(rows))
 
 
-def _grid(needed: int, n: int | None) -> tuple[int, ...]:
-    """Round numbers of topics from few to well beyond what is needed, the present number among them."""
+def round_sizes(needed: int, n: int | None) -> tuple[int, ...]:
+    """Round numbers from few to well beyond what is needed, the present number among them."""
     most = max(1.6 * needed, n or 0, 20)
     step = 10 ** math.floor(math.log10(most / 12))
     step = next(step * factor for factor in (1, 2, 5, 10) if step * factor * 12 >= most)

@@ -43,6 +43,13 @@ def power_tests() -> str:
     return f"{by_formula}; simulated: {simulated}"
 
 
+def schedules() -> str:
+    """The methods of looking at an experiment."""
+    from cranfield.stats.sequential import SCHEDULES
+
+    return ", ".join(SCHEDULES)
+
+
 def corrections() -> str:
     """Every correction, its short name in brackets."""
     from cranfield.stats.correction import CORRECTIONS

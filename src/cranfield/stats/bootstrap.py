@@ -130,7 +130,7 @@ def _resampled(d: Floats, question: Question, statistic: Callable[[Floats, Float
     return answer
 
 
-def _tails(values: Floats, at: Floats) -> tuple[Floats, Floats]:
+def tail_shares(values: Floats, at: Floats) -> tuple[Floats, Floats]:
     """The share of each row's values at or below, and at or above, a number; the data count as one of them."""
     total = values.shape[1] + 1
     near = 1e-12 * (np.abs(at) + _largest(values))
@@ -149,7 +149,7 @@ def _largest(values: Floats) -> Floats:
 
 def _below(values: Floats, at: Floats) -> Floats:
     """The share of each row's values below a number, ties by half, kept off 0 and 1."""
-    lower, upper = _tails(values, at)
+    lower, upper = tail_shares(values, at)
     edge = 1 / (values.shape[1] + 1)
     return np.clip((lower + 1 - upper) / 2, edge, 1 - edge)
 
@@ -193,7 +193,7 @@ class Percentile(_Bootstrap):
 
     def resampled(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats]:
         means = _means(d, question)
-        lower, upper = _tails(means, np.zeros(len(d)))
+        lower, upper = tail_shares(means, np.zeros(len(d)))
         low, high = _limits(means, lambda chance: np.full(len(d), chance), question)
         return p_from_tails(upper, lower, question.alternative), low, high
 
@@ -246,7 +246,7 @@ class Studentised(_Bootstrap):
         weights = question.weights
         mean, error = mean_and_error(d) if weights is None else (_mean(d, weights), linearised_error(d, weights))
         t = _t_values(d, question)
-        lower, upper = _tails(t, mean / error)
+        lower, upper = tail_shares(t, mean / error)
         below, above = question.tails
         low, high = quantiles(t, np.tile([1 - below, above], (len(d), 1))).T
         ends = np.where(below > 0, mean - error * low, -np.inf), np.where(above > 0, mean - error * high, np.inf)

@@ -18,9 +18,11 @@ from cranfield.errors import DataError
 from cranfield.stats.method import Method
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cranfield.stats.ties import Floats
 
-__all__ = ["CORRECTIONS", "Correction", "correct", "correction"]
+__all__ = ["CORRECTIONS", "Correction", "correct", "correction", "holm_limits"]
 
 
 class Correction(Method, ABC):
@@ -92,6 +94,30 @@ def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
     answer = np.full(values.shape, np.nan)
     answer[~np.isnan(values)] = corrected
     return answer
+
+
+def holm_limits(
+    p: Sequence[float], limits: Sequence[Callable[[float], float]], tail: float, null: float = 0.0
+) -> Floats:
+    """Lower limits that hold together, in all but `tail` of cases, and agree with Holm's one-sided tests.
+
+    `p` are the one-sided p-values that effects lie above `null`, and each of `limits` gives an effect's lower limit by the
+    chance that it leaves out. Those that Holm rejects stay above the null, no lower than where Bonferroni puts them; the
+    others share what is left of the tail (Guilbaud, 2008; Strassburger and Bretz, 2008). Upper limits: turn the signs.
+
+    >>> ends = [lambda tail: 0.5 - tail, lambda tail: -tail]
+    >>> holm_limits([0.001, 0.5], ends, 0.05).tolist()
+    [0.475, -0.05]
+    """
+    tests = len(p)
+    rejected = correct(p, "holm") <= tail
+    left = tests - int(rejected.sum())
+    return np.array(
+        [
+            max(null, limit(tail / tests)) if out else limit(tail / left)
+            for limit, out in zip(limits, rejected, strict=True)
+        ]
+    )
 
 
 def correction(name: str) -> Correction:

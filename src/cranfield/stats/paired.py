@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -137,20 +138,30 @@ class Wilcoxon(Test):
         return p_from_tails(ndtr(z), ndtr(-z), question.alternative)
 
 
+def sign_tails(up: Any, down: Any) -> tuple[Floats, Floats]:
+    """The chances of so few, and of so many, upward among all that go up or down, if both are as likely.
+
+    >>> [float(chance) for chance in sign_tails(3, 0)]
+    [1.0, 0.125]
+    """
+    from scipy.special import bdtr, bdtrc  # type: ignore[import-untyped, unused-ignore]
+
+    rose, total = np.asarray(up), np.asarray(up) + np.asarray(down)
+    upper = np.where(rose > 0, bdtrc(np.maximum(rose - 1, 0), total, 0.5), 1.0)
+    return np.asarray(bdtr(rose, total, 0.5), np.float64), np.asarray(upper, np.float64)
+
+
 class _Wins(Test):
     compares = "wins"
     centre = "median"
     discrete = True
 
     def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
-        from scipy.special import bdtr, bdtrc  # type: ignore[import-untyped, unused-ignore]
-
         d = differences(a, b)
         up, down = (d > 0).sum(axis=1), (d < 0).sum(axis=1)
-        lower = bdtr(up, up + down, 0.5)
-        upper = np.where(up > 0, bdtrc(np.maximum(up - 1, 0), up + down, 0.5), 1.0)
         lean = (up - down).astype(np.float64)
-        return Figures(p_from_tails(lower, upper, question.alternative), up.astype(np.float64), lean=lean)
+        p = p_from_tails(*sign_tails(up, down), question.alternative)
+        return Figures(p, up.astype(np.float64), lean=lean)
 
     def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
         return float(sides / 2**differing)

@@ -1,0 +1,1 @@
+"""Online evaluation: interleave, assign, log, credit, decide."""

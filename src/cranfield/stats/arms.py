@@ -1,0 +1,283 @@
+"""Two arms of an experiment: the level of each, and by how much they differ, as a difference or as a ratio.
+
+The unit is what was randomised, one row each. A level is a mean, a ratio of two sums over units (its variance by the
+delta method: Deng, Knoblich and Lu, 2018), or a proportion; covariates from before the experiment make it more
+precise (CUPED: Deng, Xu, Kohavi and Walker, 2013), with one θ pooled over the arms. `a` is the baseline's arm, and a
+positive effect means that b is greater.
+
+How sure an effect is depends on how often one looks. Every `Effect` takes a rule (`sequential.Fixed`, `Looks`,
+`Sequence`) and gives its p-value and its interval under that rule; the interval leaves out 0 exactly where p is
+below its level.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.stats.correction import correct, holm_limits
+from cranfield.stats.sequential import FIXED, Rule
+from cranfield.stats.tables import probability
+from cranfield.stats.test import Alternative, check_alternative, p_from_tails
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from cranfield.stats.moments import Moments
+    from cranfield.stats.ties import Floats
+
+__all__ = [
+    "Column",
+    "Effect",
+    "Estimate",
+    "Level",
+    "difference",
+    "doubt",
+    "level",
+    "linear_ratio",
+    "log_ratio",
+    "present",
+]
+
+
+class Column(NamedTuple):
+    """What is measured of a unit: the mean of a column, or its sum over the sum of another."""
+
+    numerator: str
+    denominator: str | None = None
+
+
+class Effect(ABC):
+    """By how much two arms differ; what it says under a rule."""
+
+    value: Floats
+
+    @abstractmethod
+    def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:
+        """The ends that leave out these chances below and above; a tail of 0 leaves an end open."""
+
+    @abstractmethod
+    def tails(self, null: float = 0.0, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+        """The one-sided p-values of an effect below `null`, and of one above it."""
+
+    def p(self, rule: Rule = FIXED, alternative: Alternative = "two-sided", null: float = 0.0) -> Floats:
+        """The p-value: of an effect other than `null`, or on one side of it."""
+        check_alternative(alternative)
+        return np.minimum(1.0, p_from_tails(*self.tails(null, rule), alternative))
+
+    def interval(self, level: float = 0.95, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+        """The two-sided interval."""
+        outside = 1 - probability("level", level)
+        return self.limits((outside / 2, outside / 2), rule)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The level of one arm: its value, standard error and degrees of freedom (infinite where normal is meant)."""
+
+    value: Floats
+    error: Floats
+    df: Floats
+
+
+@dataclass(frozen=True)
+class Estimate(Effect):
+    """An effect with a standard error, t-distributed; a `log` one is a ratio's logarithm and shown as ratio − 1."""
+
+    centre: Floats
+    error: Floats
+    df: Floats
+    log: bool = False
+
+    @property
+    def value(self) -> Floats:  # type: ignore[override]
+        """The effect itself."""
+        return self._shown(self.centre)
+
+    def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:
+        below, above = (self._reach(rule.critical(tail)) if tail else np.inf for tail in tails)
+        return self._shown(self.centre - self.error * below), self._shown(self.centre + self.error * above)
+
+    def tails(self, null: float = 0.0, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+        from scipy.special import ndtri, stdtr  # type: ignore[import-untyped, unused-ignore]
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = (self.centre - (math.log1p(null) if self.log else null)) / self.error
+        size = -ndtri(stdtr(self.df, -np.abs(t)))
+        far, near = rule.tail(size), rule.tail(-size)
+        return np.where(t < 0, far, near), np.where(t < 0, near, far)
+
+    def _reach(self, z: float) -> Floats:
+        """The t value as far out as this z."""
+        from scipy.special import ndtr, stdtrit
+
+        return np.where(np.isfinite(self.df), -stdtrit(self.df, ndtr(-z)), z)
+
+    def _shown(self, number: npt.ArrayLike) -> Floats:
+        return np.asarray(np.expm1(number) if self.log else number, np.float64)
+
+
+def level(
+    arm: Moments, column: Column | str, covariates: Sequence[Column | str] = (), pooled: Moments | None = None
+) -> Level:
+    """The level of an arm; with covariates, CUPED's: what they explain over `pooled`, both arms together, is taken out.
+
+    A unit without the covariate needs no other treatment than two columns: the covariate with 0 in place of what is
+    missing, and whether it is there (see `present`).
+
+    >>> from cranfield.stats.moments import Moments
+    >>> arm = Moments.of(clicks=[1.0, 0.0, 3.0], views=[2.0, 1.0, 5.0])
+    >>> found = level(arm, Column("clicks", "views"))
+    >>> float(found.value), round(float(found.error), 4)
+    (0.5, 0.1083)
+    """
+    value, weights = _linearised(arm, column)
+    if covariates:
+        if pooled is None:
+            raise DataError("a covariate's θ is pooled: give the moments of both arms together")
+        theta = _theta(pooled, column, covariates)
+        for i, covariate in enumerate(covariates):
+            own, own_weights = _linearised(arm, covariate)
+            value = value - theta[..., i] * (own - _linearised(pooled, covariate)[0])
+            weights = weights - theta[..., i, None] * own_weights
+    variance = _form(weights, arm.covariance, weights)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Level(value, np.sqrt(np.maximum(variance, 0.0) / arm.n), arm.n - 1)
+
+
+def difference(a: Level, b: Level) -> Estimate:
+    """The difference b − a of two levels, by Welch's t.
+
+    >>> from cranfield.stats.moments import Moments
+    >>> a, b = (level(Moments.of(x=x), "x") for x in ([1.0, 2.0, 3.0], [3.0, 5.0, 7.0]))
+    >>> found = difference(a, b)
+    >>> float(found.value), [round(float(end), 3) for end in found.interval()], round(float(found.p()), 4)
+    (3.0, [-1.155, 7.155], 0.1045)
+    """
+    return Estimate(b.value - a.value, *_welch(a.error, b.error, a.df, b.df))
+
+
+def against_0(own: Level) -> Estimate:
+    """One level by itself, as an effect: whether it is 0, by Student's t."""
+    return Estimate(own.value, own.error, own.df)
+
+
+def log_ratio(a: Level, b: Level) -> Estimate:
+    """The relative difference b / a − 1, its interval by the logarithm of the ratio; NaN unless both are above 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = np.where((a.value > 0) & (b.value > 0), np.log(b.value / a.value), np.nan)
+        return Estimate(centre, *_welch(a.error / a.value, b.error / b.value, a.df, b.df), log=True)
+
+
+def linear_ratio(a: Level, b: Level) -> Estimate:
+    """The relative difference b / a − 1, its interval symmetric: by the delta method without a logarithm."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(a.value != 0, b.value / a.value, np.nan)
+        return Estimate(
+            ratio - 1, *_welch(np.abs(ratio) * a.error / np.abs(a.value), b.error / np.abs(a.value), a.df, b.df)
+        )
+
+
+class Corrected(NamedTuple):
+    """An effect among several: its limits hold together with those of the others, and agree with its p-value."""
+
+    low: float
+    high: float
+    p: float
+
+
+def simultaneous(effects: Sequence[Effect], alpha: float = 0.05, rule: Rule = FIXED) -> list[Corrected]:
+    """The two-sided intervals and p-values of several effects by Holm's procedure, α/2 for each direction.
+
+    Directions are families of their own, so that an interval on one side of 0 also says on which.
+
+    >>> near, far = (difference(*(Level(np.array(v), np.array(0.1), np.array(np.inf)) for v in (0.0, d))) for d in (0.1, 0.5))
+    >>> [(round(each.low, 3), round(each.high, 3), round(each.p, 4)) for each in simultaneous([near, far])]
+    [(-0.177, 0.417, 0.4795), (0.183, 0.817, 0.0008)]
+    """
+    tail = probability("alpha", alpha) / 2
+    sides = [[float(each) for each in effect.tails(0.0, rule)] for effect in effects]
+    less, greater = ([side[i] for side in sides] for i in (0, 1))
+    low = holm_limits(greater, [_end(effect, rule, 1) for effect in effects], tail)
+    high = -holm_limits(less, [_end(effect, rule, -1) for effect in effects], tail)
+    p = np.minimum(1.0, 2 * np.minimum(correct(np.minimum(less, 1.0)), correct(np.minimum(greater, 1.0))))
+    return [Corrected(*each) for each in zip(low.tolist(), high.tolist(), p.tolist(), strict=True)]
+
+
+def present(values: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """A covariate that some units lack (NaN) as two columns: with 0 where it is missing, and whether it is there.
+
+    >>> [column.tolist() for column in present([2.0, float("nan")])]
+    [[2.0, 0.0], [1.0, 0.0]]
+    """
+    numbers = np.asarray(values, np.float64)
+    there = np.isfinite(numbers)
+    return np.where(there, numbers, 0.0), there.astype(np.float64)
+
+
+def doubt(a: Level, b: Level) -> str:
+    """Why two levels cannot be compared, in words; nothing where they can.
+
+    >>> doubt(Level(np.array(1.0), np.array(0.0), np.array(9.0)), Level(np.array(1.0), np.array(0.0), np.array(4.0)))
+    'all units of each arm are alike, so there is no spread to measure a difference against'
+    """
+    for arm, own in (("first", a), ("second", b)):
+        if own.df < 1:
+            return f"the {arm} arm holds {'no units' if own.df < 0 else 'one unit only'}"
+        if not (np.isfinite(own.value) and np.isfinite(own.error)):
+            return f"the {arm} arm has no level: its denominator is 0"
+    if a.error == 0 and b.error == 0:
+        return "all units of each arm are alike, so there is no spread to measure a difference against"
+    return ""
+
+
+def _end(effect: Effect, rule: Rule, sign: int) -> Callable[[float], float]:
+    """The lower end of an effect by its tail; with a sign of −1 the upper one, turned round."""
+    if sign > 0:
+        return lambda tail: float(effect.limits((tail, 0.0), rule)[0])
+    return lambda tail: -float(effect.limits((0.0, tail), rule)[1])
+
+
+def _linearised(arm: Moments, column: Column | str) -> tuple[Floats, Floats]:
+    """A level, and the weights of columns by which a unit's deviation moves it."""
+    chosen = Column(column) if isinstance(column, str) else column
+    weights = np.zeros(arm.mean.shape)
+    top = arm.place(chosen.numerator)
+    if chosen.denominator is None:
+        weights[..., top] = 1.0
+        return arm.mean[..., top], weights
+    below = arm.place(chosen.denominator)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = arm.mean[..., top] / arm.mean[..., below]
+        weights[..., top] += 1 / arm.mean[..., below]
+        weights[..., below] -= ratio / arm.mean[..., below]
+    return ratio, weights
+
+
+def _theta(pooled: Moments, column: Column | str, covariates: Sequence[Column | str]) -> Floats:
+    """How much the level moves with each covariate; 0 for one that does not vary."""
+    own = _linearised(pooled, column)[1]
+    others = np.stack([_linearised(pooled, covariate)[1] for covariate in covariates], axis=-2)
+    spread = np.einsum("...ic,...cd,...jd->...ij", others, pooled.covariance, others)
+    shared = np.einsum("...ic,...cd,...d->...i", others, pooled.covariance, own)
+    return np.asarray((np.linalg.pinv(spread, hermitian=True) @ shared[..., None])[..., 0], np.float64)
+
+
+def _form(left: Floats, table: Floats, right: Floats) -> Floats:
+    return np.asarray(np.einsum("...i,...ij,...j->...", left, table, right), np.float64)
+
+
+def _welch(a: Floats, b: Floats, a_df: Floats, b_df: Floats) -> tuple[Floats, Floats]:
+    """The standard error of a difference of two levels with these errors, and its degrees of freedom (Satterthwaite)."""
+    one, other = np.square(a), np.square(b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = (one + other) ** 2 / (one**2 / a_df + other**2 / b_df)
+    freedom = np.where(np.isinf(a_df) & np.isinf(b_df), np.inf, freedom)
+    return np.sqrt(one + other), np.asarray(freedom, np.float64)

@@ -1,0 +1,437 @@
+"""How far out an estimate must lie when one looks more than once: at the end, at planned looks, or whenever one likes.
+
+A `Rule` turns the chance of an error on one side into the distance, in standard errors, beyond which an estimate is
+taken to differ; intervals under the rule hold at all of its looks together. `Fixed` is the ordinary test, which may
+be looked at once. `Looks` spends the chance of an error over looks by a function of the share of information at hand
+(Lan and DeMets, 1983); intervals are Jennison and Turnbull's (1989) repeated ones. `Sequence` may be looked at
+without end: the normal mixture, which is the mSPRT of Johari et al. (2015), tuned to be tightest at a planned size
+(Howard et al., 2021); for means and ratios it holds in the limit of many units (Waudby-Smith et al., 2024).
+
+Chances of crossing are integrated numerically (Armitage, McPherson and Rowe, 1969). Estimates are taken to have
+independent increments; where the same units go on adding to theirs, successive estimates are more alike than that, and
+the rules err on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.parameters import Real, Text, Whole, real
+from cranfield.stats.method import Method
+from cranfield.stats.tables import probability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as Several
+
+    from cranfield.stats.ties import Floats
+
+__all__ = [
+    "FIXED",
+    "SCHEDULES",
+    "SPENDINGS",
+    "Fixed",
+    "Looks",
+    "Rule",
+    "Schedule",
+    "Sequence",
+    "Spending",
+    "bounds",
+    "crossing",
+    "schedule",
+    "spending",
+]
+
+FAR = 8.0  # standard deviations from the middle at which a density is cut
+CLOSE = 1e-3  # a look with less than this share of new information is no look of its own
+MOST_NODES = 1024
+LEAST_SPENT = 1e-15
+
+
+class Spending(Method, ABC):
+    """How much of the chance of an error is spent when a share of the information is at hand."""
+
+    kind = "spending function"
+    registry: ClassVar[dict[str, Spending]] = {}
+
+    @abstractmethod
+    def spent(self, share: Floats, tail: float) -> Floats:
+        """The chance spent on one side, of all that there is (`tail`), by a share of the information from 0 to 1."""
+
+
+SPENDINGS = Spending.registry
+
+
+def spending(name: str) -> Spending:
+    """A spending function by its name or an alias.
+
+    >>> spending("pocock").spent(np.array([0.5, 1.0]), 0.025).round(5).tolist()
+    [0.0155, 0.025]
+    """
+    return Spending.named(name)
+
+
+class OBrienFleming(Spending):
+    """Hardly anything early, nearly all at the end, where the test is almost the fixed one; the default."""
+
+    name = "obrien-fleming"
+    title = "O'Brien-Fleming type"
+    reference = "Lan and DeMets (1983)"
+    aliases = ("obf", "of")
+
+    def spent(self, share: Floats, tail: float) -> Floats:
+        from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
+
+        with np.errstate(divide="ignore"):
+            return np.asarray(2 * ndtr(ndtri(tail / 2) / np.sqrt(share)), np.float64)
+
+
+class Pocock(Spending):
+    """About the same bound at every look: stops early more often, and needs more at the end."""
+
+    name = "pocock"
+    title = "Pocock type"
+    reference = "Lan and DeMets (1983)"
+
+    def spent(self, share: Floats, tail: float) -> Floats:
+        return np.asarray(tail * np.log1p((math.e - 1) * share), np.float64)
+
+
+class Power(Spending):
+    """A power of the share: 1 spends in proportion, 3 is close to O'Brien and Fleming's."""
+
+    name = "power"
+    title = "power family"
+    reference = "Kim and DeMets (1987)"
+    aliases = ("linear", "kim-demets")
+    rho = Real(1.0, "the power to which the share of information is raised", low=0.0, open=True)
+
+    def spent(self, share: Floats, tail: float) -> Floats:
+        return np.asarray(tail * share**self.rho, np.float64)
+
+
+class Rule(ABC):
+    """How far out is far enough, when one looks as the rule allows."""
+
+    @abstractmethod
+    def critical(self, tail: float) -> float:
+        """The standard errors beyond which lies what has this chance on one side."""
+
+    @abstractmethod
+    def tail(self, z: Floats) -> Floats:
+        """The smallest chance on one side at which z standard errors are far enough; 1 at and below 0."""
+
+
+@dataclass(frozen=True)
+class Fixed(Rule):
+    """One look, at the end.
+
+    >>> round(Fixed().critical(0.025), 4)
+    1.96
+    """
+
+    def critical(self, tail: float) -> float:
+        from scipy.special import ndtri
+
+        return float(-ndtri(_one_side(tail)))
+
+    def tail(self, z: Floats) -> Floats:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(-np.asarray(z)), np.float64)
+
+
+FIXED = Fixed()
+
+
+@dataclass(frozen=True)
+class Looks(Rule):
+    """Planned looks; the rule is that of the last of those that have been had.
+
+    `shares` are the shares of the planned information at each look so far, as they were observed: looks may be uneven,
+    more or fewer than planned. A share of 1 or more spends all that is left, and so does the `last` look.
+
+    >>> [round(Looks((0.5, 1.0)[: k + 1]).critical(0.025), 3) for k in range(2)]
+    [2.963, 1.969]
+    """
+
+    shares: tuple[float, ...]
+    by: str = "obrien-fleming"
+    last: bool = False
+
+    def __post_init__(self) -> None:
+        spending(self.by)
+        _shares(self.shares)
+
+    def critical(self, tail: float) -> float:
+        return float(bounds(self.shares, self.by, _one_side(tail), last=self.last)[-1])
+
+    def tail(self, z: Floats) -> Floats:
+        flat = [self._least(float(each)) for each in np.ravel(z)]
+        return np.array(flat, np.float64).reshape(np.shape(z))
+
+    def _least(self, z: float) -> float:
+        """By halving, on the logarithm."""
+        if not z > 0:
+            return math.nan if math.isnan(z) else 1.0
+        low, high = math.log(1e-12), math.log(0.5)
+        if self.critical(math.exp(low)) <= z:
+            return math.exp(low)
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.critical(math.exp(middle)) <= z else (middle, high)
+        return math.exp(high)
+
+
+@dataclass(frozen=True)
+class Sequence(Rule):
+    """As many looks as one likes, when one likes. `share` is the number of units at hand over the planned number.
+
+    Both sides together err in at most twice the tail. One side alone is bounded by tail / Φ(√(−2 ln 2 tail)): 2.52 %
+    for 2.5 %, 5.1 % for 5 %. `alpha` is the two-sided level for which the width is least when the share is 1.
+
+    >>> [round(Sequence(share).critical(0.025), 3) for share in (0.1, 0.5, 1.0, 2.0)]
+    [3.855, 3.084, 3.035, 3.061]
+    """
+
+    share: float
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        probability("alpha", self.alpha)
+        if not (self.share > 0 and math.isfinite(self.share)):
+            raise DataError(
+                f"a confidence sequence needs units at hand and a planned number, got a share of {self.share}"
+            )
+
+    @property
+    def mixed(self) -> float:
+        """The information at hand in units of the mixture's precision."""
+        twice = -2 * math.log(self.alpha)
+        return self.share * (twice + math.log1p(twice))
+
+    def critical(self, tail: float) -> float:
+        g = self.mixed
+        return math.sqrt((1 + 1 / g) * (math.log1p(g) - 2 * math.log(2 * _one_side(tail))))
+
+    def tail(self, z: Floats) -> Floats:
+        g = self.mixed
+        chance = np.minimum(0.5 * math.sqrt(1 + g) * np.exp(-0.5 * np.square(z) * g / (1 + g)), 1.0)
+        return np.asarray(np.where(np.asarray(z) <= 0, 1.0, chance), np.float64)
+
+
+def bounds(shares: Several[float], by: str = "obrien-fleming", tail: float = 0.025, *, last: bool = False) -> Floats:
+    """The bound at each look, in standard errors, that spends `tail` on one side; infinite where nothing is left to spend.
+
+    >>> bounds([0.2, 0.4, 0.6, 0.8, 1.0]).round(3).tolist()
+    [4.877, 3.357, 2.68, 2.29, 2.031]
+    """
+    return np.array(_bounds(_shares(shares), by, _one_side(tail), last))
+
+
+@lru_cache(maxsize=1024)
+def _bounds(shares: tuple[float, ...], by: str, tail: float, last: bool) -> tuple[float, ...]:
+    due = spending(by).spent(np.minimum(shares, 1.0), tail)
+    if last:
+        due[-1] = tail
+    walk, spent = _Walk(), 0.0
+    found: list[float] = []
+    following = [*shares[1:], math.inf]
+    for share, by_now, after in zip(shares, due, following, strict=True):
+        if found and share < walk.share + CLOSE:
+            found.append(found[-1])
+            continue
+        bound = walk.bound(share, by_now - spent)
+        spent = max(spent, float(by_now))
+        walk = walk.on(share, bound, max(after, share + CLOSE) - share)
+        found.append(bound)
+    return tuple(found)
+
+
+def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0) -> Floats:
+    """The chance to be beyond the upper bound for the first time, at each look.
+
+    `drift` is the effect in the standard errors that it has when the share is 1.
+
+    >>> float(crossing([0.5, 1.0], [2.963, 1.969]).sum().round(4))
+    0.025
+    >>> float(crossing([1.0], [1.96], drift=2.8016).sum().round(3))
+    0.8
+    """
+    known = _shares(shares)
+    if len(bounds) != len(known):
+        raise DataError(f"expected a bound for each of {len(known)} looks, found {len(bounds)}")
+    walk = _Walk()
+    chances: list[float] = []
+    for share, bound, after in zip(known, bounds, [*known[1:], math.inf], strict=True):
+        if chances and share < walk.share + CLOSE:
+            chances.append(0.0)
+            continue
+        chances.append(walk.beyond(share, bound, drift))
+        walk = walk.on(share, bound, max(after, share + CLOSE) - share, drift)
+    return np.array(chances)
+
+
+class Schedule(Method, ABC):
+    """When an experiment is looked at, from its plan on: which rule holds at a look, and what it finds by the end."""
+
+    kind = "method"
+    registry: ClassVar[dict[str, Schedule]] = {}
+
+    @property
+    @abstractmethod
+    def shares(self) -> tuple[float, ...]:
+        """The shares of the planned information at the planned looks; the last is 1."""
+
+    @abstractmethod
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        """The rule at the last of the looks had so far, at these observed shares; `last` where no other will follow.
+
+        `alpha` is the two-sided level of the plan, for which a confidence sequence is tuned.
+        """
+
+    def bounds(self, tail: float, alpha: float = 0.05) -> Floats:
+        """The bound at each planned look, in standard errors."""
+        looks = range(1, len(self.shares) + 1)
+        return np.array([self.rule(self.shares[:k], alpha=alpha).critical(tail) for k in looks])
+
+    def found(self, drift: float, tail: float, alpha: float = 0.05) -> Floats:
+        """The chance to find an effect first at each planned look: one of so many standard errors at the end."""
+        return crossing(self.shares, self.bounds(tail, alpha).tolist(), drift)
+
+
+SCHEDULES = Schedule.registry
+
+
+def schedule(name: str) -> Schedule:
+    """A method by its name, with the parameters that are typed behind it.
+
+    >>> schedule("looks(looks=2)").bounds(0.025).round(3).tolist()
+    [2.963, 1.969]
+    """
+    return Schedule.named(name)
+
+
+class AtTheEnd(Schedule):
+    """One look, at the horizon: finds most, and says nothing before."""
+
+    name = "fixed"
+    title = "fixed horizon"
+    shares = (1.0,)
+
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        return FIXED
+
+
+class AtLooks(Schedule):
+    """A few planned looks, each of which may end it: finds nearly as much, and often sooner."""
+
+    name = "looks"
+    title = "group-sequential looks"
+    reference = "Lan and DeMets (1983)"
+    looks = Whole(5, "how many looks there are, evenly spaced", low=1, high=200)
+    at = Text("", "their shares of the planned information instead, with slashes between: 0.3/0.6/1")
+    by = Text("obrien-fleming", "the spending function")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        if not self.at:
+            return tuple((k + 1) / self.looks for k in range(self.looks))
+        try:
+            shares = _shares([real(share) for share in self.at.split("/")])
+        except ValueError:
+            raise DataError(
+                f"looks: expected rising shares with slashes between, such as 0.3/0.6/1, found {self.at!r}"
+            ) from None
+        if shares[-1] != 1:
+            raise DataError(f"looks: expected 1 as the last share, found {self.at!r}")
+        return shares
+
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        return Looks(tuple(shares), self.by, last)
+
+
+class AtAnyTime(Schedule):
+    """Any number of looks at any time: finds least, and never has to wait."""
+
+    name = "sequence"
+    title = "confidence sequence"
+    reference = "Robbins (1970); Johari et al. (2015); Howard et al. (2021)"
+    peeks = Whole(30, "how often it is looked at, for planning only", low=1, high=1_000)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        return tuple((k + 1) / self.peeks for k in range(self.peeks))
+
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+        return Sequence(_shares(shares)[-1], alpha)
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Where a random walk without drift, or with one, may be that has stayed below every bound so far."""
+
+    share: float = 0.0
+    places: Floats | None = None  # of nodes; None: at 0
+    masses: Floats | None = None
+
+    def beyond(self, share: float, bound: float, drift: float = 0.0) -> float:
+        """The chance to stay below so far, and to be beyond the bound at this share."""
+        from scipy.special import ndtr
+
+        places, masses = self._nodes()
+        step = share - self.share
+        return float(masses @ ndtr((places + drift * step - bound * math.sqrt(share)) / math.sqrt(step)))
+
+    def bound(self, share: float, chance: float) -> float:
+        """The bound beyond which lies this chance."""
+        from scipy.optimize import brentq  # type: ignore[import-untyped, unused-ignore]
+
+        if chance < LEAST_SPENT:
+            return math.inf
+        if self.beyond(share, -FAR) <= chance:
+            return -FAR
+        return float(brentq(lambda bound: self.beyond(share, bound) - chance, -FAR, 2 * FAR, xtol=1e-10))
+
+    def on(self, share: float, bound: float, ahead: float, drift: float = 0.0) -> _Walk:
+        """The walk at this share, on nodes fine enough for this step and the one ahead."""
+        places, masses = self._nodes()
+        step, deviation = share - self.share, math.sqrt(share)
+        low, high = drift * share - FAR * deviation, min(bound * deviation, drift * share + FAR * deviation)
+        high = max(high, low + 1e-9)
+        wanted = 2 * (high - low) / math.sqrt(min(step, ahead))
+        x, weights = _legendre(min(64 * math.ceil(max(wanted, 1) / 64), MOST_NODES))
+        nodes = low + (high - low) * (x + 1) / 2
+        apart = (nodes[:, None] - places - drift * step) / math.sqrt(step)
+        density = np.exp(-0.5 * apart**2) @ masses / math.sqrt(2 * math.pi * step)
+        return _Walk(share, nodes, density * weights * (high - low) / 2)
+
+    def _nodes(self) -> tuple[Floats, Floats]:
+        if self.places is None or self.masses is None:
+            return np.zeros(1), np.ones(1)
+        return self.places, self.masses
+
+
+@lru_cache(maxsize=32)
+def _legendre(nodes: int) -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(nodes)
+
+
+def _shares(given: Several[float]) -> tuple[float, ...]:
+    shares = tuple(float(share) for share in given)
+    rising = all(one <= other for one, other in zip(shares, shares[1:], strict=False))
+    if not shares or not rising or not shares[0] > 0 or not math.isfinite(shares[-1]):
+        raise DataError(f"looks: expected shares of the planned information, above 0 and rising, found {list(shares)}")
+    return shares
+
+
+def _one_side(tail: float) -> float:
+    if not 0 < tail <= 0.5:
+        raise DataError(f"the chance of an error on one side must be above 0 and at most 0.5, got {tail}")
+    return tail

@@ -1,0 +1,136 @@
+"""Counts against the shares they should have: once, or looked at again and again.
+
+Looked at once, Pearson's chi-square. Looked at repeatedly, a martingale: the likelihood of the counts under shares
+spread about the planned ones by a Dirichlet distribution, over that under the planned ones (Lindon and Malek, 2022).
+One over the largest that it has ever been is a p-value at any time. The same with two shares is a sequential sign
+test, whose interval holds all shares that the counts do not yet speak against.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.stats.paired import sign_tails
+from cranfield.stats.tables import probability
+from cranfield.stats.test import p_from_tails
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.stats.ties import Floats
+
+__all__ = ["anytime_p", "anytime_share", "chi_square_p", "log_evidence", "sign_p"]
+
+CONCENTRATION = 1_000.0
+"""How close to the planned shares others are looked for: as if so many units had shown them. Of two equal shares, this is
+a standard deviation of 1.6 points; a sample ratio that is wrong by less takes tens of thousands of units to see."""
+SIGN_CONCENTRATION = 20.0  # of wins and losses: a standard deviation of 11 points
+STEPS = 60
+
+
+def chi_square_p(counts: Any, shares: Sequence[float]) -> Floats:
+    """Pearson's test that counts have these shares, looked at once; one for each row of counts.
+
+    >>> round(float(chi_square_p([5_000, 5_200], [0.5, 0.5])), 4)
+    0.0477
+    """
+    table, planned = _checked(counts, shares)
+    total = table.sum(axis=-1, keepdims=True)
+    from scipy.special import chdtrc  # type: ignore[import-untyped, unused-ignore]
+
+    expected = total * planned
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.where(total > 0, np.square(table - expected) / expected, 0.0).sum(axis=-1)
+    return np.asarray(chdtrc(len(planned) - 1, statistic), np.float64)
+
+
+def log_evidence(counts: Any, shares: Sequence[float], concentration: float = CONCENTRATION) -> Floats:
+    """The logarithm of the martingale: how much likelier the counts are under shares about the planned ones."""
+    table, planned = _checked(counts, shares)
+    if not (concentration > 0 and math.isfinite(concentration)):
+        raise DataError(f"the concentration must be a positive number, got {concentration}")
+    from scipy.special import gammaln
+
+    prior = concentration * planned
+    mixed = gammaln(concentration) - gammaln(table.sum(axis=-1) + concentration)
+    return np.asarray(
+        mixed + (gammaln(table + prior) - gammaln(prior) - table * np.log(planned)).sum(axis=-1), np.float64
+    )
+
+
+def anytime_p(counts: Any, shares: Sequence[float], concentration: float = CONCENTRATION) -> float:
+    """The p-value, at any time, that counts have these shares. Give the counts of every look so far, one row each.
+
+    >>> round(anytime_p([[500, 520], [5_000, 5_600]], [0.5, 0.5]), 6)
+    1e-06
+    """
+    table = np.atleast_2d(np.asarray(counts, np.float64))
+    if (np.diff(table, axis=0) < 0).any():
+        raise DataError("expected counts that grow from look to look, the first look first")
+    return float(min(1.0, math.exp(-float(log_evidence(table, shares, concentration).max()))))
+
+
+def anytime_share(
+    wins: float, losses: float, level: float = 0.95, concentration: float = SIGN_CONCENTRATION
+) -> tuple[float, float]:
+    """The interval of the share of wins that may be looked at any time; ties count for neither.
+
+    It leaves out ½ exactly where `anytime_p([wins, losses], [0.5, 0.5], concentration)` is below 1 − level.
+
+    >>> [round(end, 3) for end in anytime_share(60, 40)]
+    [0.455, 0.734]
+    """
+    outside = 1 - probability("level", level)
+    _checked([wins, losses], [0.5, 0.5])
+    total = wins + losses
+    if not total:
+        return 0.0, 1.0
+    share = wins / total
+    return _end(wins, losses, 0.0, share, outside, concentration), _end(
+        wins, losses, 1.0, share, outside, concentration
+    )
+
+
+def sign_p(wins: int, losses: int) -> float:
+    """The sign test of wins against losses, looked at once; ties count for neither.
+
+    >>> round(sign_p(15, 5), 4)
+    0.0414
+    """
+    _checked([wins, losses], [0.5, 0.5])
+    return float(p_from_tails(*sign_tails(wins, losses), "two-sided"))
+
+
+def _end(wins: float, losses: float, far: float, near: float, outside: float, concentration: float) -> float:
+    """By halving between an end that is ruled out and a share that is not."""
+    if near == far:
+        return far
+    for _ in range(STEPS):
+        middle = (far + near) / 2
+        ruled_out = float(_share_evidence(wins, losses, middle, concentration)) >= -math.log(outside)
+        far, near = (middle, near) if ruled_out else (far, middle)
+    return near
+
+
+def _share_evidence(wins: float, losses: float, share: float, concentration: float) -> Floats:
+    """The same mixture about ½ whatever share is tried, so that its martingale has one numerator."""
+    even = log_evidence([wins, losses], [0.5, 0.5], concentration)
+    likelihood = wins * math.log(share) + losses * math.log1p(-share)
+    return np.asarray(even + (wins + losses) * math.log(0.5) - likelihood, np.float64)
+
+
+def _checked(counts: Any, shares: Sequence[float]) -> tuple[Floats, Floats]:
+    table, planned = np.asarray(counts, np.float64), np.asarray(shares, np.float64)
+    if planned.ndim != 1 or len(planned) < 2 or not (planned > 0).all() or not np.isfinite(planned).all():
+        raise DataError(f"expected two shares or more, each above 0, found {list(shares)}")
+    if table.shape[-1:] != planned.shape:
+        raise DataError(
+            f"expected a count for each of {len(planned)} shares, found {table.shape[-1] if table.ndim else 1}"
+        )
+    if not (np.isfinite(table) & (table >= 0)).all():
+        raise DataError("expected counts of 0 or more, found another number")
+    return table, planned / planned.sum()
