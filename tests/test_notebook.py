@@ -153,7 +153,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Listing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
     "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
-    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP"))),
+    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP")), str),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),

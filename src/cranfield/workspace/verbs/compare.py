@@ -121,7 +121,7 @@ class Compare(Scoring):
         made = folded("How this was made", html_list(made_by(report.comparison)))
         parts = [
             verdict_html(*verdict(report.comparison)),
-            f'<p class="lead">{html_text(self._looked_at(report))}</p>',
+            f'<p class="lead">{html_text(self._looked_at(bench, report))}</p>',
             f'<div class="pair">{figures(drawn)}</div>',
             section("By each measure", shown_table(table_of_two(report.comparison, PAGE))),
             section("Precision and recall", curves_html(report)),
@@ -131,11 +131,11 @@ class Compare(Scoring):
         ]
         return "".join(parts)
 
-    def _looked_at(self, report: Report) -> str:
+    def _looked_at(self, bench: Bench, report: Report) -> str:
         """Which topics and judgments it is of."""
         topics = counted(len(report.comparison.scores.topics), "topic")
         some = f" with {self.value!r} as {self.column}" if self.column else ""
-        return f"{topics}{some}, judged by {report.comparison.scores.qrels}"
+        return f"{topics}{some}, {self.which(bench).in_words}"
 
     def to_csv(self, answer: Answer) -> str | None:
         assert isinstance(answer, Both)
