@@ -32,9 +32,13 @@ from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
+from cranfield.sides import Entry
 from cranfield.workspace import experiments, judging
 from cranfield.workspace.listing import strategies
+from cranfield.workspace.overview import Overview, Step
+from cranfield.workspace.topic_list import TopicList, TopicRow
 from cranfield.workspace.verbs.compare import TopicScores
+from cranfield.workspace.verbs.lists import TopLists
 from shell import EXAMPLES
 from shell import cranfield as command
 
@@ -129,6 +133,9 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Plans": lambda path: design(difference=0.05, sd=0.2),
     "ExperimentPlan": lambda path: experiments.design(proportion=0.3, effect=0.02),
     "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "Overview": lambda path: Overview(EVIL, EVIL, 1, True, True, [EVIL], [], [], 0, [Step(EVIL)]),
+    "TopLists": lambda path: TopLists(TOPICS[0], (EVIL, "two"), ([Entry(1, EVIL, "", None, None, 2)], [])),
+    "TopicList": lambda path: TopicList([TopicRow(TOPICS[0], EVIL, 3, 0.1, 0.2, 0.1)], (EVIL, "two"), str),
     "Sides": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
     "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
     "Curves": lambda path: cranfield.curves(QRELS, RUNS, "pr"),

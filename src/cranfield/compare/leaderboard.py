@@ -166,7 +166,7 @@ class Leaderboard(Answer):
         if not tiers or len(self.rows) < 2:
             return ""
         if not open_:
-            return "each run is told apart from every other"
+            return "Each run is told apart from every other"
         said = [f"{_few_of(runs)} are not told apart (tier {letter})" for letter, runs in open_.items()]
         more = f"; {len(said) - MOST_TIERS} further tiers" if len(said) > MOST_TIERS else ""
         return "; ".join(said[:MOST_TIERS]) + more

@@ -11,6 +11,7 @@ from cranfield.workspace.verb import PAGE, Names, Scoring, folded, shown, shown_
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
+    from cranfield.pool.thin import Thin
     from cranfield.workspace.bench import Bench
     from cranfield.workspace.run_files import RunFile
     from cranfield.workspace.verb import Tell
@@ -55,8 +56,13 @@ class Reuse(Scoring):
         assert isinstance(left, Left)
         said = [left.verdict(left.measures[0])]
         if isinstance(new, Strangers):
-            said = [*(f"{each.readable.capitalize()}. {each.advice(shell=False)}" for each in new.read), *said]
+            said = [*map(_answered, new.read), *said]
         tables = [] if new is None else [part for part in new.content(PAGE) if isinstance(part, Table)]
         return verdict_html(*said) + folded(
             "The numbers, in every reading", "".join(map(shown_table, tables)) + shown(left)
         )
+
+
+def _answered(read: Thin) -> str:
+    """Whether a run can be scored, and which number to read."""
+    return f"{read.run}, {read.readable}: {read.advice(shell=False).removeprefix(f'{read.run}: ')}"
