@@ -66,7 +66,7 @@ def _number(value: float) -> str:
 
 
 def _spread(spread: Spread, unit: str) -> str:
-    scale = {"s": 1.0, "ms": 1e3, "ns": 1e9, "MB": 1e-6}[unit]
+    scale = {"s": 1.0, "ms": 1e3, "µs": 1e6, "ns": 1e9, "MB": 1e-6}[unit]
     digits = 3 if unit == "s" and spread.median < 10 else 1
     median, low, high = (f"{value * scale:.{digits}f}" for value in (spread.median, spread.low, spread.high))
     return f"{median} {unit}" if spread.count < 2 else f"{median} {unit} ({low}–{high})"

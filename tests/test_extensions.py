@@ -15,6 +15,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,8 +28,11 @@ from cranfield.fuse.method import METHODS, OfScores
 from cranfield.gate import gate
 from cranfield.gate.question import QUESTIONS, MaxDrop
 from cranfield.measures import REGISTRY, Real
+from cranfield.online import Keys, credit, interleave
 from cranfield.online.design import design as planned
 from cranfield.online.design import proportion
+from cranfield.online.interleave.method import METHODS as INTERLEAVINGS
+from cranfield.online.interleave.method import Drawn, Evidence, Method
 from cranfield.parameters import Whole
 from cranfield.pool.strategies.fixed import ByPriority
 from cranfield.pool.strategy import STRATEGIES
@@ -286,6 +290,35 @@ def test_a_fusion_method_is_one_class():
         assert "loudest" in generator("generate_cli").page()
 
 
+def test_a_method_of_interleaving_is_one_class():
+    with restored(INTERLEAVINGS):
+
+        class Alternate(Method):
+            """By turns, without a coin. A name for an example."""
+
+            name = "alternate"
+            letter = "~"
+            formula = "clicks on odd ranks, clicks on even ranks"
+            reference = "nobody (2026)"
+
+            def draw(self, lists, k, coin):
+                documents = tuple(dict.fromkeys(one for pair in zip(*lists, strict=False) for one in pair))[:k]
+                return Drawn(documents, Evidence(((),) * len(documents)))
+
+            def credit(self, evidence, systems, clicks):
+                return [sum(worth for rank, worth in clicks.items() if rank % 2 == side) for side in range(2)]
+
+        keys = Keys.new()
+        shown = interleave([["a", "b"], ["c", "d"]], 3, Random(1), "Alternate")
+        assert (shown.documents, shown.teams) == (("a", "c", "b"), ("A", "B", "A"))
+        assert credit(shown.seal(keys), [2], keys=keys).winner == "B"
+        assert "By turns, without a coin" in " ".join(cranfield("online", "methods").out.split())
+        assert "clicks on even ranks" in cranfield("online", "methods", "alternate").out
+        assert "alternate" in cranfield("online", "interleave", "--help").out
+        assert "alternate" in generator("generate_cli").page()
+    assert "alternate" not in INTERLEAVINGS
+
+
 def test_a_system_is_one_class(tmp_path):
     with restored(SYSTEMS):
 
@@ -499,3 +532,37 @@ def test_a_command_is_one_file(with_files):
     assert "- [`cranfield greet`](#cranfield-greet): Say hello to a run.\n" in page
     assert "\n## cranfield greet\n" in page
     assert "Say it so that all can hear." in page
+
+
+def test_a_format_of_events_is_one_class(tmp_path):
+    from cranfield.formats.events.format import EVENT_FORMATS, EventFormat
+
+    with restored(EVENT_FORMATS):
+
+        class Diary(EventFormat):
+            """A line a conversion: when, and who. A name for an example."""
+
+            name = "diary"
+            endings = (".diary",)
+
+            def begins(self, head):
+                return head.startswith("dear diary")
+
+            def rows(self, reading):
+                for number, line in enumerate(Path(reading.path).read_text().splitlines()[1:], 2):
+                    time, unit = line.split()
+                    yield number, {"event_id": line, "time": time, "kind": "conversion", "unit": unit}
+
+            def write(self, rows):
+                yield b"dear diary\n"
+                for row in rows:
+                    yield f"{row['time']} {row['unit']}\n".encode()
+
+        (tmp_path / "my.diary").write_text("dear diary\n2025-03-01 ann\n2025-03-02 bob\n")
+        answer = cranfield("online", "ingest", "log", "my.diary", folder=tmp_path)
+        assert "2 events added of 2 read" in answer.out
+        assert cranfield("online", "export", "log", "-o", "other.diary", folder=tmp_path).code == 0
+        assert (tmp_path / "other.diary").read_text().splitlines()[2] == "2025-03-02T00:00:00.000000Z bob"
+        for verb in ("ingest", "export"):
+            assert "diary" in cranfield("online", verb, "--help").out
+    assert "diary" not in EVENT_FORMATS

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
+from random import Random
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Tree
 
@@ -25,6 +27,7 @@ from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
 from cranfield.judge.plan import Asked
 from cranfield.judge.planning import RoundPlan
+from cranfield.online import credit, interleave
 from cranfield.pool.rankings import rankings
 from cranfield.pool.reuse import Strangers
 from cranfield.pool.simulate import estimates
@@ -33,7 +36,7 @@ from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
 from cranfield.sides import Entry
-from cranfield.workspace import experiments, judging
+from cranfield.workspace import experiments, judging, traffic
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.overview import Overview, Step
 from cranfield.workspace.topic_list import TopicList, TopicRow
@@ -84,6 +87,10 @@ def stopped() -> Any:
     return stopping([Judgment(item.topic, item.document, 1.0) for item in made], made.items)
 
 
+def mixed() -> Any:
+    return interleave({EVIL: [EVIL, "b"], "other": ["b", EVIL]}, 2, Random(1))
+
+
 def folder(path: Path) -> Any:
     documents = [cranfield.Document("d", EVIL, EVIL)]
     topics = [cranfield.Topic("q", EVIL)]
@@ -123,6 +130,17 @@ def frozen(path: Path) -> str:
     return where
 
 
+def users(path: Path) -> str:
+    row = {"event_id": "e", "time": "2025-03-01", "kind": EVIL, "unit": EVIL}
+    (path / "events.jsonl").write_text(json.dumps(row) + "\n")
+    return str(path / "events.jsonl")
+
+
+def erased(path: Path) -> Any:
+    traffic.ingest(str(path / "log"), [users(path)])
+    return traffic.erase(str(path / "log"), [EVIL])
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     "Scores": lambda path: scores(),
     "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
@@ -157,6 +175,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Strangers": lambda path: Strangers(thin(QRELS, opened(), "AP"), reused(), 1),
     "Stoppings": lambda path: stopped(),
     "Produced": ran,
+    "Interleaved": lambda path: mixed(),
+    "Preference": lambda path: credit(mixed(), [1]),
     "Listing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
     "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
@@ -166,6 +186,9 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
+    "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
+    "Erasure": lambda path: erased(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}

@@ -64,6 +64,14 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
     f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
     f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
+    f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],
+    "online design --proportion 0.3 --effect 0.02 -o plan.json --format json": ["plan.json"],
+    "online methods -o methods.json --format json": ["methods.json"],
+    f"online assign {EXAMPLES}/online/plans alice -o who.txt": ["who.txt"],
+    f"online ingest events {EXAMPLES}/online/events.jsonl -o added.json --format json": ["added.json"],
+    "online export events-log -o events.parquet": ["events.parquet"],
+    "online erase events-log u1 -o erased.txt": ["erased.txt"],
+    "online retain events-log --days 1 -o retained.txt": ["retained.txt"],
     "collection stamp imported": ["imported/collection.toml"],
     "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
@@ -83,6 +91,7 @@ def folder(tmp_path: Path) -> Path:
     assert cranfield("import", tables, tmp_path / "imported").code == 0
     assert cranfield("judge", "add", tmp_path / "work.db", EXAMPLES / "labels.jsonl").code == 0
     assert cranfield("judge", "freeze", tmp_path / "work.db", "spring").code == 0
+    assert cranfield("online", "ingest", tmp_path / "events-log", EXAMPLES / "online/events.jsonl").code == 0
     return tmp_path
 
 

@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # a type checker takes it for True; importing typing woul
 if TYPE_CHECKING:
     from typing import Any
 
+    from cranfield import online as online
     from cranfield.bounds import bounds as bounds
     from cranfield.collection import Collection as Collection
     from cranfield.collection import Document as Document
@@ -109,15 +110,19 @@ _HOMES = {
     "DataWarning": "errors",
 }
 
+_ROOMS = ("online",)  # reached by their own names, as cranfield.online.interleave
+
 if not TYPE_CHECKING:
     __all__ = list(_HOMES)  # a type checker takes the names imported above, as each is imported under its own name
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _ROOMS:
         raise AttributeError(f"module 'cranfield' has no attribute {name!r}")
     import importlib
 
+    if name in _ROOMS:
+        return importlib.import_module(f"cranfield.{name}")
     value = getattr(importlib.import_module(f"cranfield.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
@@ -130,7 +135,7 @@ def _picture(answer: Any) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_HOMES, *_ROOMS])
 
 
 class _Package(ModuleType):

@@ -6,6 +6,7 @@ CranfieldError
 │   │   └── DuplicateError            the same document twice for one topic
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
+│   ├── TokenError                    a token that was not sealed here, was changed, or has expired
 │   ├── TooLargeError                 more than is taken, packed or unpacked
 │   ├── TopicError                    a topic that is missing where one is needed
 │   └── UnavailableError              a database or a disk that cannot be used now
@@ -38,6 +39,7 @@ __all__ = [
     "FormatError",
     "MeasureError",
     "MissingExtraError",
+    "TokenError",
     "TooLargeError",
     "TopicError",
     "UnavailableError",
@@ -89,6 +91,10 @@ class FormatError(DataError):
     def __init__(self, problem: str, kind: str | None = None) -> None:
         super().__init__(problem)
         self.kind = kind
+
+
+class TokenError(DataError):
+    """A token that was not sealed here, was changed on the way, or has expired."""
 
 
 class TooLargeError(DataError):

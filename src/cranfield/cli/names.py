@@ -78,6 +78,14 @@ def fusions(*claims: str) -> str:
     return methods_that(*claims) if claims else ", ".join(METHODS)
 
 
+def interleavings() -> str:
+    """Every method of interleaving, those for two rankings only last."""
+    from cranfield.online.interleave import METHODS
+
+    many, two = ([name for name, one in METHODS.items() if one.many == so] for so in (True, False))
+    return f"{', '.join(many)}; of two runs: {', '.join(two)}"
+
+
 def norms() -> str:
     """What can be done to scores before they are fused."""
     from cranfield.fuse import NORMS
@@ -111,6 +119,20 @@ def exports() -> list[str]:
     from cranfield.judge.giving import WRITERS
 
     return [*WRITERS, "qrels"]
+
+
+def event_formats() -> list[str]:
+    """What a file of events may be in."""
+    from cranfield.formats.events.format import EVENT_FORMATS
+
+    return list(EVENT_FORMATS)
+
+
+def written_event_formats() -> list[str]:
+    """What a log of events is written as."""
+    from cranfield.formats.events.format import writable
+
+    return writable()
 
 
 def round_states() -> list[str]:

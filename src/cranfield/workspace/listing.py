@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, tests, corrections, measures."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, tests, corrections, measures."""
 
 from __future__ import annotations
 
@@ -104,6 +104,33 @@ def strategies() -> Listing:
         lines += [f"{row['name']} ({', '.join(marks)})" if marks else row["name"], f"  {row['about']}"]
         lines += [f"    {name}={default}: {meaning}" for name, (default, meaning) in row["options"].items()]
     return Listing(rows, [Lines(lines)])
+
+
+def interleavings() -> Listing:
+    """The methods of interleaving: what each takes, whether blind users are fair to both sides, and what it does."""
+    from cranfield.online.interleave.method import catalogue
+
+    rows = catalogue()
+    head = ["method", "rankings", "blind users", "what it does"]
+    body = [[row["name"], row["rankings"], _blind(row), row["about"]] for row in rows]
+    return Listing(rows, [_described([head, *body])])
+
+
+def interleaving(name: str) -> Listing:
+    """All that is said about one method of interleaving, by any of its names."""
+    from cranfield.online.interleave.method import METHODS, page
+
+    row = page(type(METHODS.named(name)))
+    facts = [(key, _fact(row[key])) for key in ("rankings", "formula", "reference", "aliases")]
+    facts.insert(1, ("blind users", _blind(row)))
+    meanings = (f"{each['name']}: {each['meaning']}; {each['range']}" for each in row["parameters"])
+    defaults = (f" (default {each['default']})" for each in row["parameters"])
+    facts += [("parameter", meaning + default) for meaning, default in zip(meanings, defaults, strict=True)]
+    return Listing(row, [Entries([], row["name"]), row["about"], Entries(facts, indent=0)])
+
+
+def _blind(row: dict[str, Any]) -> str:
+    return "prefer neither" if row["blind_user_prefers_neither"] else "may prefer one"
 
 
 def tests() -> Listing:

@@ -1,0 +1,212 @@
+"""Let real users decide: mix the lists of systems, assign users to variants, keep what they do in a log.
+
+The library is what a search service calls (cranfield.online); these commands show what it does. PLANS are TOML files or
+folders of them, LOG is a folder.
+
+\b
+$ cranfield online interleave bm25.run dense.run --topic q1 -k 5
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cranfield.cli import names, options
+from cranfield.cli.options import OneOf, option
+from cranfield.cli.output import show
+
+PLACE = 195
+
+
+@click.group(help=__doc__)
+def command() -> None:
+    pass
+
+
+command.command_class = options.Worded
+
+key_option = option("--key", "Units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
+
+
+@command.command("interleave")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option("--topic", "Whose lists.", required=True, metavar="TOPIC")
+@option("-k --depth", "How many documents.", type=click.IntRange(min=1), default=10, metavar="K")
+@option(
+    "--method",
+    lambda: f"How: {names.interleavings()}; parameters in brackets, as in 'probabilistic(tau=1)'.",
+    default="team-draft",
+    metavar="METHOD",
+)
+@option("--seed", "Where the coin starts.")
+@option("--run-format", "The runs' format, if it is not to be detected.")
+@option("--field fields")
+@options.answer("table", "json", "csv", "tsv")
+def _interleave(depth: int, **typed: Any) -> None:
+    """Mix the lists of two runs or more for one topic, and show what a click on each document would earn.
+
+    \b
+    $ cranfield online interleave bm25.run dense.run --topic q1 -k 5 --seed 7
+    """
+    from cranfield.workspace.online import interleave
+
+    inputs, shown, how = options.split(typed)
+    show(interleave(inputs, k=depth, **how), **shown)
+
+
+@command.command("methods")
+@click.argument("name", required=False)
+@options.output("table", "json")
+def _methods(name: str | None, **shown: Any) -> None:
+    """List the methods of interleaving, or explain one.
+
+    \b
+    $ cranfield online methods team-draft
+    """
+    from cranfield.workspace.listing import interleaving, interleavings
+
+    show(interleavings() if name is None else interleaving(name), **shown)
+
+
+@command.command("assign")
+@click.argument("plans", metavar="PLANS")
+@click.argument("units", nargs=-1, required=True, metavar="UNIT...")
+@options.output("table", "json", "csv", "tsv")
+def _assign(plans: str, units: tuple[str, ...], **shown: Any) -> None:
+    """Say which experiments units are in, and which variants they get.
+
+    \b
+    $ cranfield online assign online/plans alice bob
+    """
+    from cranfield.workspace.traffic import assign
+
+    show(assign([plans], units), **shown)
+
+
+@command.command("ingest")
+@click.argument("log")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@option("--from", "The files' format, if it is not to be detected.", name="format", type=OneOf(names.event_formats))
+@option("--time", "When it was, for files that do not say.", metavar="TIME")
+@option("--lenient")
+@key_option
+@options.answer("table", "json", "csv", "tsv")
+def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> None:
+    """Add the events of files to a log: every row of them, or nothing. The same file again adds nothing.
+
+    \b
+    $ cranfield online ingest log online/events.jsonl
+    """
+    from cranfield.workspace.traffic import ingest
+
+    _, shown, how = options.split(typed)
+    show(ingest(log, files, lenient=lenient, **how), **shown)
+
+
+@command.command("export")
+@click.argument("log")
+@option(
+    "--to",
+    "The format to write.  [default: by the ending, else jsonl]",
+    name="format",
+    type=OneOf(names.written_event_formats),
+)
+@option("-o --output")
+def _export(log: str, output: str | None, format: str | None) -> None:
+    """Write all events of a log by time: JSON lines, Parquet, or bulk lines of OpenSearch's UBI.
+
+    \b
+    $ cranfield online export online/log --to ubi
+    """
+    from cranfield.formats.streams import write_bytes
+    from cranfield.workspace.traffic import export
+
+    write_bytes(output or "-", export(log, format=format, output=output or "-"))
+
+
+@command.command("erase")
+@click.argument("log")
+@click.argument("units", nargs=-1, required=True, metavar="UNIT...")
+@key_option
+@options.answer("table", "json")
+def _erase(log: str, units: tuple[str, ...], **typed: Any) -> None:
+    """Take all events of units out of a log, packed or not, and say what was done.
+
+    \b
+    $ cranfield online erase online/log u2
+    """
+    from cranfield.workspace.traffic import erase
+
+    _, shown, how = options.split(typed)
+    show(erase(log, units, **how), **shown)
+
+
+@command.command("retain")
+@click.argument("log")
+@option("--days", "How many days are kept.", type=click.IntRange(min=1), required=True, metavar="N")
+@options.answer("table", "json")
+def _retain(log: str, days: int, **typed: Any) -> None:
+    """Take all events out of a log that are older than so many days.
+
+    \b
+    $ cranfield online retain online/log --days 365
+    """
+    from cranfield.workspace.traffic import retain
+
+    _, shown, _ = options.split(typed)
+    show(retain(log, days), **shown)
+
+
+@command.command("design")
+@option("--proportion", "The proportion of units, as it is now.", type=float, metavar="P")
+@option("--mean", "The mean over units, as it is now; needs --sd.", type=float, metavar="M")
+@option("--ratio", "The ratio of two sums over units, as it is now; needs --sd.", type=float, metavar="R")
+@option("--sd", "The standard deviation between units; of a ratio, of its linearised values.", type=float, metavar="X")
+@option("--sd-after", "The same in the second arm, if the effect changes it.", type=float, metavar="X")
+@option("--wins", "Interleaving: the share of units that the one side wins.", type=float, metavar="P")
+@option("--losses", "Interleaving: the share that the other wins.", type=float, metavar="P")
+@option("--effect", "The difference to find.  [default: of wins and losses, theirs]", type=float, metavar="D")
+@option("--relative", "The difference to find, as a share of the level.", type=float, metavar="R")
+@option("--power", "How surely to find it.", default=0.8, metavar="P")
+@option("--alpha", "The level, two-sided.")
+@option(
+    "--method",
+    lambda: f"{names.schedules()}; parameters in brackets, as in 'looks(looks=3)'. May be repeated.",
+    name="methods",
+    multiple=True,
+    default=["fixed", "looks", "sequence"],
+    metavar="METHOD",
+)
+@option("--primaries", "How many primary metrics share the level.", type=int, default=1, metavar="N")
+@option(
+    "--guardrail",
+    "NAME=MARGIN/SD, or NAME=MARGIN/P% for a proportion of units. May be repeated.",
+    name="guardrails",
+    multiple=True,
+    metavar="NAME=MARGIN/SD",
+)
+@option("--correlation", "That of the estimates of any two metrics.", type=float, default=0.0, metavar="R")
+@option(
+    "--shares",
+    "Of all units, in the first arm and in the second.",
+    type=float,
+    nargs=2,
+    default=(0.5, 0.5),
+    metavar="A B",
+)
+@option("--per-day", "New units a day.", type=float, metavar="N")
+@option("--units", "How many units are at hand.", name="n", type=int, metavar="N")
+@option("--sizes", "Numbers of units for the power curve.  [default: round ones]", metavar="N,N,...")
+@options.answer("text", "json", "csv", "tsv")
+def _design(methods: tuple[str, ...], **typed: Any) -> None:
+    """Say how many units an experiment takes, how long, and what the units at hand can find.
+
+    \b
+    $ cranfield online design --proportion 0.3 --relative 0.05 --per-day 4000
+    """
+    from cranfield.workspace.experiments import design
+
+    _, shown, how = options.split(typed)
+    show(design(methods=" ".join(methods), **how), **shown)

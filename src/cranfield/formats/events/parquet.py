@@ -1,0 +1,74 @@
+"""Events as Parquet: a column a field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import DataError, FormatError
+from cranfield.formats.events.format import FIELDS, EventFormat, Reading, arrow_schema, imported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DAY = "day"  # the column that a log's folders stand for
+BATCH = 10_000  # rows
+
+
+class Parquet(EventFormat):
+    """Parquet, a column a field; time as a timestamp in UTC, shown as a list, attributes as a map of texts."""
+
+    name = "parquet"
+    endings = (".parquet",)
+    place = 1
+
+    def begins(self, head: str) -> bool:
+        return head.startswith("PAR1")
+
+    def rows(self, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
+        arrow, parquet = imported("pyarrow"), imported("pyarrow.parquet")
+        try:
+            with parquet.ParquetFile(reading.path) as file:
+                unknown = [name for name in file.schema_arrow.names if name not in (*FIELDS, DAY)]
+                if unknown:
+                    raise FormatError(f"{reading.path}: expected columns of {', '.join(FIELDS)}, found {unknown[0]!r}")
+                wanted = [name for name in file.schema_arrow.names if name in FIELDS]
+                number = 0
+                for batch in file.iter_batches(BATCH, columns=wanted):
+                    for row in batch.to_pylist(maps_as_pydicts="strict"):
+                        number += 1
+                        yield number, {name: _plain(value) for name, value in row.items() if value is not None}
+        except (arrow.ArrowException, OSError) as error:
+            raise DataError(f"{reading.path}: cannot be read as Parquet ({error})") from error
+
+    def write(self, rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+        yield parquet_bytes(table_of(rows))
+
+
+def table_of(rows: Iterable[dict[str, Any]]) -> Any:
+    """Rows as an Arrow table of the schema."""
+    arrow = imported("pyarrow")
+    columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    for row in rows:
+        for name, values in columns.items():
+            values.append(row.get(name))
+    columns["attributes"] = [None if each is None else list(each.items()) for each in columns["attributes"]]
+    schema = arrow_schema()
+    arrays = [
+        arrow.array(values, arrow.string()).cast(schema.field(name).type)
+        if name == "time"
+        else arrow.array(values, schema.field(name).type)
+        for name, values in columns.items()
+    ]
+    return arrow.Table.from_arrays(arrays, schema=schema)
+
+
+def parquet_bytes(table: Any) -> bytes:
+    """A table as the content of a Parquet file."""
+    sink = imported("pyarrow").BufferOutputStream()
+    imported("pyarrow.parquet").write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def _plain(value: Any) -> Any:
+    """A time as text; all else as it is."""
+    return value.isoformat() if hasattr(value, "isoformat") else value

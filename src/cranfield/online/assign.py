@@ -1,0 +1,140 @@
+"""Who sees what: units into experiments and variants, by hashing alone, so that anybody can compute it anywhere.
+
+A unit's point under a salt is the first 13 hexadecimal digits of SHA-256 of `salt/unit` in UTF-8, over 16^13: a number from
+0 up to 1 that a double holds exactly. The layer's salt says whether it is in an experiment's slice of traffic, the
+experiment's own salt which variant it gets; more traffic therefore moves nobody who is in already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.answer import Layout, Rows, Table
+from cranfield.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cranfield.answer import Part
+    from cranfield.online.plan import Plan
+
+DIGITS = 13  # hexadecimal: 52 bits, which a double holds
+WHOLE = 16.0**DIGITS
+OVERRIDE = "override"  # the attribute of an exposure that marks it
+
+
+class Assignment(NamedTuple):
+    """The variant of a unit in an experiment; an override is left out of analysis."""
+
+    experiment: str
+    variant: str
+    override: bool = False
+
+    def exposure(self) -> dict[str, Any]:
+        """The fields that say so in an event of kind exposure."""
+        fields: dict[str, Any] = {"experiment": self.experiment, "variant": self.variant}
+        return fields | ({"attributes": {OVERRIDE: "true"}} if self.override else {})
+
+
+def point(salt: str, unit: str) -> float:
+    """Where a unit falls under a salt, from 0 up to 1.
+
+    >>> point("ranker-2026", "alice")
+    0.5096528845604891
+    """
+    if "/" in salt or not salt:
+        raise DataError(f"expected a salt without /, which ends it, found {salt!r:.60}")
+    try:
+        text = f"{salt}/{unit}".encode()
+    except UnicodeEncodeError:
+        raise DataError(f"expected a unit in Unicode, found {unit!a:.60}") from None
+    return int(hashlib.sha256(text).hexdigest()[:DIGITS], 16) / WHOLE
+
+
+def variant_at(shares: Mapping[str, float], where: float) -> str:
+    """The variant at a point: shares lie side by side from 0, in their order, and the last ends at 1.
+
+    >>> variant_at({"a": 0.5, "b": 0.5}, 0.5)
+    'b'
+    """
+    names, widths = list(shares), list(shares.values())
+    for i, name in enumerate(names[:-1]):
+        if where < math.fsum(widths[: i + 1]):
+            return name
+    return names[-1]
+
+
+def assign_one(plan: Plan, unit: str) -> Assignment | None:
+    """The variant of a unit in one experiment, whatever other experiments there are; None where it is not in."""
+    if not unit:
+        raise DataError("expected a unit, found an empty text")
+    if unit in plan.overrides:
+        return Assignment(plan.name, plan.overrides[unit], True)
+    first, last = plan.traffic
+    if not first <= point(plan.layer_salt, unit) < last:
+        return None
+    return Assignment(plan.name, variant_at(plan.variants, point(plan.salt, unit)))
+
+
+def assign(plans: Sequence[Plan], unit: str) -> list[Assignment]:
+    """The experiments that a unit is in, and its variants.
+
+    A unit that is held out is in no other experiment, and one that is put into an experiment by hand in no other of that
+    layer, unless by hand as well.
+    """
+    found = [(plan, one) for plan in plans if (one := assign_one(plan, unit)) is not None]
+    held_out = any(plan.holdout == one.variant for plan, one in found if plan.holdout)
+    taken = {plan.layer for plan, one in found if one.override}
+    return [
+        one
+        for plan, one in found
+        if one.override or (plan.layer not in taken and (not held_out or plan.holdout is not None))
+    ]
+
+
+class Assigned(NamedTuple):
+    """A unit and one of its assignments; none where it is in no experiment."""
+
+    unit: str
+    assignment: Assignment | None
+
+
+@dataclass(frozen=True)
+class Assignments(Rows[Assigned]):
+    """Which units are in which experiments and variants."""
+
+    rows: tuple[Assigned, ...]
+
+    def content(self, how: Layout) -> Iterable[Part]:
+        yield Table(["unit", "experiment", "variant", "override"], list(self._texts("-")), names=3)
+
+    def _texts(self, nothing: str) -> Iterable[list[str]]:
+        for unit, one in self.rows:
+            if one is None:
+                yield [unit, nothing, nothing, nothing]
+            else:
+                yield [unit, one.experiment, one.variant, "yes" if one.override else "no"]
+
+    def records(self, how: Layout) -> Iterable[Sequence[Any]]:
+        return [["unit", "experiment", "variant", "override"], *self._texts("")]
+
+    def plain(self, how: Layout) -> list[dict[str, Any]]:
+        return [
+            {
+                "unit": unit,
+                **({"experiment": None, "variant": None, "override": False} if one is None else one._asdict()),
+            }
+            for unit, one in self.rows
+        ]
+
+
+def assignments(plans: Sequence[Plan], units: Iterable[str]) -> Assignments:
+    """The assignments of several units, a row for each; one without any has a row that says so."""
+    rows = []
+    for unit in units:
+        found: list[Assignment | None] = [*assign(plans, unit)]
+        rows += [Assigned(unit, one) for one in found or [None]]
+    return Assignments(tuple(rows))

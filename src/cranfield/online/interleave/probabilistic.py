@@ -1,0 +1,80 @@
+"""Probabilistic interleaving: every document may come next, the better its rank the likelier."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from cranfield.online.interleave.method import Coin, Drawn, Evidence, Method, places
+from cranfield.parameters import Real
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.online.interleave.method import Lists
+
+
+class Probabilistic(Method):
+    """At each rank a system is drawn, and from it a document with a chance of 1 / rank^τ among those not yet shown.
+
+    A click earns every system the chance that it was the one drawn, given the list: the mean over all ways in which the
+    list can have come about, at a cost linear in k. More lists are possible than with team draft, also bad ones.
+    """
+
+    name = "probabilistic"
+    letter = "p"
+    aliases = ("PI", "PM")
+    formula = (
+        "Σ over clicks of P(system | list) = P_s(d) / Σ P_s'(d), P_s(d) = rank_s(d)^-τ / Σ over documents not yet shown"
+    )
+    reference = (
+        "Hofmann, Whiteson and de Rijke, A Probabilistic Method for Inferring Preferences from Clicks, CIKM 2011; for many: "
+        "Schuth et al., Probabilistic Multileave for Online Retrieval Evaluation, SIGIR 2015"
+    )
+    many = True
+    tau = Real(3, "how fast a document's chance falls with its rank", low=0, high=30)
+
+    def draw(self, lists: Lists, k: int, coin: Coin) -> Drawn:
+        tables = [places(ranking) for ranking in lists]
+        weights = [list(chances(len(ranking), self.tau)) for ranking in lists]
+        left = [*map(len, lists)]
+        documents: list[Any] = []
+        marks = []
+        systems = range(len(lists))
+        while len(documents) < k:
+            able = systems if all(left) else [system for system in systems if left[system]]
+            if not able:
+                break
+            system = able[coin.randrange(len(able))]
+            document = coin.choices(lists[system], weights[system])[0]
+            documents.append(document)
+            ranks = tuple([table.get(document, 0) for table in tables])
+            marks.append(ranks)
+            for number, rank in enumerate(ranks):
+                if rank:
+                    weights[number][rank - 1] = 0.0
+                    left[number] -= 1
+        return Drawn(tuple(documents), Evidence(tuple(marks), tuple(map(len, lists))))
+
+    def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
+        chance, rest = [], []  # of each system and rank: of the document there, and of all that were not yet shown
+        for n, ranks in zip(evidence.more, zip(*evidence.marks, strict=True), strict=False):
+            weights = (0.0, *chances(n, self.tau))  # by rank; 0 of a document that is not there
+            unseen = sum([weights[rank] for rank in range(1, n + 1) if rank not in ranks])
+            own = [weights[rank] for rank in ranks]
+            chance.append(own)
+            rest.append([*accumulate(reversed(own), initial=unseen)][:0:-1])  # a sum from below loses no digits
+        credits = [0.0] * systems
+        for rank, worth in clicks.items():
+            if all(left[rank] for left in rest):  # none had run out
+                drawn = [own[rank] / left[rank] for own, left in zip(chance, rest, strict=True)]
+                total = sum(drawn)
+                credits = [one + worth * share / total for one, share in zip(credits, drawn, strict=True)]
+        return credits
+
+
+@lru_cache(maxsize=1024)
+def chances(n: int, tau: float) -> Sequence[float]:
+    """What each rank of n weighs."""
+    return tuple([rank**-tau for rank in range(1, n + 1)])

@@ -1,0 +1,514 @@
+"""A log of events on disk: each event once, whatever is killed, full, late or repeated; erasure and retention."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cranfield.errors import BadLineError, DataError, UnavailableError
+from cranfield.formats.streams import own_mark
+from cranfield.online.event import Event
+from cranfield.online.log import Log
+from cranfield.online.privacy import Pseudonyms, erase, retain
+from cranfield.online.segments import Writer, segments_in
+from shell import cranfield
+
+duckdb = pytest.importorskip("duckdb")
+pq = pytest.importorskip("pyarrow.parquet")
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def event(i: object, day: int = 1, unit: str = "u1", **more: object) -> Event:
+    return Event(event_id=f"e{i}", time=f"2026-03-{day:02}T10:00:00Z", kind="conversion", unit=unit, **more)
+
+
+def added(log: Log, *events: Event) -> None:
+    log.append(events)
+    log.seal()
+
+
+def ids(log: Log) -> list[str]:
+    return [row["event_id"] for row in log.events()]
+
+
+def packed_ids(log: Log) -> list[str]:
+    return sorted(
+        e for files in log.parts().values() for file in files for e in pq.read_table(file)["event_id"].to_pylist()
+    )
+
+
+@pytest.fixture
+def log(tmp_path):
+    with Log(tmp_path / "log", create=True) as log:
+        yield log
+
+
+# adding, packing, reading
+
+
+def test_events_are_read_before_and_after_they_are_packed_each_once(log):
+    everything = Event(
+        event_id="e9",
+        time="2026-03-02T23:59:59.999999Z",
+        kind="click",
+        unit="Zoë",
+        session="s",
+        search="q",
+        query="it's",
+        shown=("b", "a"),
+        credit="t",
+        document="a",
+        position=2,
+        value=0.1,
+        experiment="x",
+        variant="v",
+        application="app",
+        attributes={"a": "1", "b": "[2]"},
+    )
+    log.append([event(1), everything])
+    before = list(log.events())
+    assert [Event.of(row) for row in before] == [event(1), everything]
+    assert log.pack().new == 0  # the segment is still written to
+    log.seal()
+    packed = log.pack()
+    assert (packed.new, packed.repeats, packed.files, packed.days) == (2, 0, 2, ("2026-03-01", "2026-03-02"))
+    assert list(log.events()) == before
+    assert segments_in(log.segments) == []
+
+
+def test_repeats_are_dropped_within_the_day_waiting_or_packed(log):
+    added(log, event(1), event(1), event(2))
+    assert ids(log) == ["e1", "e2"]
+    assert log.pack()[:2] == (2, 1)
+    added(log, event(2), event(3))
+    assert ids(log) == ["e1", "e2", "e3"]
+    assert log.pack()[:2] == (1, 1)
+    assert packed_ids(log) == ["e1", "e2", "e3"]
+
+
+def test_a_late_event_adds_a_file_to_its_old_day_and_leaves_the_others(log):
+    added(log, event(1, 1), event(2, 2))
+    log.pack()
+    [old] = log.parts()["2026-03-01"]
+    content = Path(old).read_bytes()
+    added(log, event(3, 1))
+    log.pack()
+    assert len(log.parts()["2026-03-01"]) == 2
+    assert len(log.parts()["2026-03-02"]) == 1
+    assert Path(old).read_bytes() == content
+
+
+def test_an_id_reused_with_other_content_is_left_out_and_reported(log):
+    added(log, event(1), event(2), event(2, value=5.0))
+    first = log.pack()
+    added(log, event(1, unit="another"))
+    second = log.pack()
+    assert [(one.row, one.event_id, one.day) for one in (*first.reused, *second.reused)] == [
+        (2, "e2", "2026-03-01"),
+        (0, "e1", "2026-03-01"),
+    ]
+    assert log.reused() == [{"event_id": "e2", "day": "2026-03-01"}, {"event_id": "e1", "day": "2026-03-01"}]
+    assert [row["unit"] for row in log.events()] == ["u1", "u1"]
+
+
+def test_the_same_id_on_two_days_is_kept_for_the_health_check(log):
+    added(log, event(1, 1), event(1, 2))
+    log.pack()
+    assert ids(log) == ["e1", "e1"]
+
+
+def test_columns_have_the_types_of_the_schema(log):
+    added(log, event(1, value=2.0, attributes={"a": "b"}))
+    for _ in range(2):
+        relation = log.relation(duckdb.connect())
+        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        assert (types["time"], types["day"], types["position"]) == ("TIMESTAMP", "DATE", "INTEGER")
+        assert relation.project("attributes['a'], day::VARCHAR, epoch_us(time)").fetchall() == [
+            ("b", "2026-03-01", 1772359200000000)
+        ]
+        log.pack()
+    [file] = log.parts()["2026-03-01"]
+    assert str(pq.read_schema(file).field("time").type) == "timestamp[us, tz=UTC]"
+
+
+def test_an_empty_log_has_no_events(log):
+    assert log.counts() == {}
+    assert len(log) == 0
+    assert log.pack().new == 0
+
+
+def test_a_folder_with_odd_letters_is_no_pattern(tmp_path):
+    with Log(tmp_path / "it's [a] log* day=x?", create=True) as log:
+        added(log, event(1))
+        log.pack()
+        added(log, event(1), event(2))
+        assert ids(log) == ["e1", "e2"]
+
+
+def test_what_is_no_log_is_refused(tmp_path):
+    with pytest.raises(DataError, match="no such log"):
+        Log(tmp_path / "none")
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(DataError, match="no log of events"):
+            Log(path, create=True)
+
+
+def test_several_writers_append_at_once_and_nothing_is_lost(log):
+    def write(k: int) -> None:
+        with Log(log.folder, create=True) as own:
+            for i in range(20):
+                own.append([event(f"{k}-{i}")])
+                if i % 7 == 0:
+                    own.seal()
+
+    threads = [threading.Thread(target=write, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        log.pack()
+        assert len(set(found := ids(log))) == len(found)
+    for thread in threads:
+        thread.join()
+    log.pack()
+    assert len(packed_ids(log)) == len(set(packed_ids(log))) == 80
+
+
+def test_a_writer_begins_another_segment_when_one_is_large(tmp_path):
+    writer = Writer(str(tmp_path), roll=10)
+    for _ in range(3):
+        writer.append([b"0123456789\n"])
+    assert len(segments_in(str(tmp_path))) == 3
+
+
+# torn lines, full disks
+
+
+def test_half_a_line_at_the_end_of_a_segment_is_no_event(log):
+    added(log, event(1))
+    [path] = segments_in(log.segments)
+    with open(path, "ab") as file:
+        file.write(event(2).line().encode()[:30])
+    assert ids(log) == ["e1"]
+    assert log.pack().new == 1
+
+
+def test_a_segment_that_something_else_has_written_to_is_named_by_line(log):
+    added(log, event(1))
+    [path] = segments_in(log.segments)
+    with open(path, "ab") as file:
+        file.write(b"what is this\n")
+    with pytest.raises(BadLineError, match=r"\.jsonl:2: expected an event, found b'what is this'"):
+        log.pack()
+    assert segments_in(log.segments) == [path]
+
+
+@contextmanager
+def room(size: int):
+    """Let no file grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_keeps_nothing_of_what_did_not_fit_and_the_log_goes_on_when_there_is_room(log):
+    log.append([event(1)])
+    [path] = segments_in(log.segments)
+    size = Path(path).stat().st_size
+    with (
+        room(size + 50),
+        pytest.raises(UnavailableError, match="3 events cannot be written: file too large; none of them"),
+    ):
+        log.append([event(2), event(3), event(4)])
+    assert Path(path).stat().st_size == size
+    log.append([event(2)])
+    assert ids(log) == ["e1", "e2"]
+    assert segments_in(log.segments) == [path]
+
+
+def test_a_disk_that_is_full_while_packing_changes_nothing(log):
+    added(log, event(1), event(2, 2))
+    with room(100), pytest.raises(UnavailableError, match=r"\.parquet: cannot be written: file too large"):
+        log.pack()
+    assert [name for files in log.parts().values() for name in files] == []
+    assert ids(log) == ["e1", "e2"]
+    assert log.pack().new == 2
+    assert not [name for name in Path(log.folder).rglob(".*") if name.name != ".lock"]
+
+
+def test_a_disk_that_is_full_is_exit_3_by_command(tmp_path):
+    rows = "".join(event(i).line() + "\n" for i in range(100))
+    (tmp_path / "events.jsonl").write_text(rows)
+    with room(4000):
+        answer = cranfield("online", "ingest", "log", "events.jsonl", folder=tmp_path)
+    assert answer.code == 3
+    assert "100 events cannot be written: file too large; none of them is kept" in answer.err
+    assert cranfield("online", "ingest", "log", "events.jsonl", folder=tmp_path).code == 0
+    with Log(tmp_path / "log") as log:
+        assert len(ids(log)) == 100
+
+
+# kills
+
+STEPS = ["write", "fdatasync", "fsync", "rename", "replace", "unlink", "makedirs", "ftruncate"]
+DRIVER = """
+import json, os, sys
+import duckdb, pyarrow.parquet as pq
+from cranfield.online.event import Event
+from cranfield.online.log import Log
+from cranfield.online.privacy import erase
+
+root, steps, every, scenario = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+
+
+def event(i, day):
+    unit = "gone" if i % 3 == 0 else "here"
+    return Event(event_id=f"e{i}", time=f"2026-03-{day:02}T10:00:00Z", kind="conversion", unit=unit)
+
+
+def dying(n):
+    count = 0
+
+    def wrap(function):
+        def step(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count == n:
+                os._exit(9)
+            return function(*arguments, **options)
+
+        return step
+
+    for name in steps:
+        setattr(os, name, wrap(getattr(os, name)))
+
+
+def forked(work):
+    pid = os.fork()
+    if not pid:
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def told(path):
+    return [int(line) for line in open(path)] if os.path.exists(path) else []
+
+
+def attempt(folder, n):
+    acknowledged = open(folder + ".told", "a")
+    dying(n)
+    log = Log(folder, create=True)
+    for batch in ([0, 1, 2], [3, 4], [1, 5]):
+        log.append([event(i, 1 + i % 2) for i in batch])
+        print(*batch, sep="\\n", file=acknowledged, flush=True)
+        log.seal()
+        if batch[0] != 3:
+            log.pack()
+    if scenario == "erase":
+        log.append([event(6, 1), event(7, 1)])
+        print(6, 7, sep="\\n", file=acknowledged, flush=True)
+        erase(log, ["gone"])
+        print(-1, file=acknowledged, flush=True)
+
+
+def checked(folder):
+    with Log(folder, create=True) as log:
+        before = sorted(row["event_id"] for row in log.events())
+        log.pack()
+        if scenario == "erase":
+            erase(log, ["gone"])
+        after = sorted(e for files in log.parts().values() for f in files for e in pq.read_table(f)["event_id"].to_pylist())
+        found = told(folder + ".told")
+        kept = [i for i in found if i >= 0 and (scenario != "erase" or i % 3)]
+        assert len(set(before)) == len(before), ("doubled before packing", before)
+        assert len(set(after)) == len(after), ("doubled", after)
+        assert {f"e{i}" for i in kept} <= set(after), ("lost", kept, after)
+        assert set(after) <= {f"e{i}" for i in range(8) if scenario != "erase" or i % 3}, after
+        assert log.reused() == []
+        assert not [n for _, _, names in os.walk(folder) for n in names if n.startswith(".") and n != ".lock"]
+
+
+n, killed = 1, 0
+while True:
+    folder = f"{root}/log{n}"
+    code = forked(lambda: attempt(folder, n))
+    assert code in (0, 9), code
+    assert forked(lambda: checked(folder)) == 0, f"killed before step {n}"
+    if code == 0:
+        break
+    n, killed = n + every, killed + 1
+print(killed)
+"""
+
+
+def killed_at_steps(tmp_path, every: int, scenario: str) -> int:
+    command = [sys.executable, "-c", DRIVER, str(tmp_path), json.dumps(STEPS), str(every), scenario]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert answer.returncode == 0, answer.stderr
+    return int(answer.stdout)
+
+
+def test_what_a_killed_process_left_unfinished_is_removed(log):
+    added(log, event(1))
+    log.pack()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    mark = own_mark().partition(".")[2]
+    left = Path(log.folder) / "day=2026-03-01" / f".0123-4.parquet.{gone.pid}.{mark}abcd"
+    left.write_bytes(b"ann")
+    erase(log, ["ann"])
+    assert not left.exists()
+    assert ids(log) == ["e1"]
+
+
+class Killed(BaseException):
+    """What no code of ours catches."""
+
+
+def test_packing_that_stops_before_any_file_is_moved_or_removed_goes_on_from_there(log, monkeypatch):
+    originals = {name: getattr(os, name) for name in ("replace", "unlink")}
+    added(log, event(0))
+    log.pack()
+    for n in range(1, 6):
+        added(log, event(0), event(f"{n}-a", 1), event(f"{n}-b", 2))
+        added(log, event(f"{n}-c", 3))
+        left = n
+
+        def step(name, *arguments):
+            nonlocal left
+            left -= 1
+            if not left:
+                raise Killed
+            return originals[name](*arguments)
+
+        with monkeypatch.context() as patch:
+            for name in originals:
+                patch.setattr(os, name, lambda *arguments, name=name: step(name, *arguments))
+            with pytest.raises(Killed):
+                log.pack()
+        expected = {"e0"} | {f"e{i}-{letter}" for i in range(1, n + 1) for letter in "abc"}
+        assert sorted(ids(log)) == sorted(expected)
+        log.pack()
+        assert packed_ids(log) == sorted(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["pack", "erase"])
+def test_a_kill_before_every_step_loses_and_doubles_nothing(scenario, tmp_path):
+    assert killed_at_steps(tmp_path, 1, scenario) >= 30
+
+
+WRITING = """
+import sys
+from cranfield.online.event import Event
+from cranfield.online.log import Log
+
+folder, start = sys.argv[1], int(sys.argv[2])
+log = Log(folder, create=True)
+i = start
+while True:
+    batch = [Event(event_id=f"e{j}", time=f"2026-03-0{1 + j % 3}T10:00:00Z", kind="click", unit="u", search="s",
+                   document="d") for j in range(i, i + 10)]
+    log.append(batch)
+    print(i, flush=True)
+    i += 10
+    if i % 100 == 0:
+        log.seal()
+        log.pack()
+"""
+
+
+@pytest.mark.slow
+def test_twenty_real_kills_while_writing_and_packing_lose_and_double_no_acknowledged_event(tmp_path):
+    folder, start, told = str(tmp_path / "log"), 0, set()
+    for kill in range(24):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITING, folder, str(start)], stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        assert process.stdout
+        told.add(int(process.stdout.readline()))  # it has begun
+        time.sleep(0.05 + 0.037 * kill)
+        os.kill(process.pid, signal.SIGKILL)
+        told |= {int(line) for line in process.stdout.read().split("\n")[:-1]}
+        process.wait()
+        process.stdout.close()
+        start = max(told)  # the last batch is sent again, as a client would
+    with Log(folder) as log:
+        log.pack()
+        found = packed_ids(log)
+    assert len(found) == len(set(found))
+    assert {f"e{j}" for i in told for j in range(i, i + 10)} <= set(found)
+
+
+# privacy
+
+
+def test_erasing_a_unit_rewrites_days_and_segments_and_says_so(log):
+    added(log, event(1, 1, "ann"), event(2, 1, "bob"), event(3, 2, "ann"))
+    log.pack()
+    log.append([event(4, 3, "ann"), event(5, 3, "bob")])
+    done = erase(log, ["ann"])
+    assert (done.packed, done.waiting, done.rewritten, done.removed, done.segments) == (2, 1, 1, 1, 1)
+    assert done.days == ("2026-03-01", "2026-03-02", "2026-03-03")
+    assert done.to_text().startswith("3 events of 1 unit erased: 2 in Parquet, 1 in segments not yet packed.")
+    assert ids(log) == ["e2", "e5"]
+    for path in Path(log.folder).rglob("*"):
+        assert path.is_dir() or b"ann" not in path.read_bytes()
+    log.pack()
+    assert packed_ids(log) == ["e2", "e5"]
+    assert erase(log, ["ann"]).to_text() == "No events of 1 unit are in the log; nothing was changed."
+
+
+def test_erasing_stops_before_anything_where_another_process_writes(log):
+    added(log, event(1, 1, "ann"))
+    log.pack()
+    with Log(log.folder) as other:
+        other.append([event(2, 1, "ann")])
+        with pytest.raises(DataError, match="another process is writing to it"):
+            erase(log, ["ann"])
+        assert ids(log) == ["e1", "e2"]
+    assert erase(log, ["ann"]).events == 2
+
+
+def test_retention_takes_out_whole_days_packed_or_not(log):
+    added(log, event(1, 1), event(2, 8), event(3, 9))
+    log.pack()
+    log.append([event(4, 2), event(5, 9)])
+    done = retain(log, 2, NOW)
+    assert (done.packed, done.waiting, done.removed) == (1, 1, 1)
+    assert done.to_text().startswith("2 events older than 2 days erased")
+    assert ids(log) == ["e2", "e3", "e5"]
+
+
+def test_a_pseudonym_is_hmac_sha256_against_the_rfc():
+    # RFC 4231, test case 3: a key of twenty bytes 0xaa
+    key = bytes.fromhex("aa" * 20)
+    import hashlib
+    import hmac
+
+    assert Pseudonyms(key).of("alice") == hmac.new(key, b"alice", hashlib.sha256).hexdigest()
+    assert (
+        hmac.new(key, b"\xdd" * 50, hashlib.sha256).hexdigest()
+        == "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"
+    )
+    hidden = Pseudonyms(key).event(event(1, attributes={"user_id": "alice", "agent": "x"}))
+    assert hidden.unit == Pseudonyms(key).of("u1")
+    assert hidden.attributes == {"user_id": Pseudonyms(key).of("alice"), "agent": "x"}
+    with pytest.raises(DataError, match="16 bytes or more, found 5"):
+        Pseudonyms(b"short")
