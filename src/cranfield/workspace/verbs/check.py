@@ -50,7 +50,9 @@ class Check(Verb):
         found = list(check_collection(bench.collection, tell)) if self.collection and bench.collection else []
         files = self.files(bench)
         if files:
-            found += [each for each in check([run.path for run in files], bench.qrels) if each.file != bench.qrels]
+            found += [
+                each for each in check([run.path for run in files], bench.qrels, "run") if each.file != bench.qrels
+            ]
         start = f"{bench.folder}/"
         return Findings(replace(each, file=each.file.removeprefix(start)) for each in found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Both, Cell, Layout, Table, html_list, html_text, plain
@@ -43,7 +44,7 @@ class TopicScores(Answer):
         report, measure = self.report, self.report.measures[0]
         one, other = report.shown_pair()
         topics = report.comparison.scores.topics
-        columns = report.values(one, measure).tolist(), report.values(other, measure).tolist()
+        columns = (report.comparison.values(run, measure).tolist() for run in (one, other))
         rows = [(t, report.queries.get(t, ""), a, b, b - a) for t, a, b in zip(topics, *columns, strict=True)]
         return sorted(rows, key=lambda row: -row[4] if row[4] == row[4] else float("inf"))
 
@@ -84,6 +85,14 @@ class Compare(Scoring):
 
     def files(self, bench: Bench) -> list[RunFile]:
         return [bench.run(self.one), bench.run(self.other)]
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        from cranfield.formats.run_stats import stats_path
+
+        costs = [stats_path(run.path) for run in self.files(bench)]
+        return super().depends(bench) | {
+            f"cost {n}": bench.hashes.of(path) for n, path in enumerate(costs) if os.path.isfile(path)
+        }
 
     def topics(self, bench: Bench) -> list[str] | None:
         """The topics of the category; None for all."""
