@@ -37,6 +37,7 @@ from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
 from cranfield.sides import Entry
 from cranfield.workspace import experiments, judging, traffic
+from cranfield.workspace.assessing import Choice, Open, Work
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.overview import Overview, Step
 from cranfield.workspace.topic_list import TopicList, TopicRow
@@ -189,6 +190,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
     "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
+    "Work": lambda path: Work(why=EVIL, rounds=[Open(EVIL, "open", 1, 2, 1)], grades=[Choice(1, "1", EVIL, EVIL)]),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}

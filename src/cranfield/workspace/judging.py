@@ -232,10 +232,17 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
 
 def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | Nothing:
     """What somebody is to judge next, leased to them; or why there is nothing."""
+    from cranfield.judge.looking import decided
+    from cranfield.judge.plan import find_round
     from cranfield.judge.rounds import lease
 
     with _opened(location, new=False) as log:
-        return lease(log, assessor, name, n)
+        answer = lease(log, assessor, name, n)
+        with log.reading() as transaction:
+            adaptive = isinstance(answer, list) and find_round(transaction.connection, answer[0].round)[0].strategy
+        if adaptive:  # the strategy went by the labels that stand
+            say(decided(log).notes())
+        return answer
 
 
 def set_round(location: str, name: str, state: str) -> None:
@@ -432,22 +439,38 @@ def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tupl
     """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
     from cranfield.judge.policy import labels_of
     from cranfield.judge.taking import read_events
+    from cranfield.judge.versions import stood_at
 
     once(*sources)
     if len(sources) > 1:
-        events = [event for path in sources for event in read_events(path)]
+        events = [event for path in sources for event in _version_as_opinion(path) or read_events(path)]
         names = {event.assessor for event in events}
         if len(names) < len(sources):
             raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
-    with _opened(sources[0], new=False) as log:
-        stand = log.standing()
+    word = named(sources[0]) or Named(sources[0])
+    with _opened(word.log, new=False) as log:
+        stand = log.standing() if word.version is None else stood_at(log, word.version)
         answers = _answers(log)
-        name = log.name
+        name = log.name if word.version is None else f"{log.name}@{word.version}"
     labels = labels_of(stand, aspect, whose)
     again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
     cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
+
+
+def _version_as_opinion(word: str) -> list[Event]:
+    """The qrels of a version (LOG@NAME) as labels of one person, named as it is written; none for anything else."""
+    log = named(word)
+    if log is None or log.version is None:
+        return []
+    from cranfield.formats.reading import as_qrels
+
+    return [
+        Event(topic=topic, document=document, grade=grade, assessor=word, source="import", time="0001-01-01")
+        for topic, grades in as_qrels(judgments_of(word)).to_dict().items()
+        for document, grade in grades.items()
+    ]
 
 
 def _answers(log: Log) -> list[GoldAnswer]:
