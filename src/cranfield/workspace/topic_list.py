@@ -52,13 +52,19 @@ class TopicList(Answer):
         answer: dict[str, Any] = plain({"topics": rows}, how.digits)
         return answer
 
-    def around(self, topic: str) -> tuple[str, str]:
-        """The topics before and after one; empty at the ends, and where it is not among them."""
-        topics = [row.topic for row in self.rows]
-        if topic not in topics:
-            return "", ""
-        place = topics.index(topic)
-        return "".join(topics[place - 1 : place]), "".join(topics[place + 1 : place + 2])
+
+def around(bench: Bench, topic: str, scores: Sequence[Mapping[str, Any]] | None = None) -> tuple[str, str]:
+    """The topics before and after one: as `scores` order them, else as their file does.
+
+    Empty at the ends, and where the topic is not among them. No label is counted for it.
+    """
+    table = bench.topics()
+    known = [] if table is None else list(table.queries)
+    topics = known if scores is None else [row["topic"] for row in scores]
+    if topic not in topics:
+        return "", ""
+    place = topics.index(topic)
+    return "".join(topics[max(place - 1, 0) : place]), "".join(topics[place + 1 : place + 2])
 
 
 def topic_list(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError
@@ -14,7 +15,7 @@ from cranfield.web.render import link, marked
 from cranfield.web.roles import ASSESSOR, VIEWER
 from cranfield.workspace.jobs import Failed
 from cranfield.workspace.looking import judge_now
-from cranfield.workspace.topic_list import BY_DIFFERENCE, topic_list
+from cranfield.workspace.topic_list import BY_DIFFERENCE, around, topic_list
 
 if TYPE_CHECKING:
     from cranfield.web.asking import Asked
@@ -129,13 +130,12 @@ def _sides(visit: Visit, name: str, one: str, other: str, measure: str) -> tuple
 
 def _around(visit: Visit, name: str, one: str, other: str) -> tuple[str, str]:
     """The topics before and after: by the difference of both runs if that is asked for and known, else as in their file."""
-    compared = None
+    scores = None
     if visit.text("order") == BY_DIFFERENCE and one != other:
-        try:
-            compared = ask_scores(visit, "compare", one=one, other=other)
-        except DataError:  # nothing is judged
-            compared = None
-    return _listed(visit, one, other, compared).around(name)
+        with suppress(DataError):  # nothing is judged
+            compared = ask_scores(visit, "compare", one=one, other=other).answer
+            scores = compared["topics"] if compared else None
+    return around(visit.site.bench, name, scores)
 
 
 def _lists(visit: Visit, answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
 // A topic: lines from each document to where it stands in the other list, both lit at once; keys to the next topic.
+import { listen } from "./keys.js";
+
 const lists = document.getElementById("lists");
 const rows = (root) => [...root.querySelectorAll("tr[data-document]")];
 
@@ -36,14 +38,9 @@ if (lists) {
   new ResizeObserver(join).observe(lists);
 }
 
-// single keys, with Alt where the account has them off; dead while typing
 const steps = document.querySelector(".steps");
 if (steps) {
-  addEventListener("keydown", (event) => {
-    const typing = event.target instanceof Element && event.target.closest("input, select, textarea, [contenteditable]");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey === "single" in steps.dataset) return;
-    const way = [...steps.querySelectorAll("[data-key]")].find((each) =>
-      event.key.toLowerCase() === each.dataset.key.toLowerCase() || (event.altKey && event.code === `Key${each.dataset.key.toUpperCase()}`));
-    if (way) way.click();
-  });
+  const ways = Object.fromEntries([...steps.querySelectorAll("[data-key]")].map((each) => [each.rel, each]));
+  const keys = Object.fromEntries(Object.entries(ways).map(([name, each]) => [name, each.dataset.key]));
+  listen({ keys, single: "single" in steps.dataset, act: (name) => ways[name] && (ways[name].click(), true) });
 }
