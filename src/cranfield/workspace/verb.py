@@ -110,9 +110,10 @@ class Verb(Registered, ABC):
         return answer.to_csv(spreadsheet=True) if self.csv else None
 
 
-def shown(answer: Answer) -> str:
+def shown(answer: Answer, every: bool = False) -> str:
     """The answer's tables, each scrolling by itself, and its sentences; notes are said elsewhere."""
-    return "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in answer.content(PAGE))
+    content = answer.content(PAGE._replace(every=every))
+    return "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in content)
 
 
 def shown_table(table: Table) -> str:
