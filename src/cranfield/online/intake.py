@@ -38,11 +38,12 @@ class Told(NamedTuple):
 
 @dataclass(eq=False)
 class _Entry:
-    """Lines of one caller; none ask for the end of the segment."""
+    """Lines of one caller, or the wish that the segment end."""
 
     lines: Sequence[bytes]
     size: int
     since: float
+    sealing: bool = False
     done: Future[None] = field(default_factory=Future)
 
 
@@ -92,7 +93,7 @@ class Intake:
     def seal(self) -> Future[None]:
         """End the segment after what waits, so that it can be packed."""
         with self._changed:
-            entry = _Entry((), 0, self._clock())
+            entry = _Entry((), 0, self._clock(), sealing=True)
             if self._closing:
                 entry.done.set_result(None)  # it ends anyway
             else:
@@ -132,7 +133,7 @@ class Intake:
         failure: Exception | None = None
         try:
             self.log.append_lines(lines)
-            if not all(entry.lines for entry in group):
+            if any(entry.sealing for entry in group):
                 self.log.seal()
         except Exception as error:
             failure = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, MissingExtraError
@@ -50,29 +51,29 @@ def serve(
 
     manner = checked(manner, certificate, key, insecure)
     opened, manner = bound(manner)
-    service = prepared(setting, manner, say)
-    config = uvicorn.Config(
-        application(service),
-        http="h11",
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=5,
-        backlog=1024,
-        proxy_headers=bool(manner.proxy),
-        forwarded_allow_ips=manner.proxy or None,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-    )
-    try:
-        opened.listen(1024)
-        say(f"{setting.log}: {manner.url}/")
-        with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
-            uvicorn.Server(config).run(sockets=[opened])
-    finally:
-        finish(service)
+    with opened:
+        service = prepared(setting, manner, say)
+        config = uvicorn.Config(
+            application(service),
+            http="h11",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=5,
+            proxy_headers=bool(manner.proxy),
+            forwarded_allow_ips=manner.proxy or None,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        try:
+            opened.listen(1024)
+            say(f"{setting.log}: {manner.url}/")
+            with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
+                uvicorn.Server(config).run(sockets=[opened])
+        finally:
+            finish(service)
 
 
 def prepared(setting: Setting, manner: Manner, say: Callable[[str], object]) -> Service:
@@ -85,8 +86,9 @@ def prepared(setting: Setting, manner: Manner, say: Callable[[str], object]) -> 
     from cranfield.web.applications import Applications
     from cranfield.web.service import Service
 
-    for module in ("duckdb", "pyarrow"):
-        imported(module)
+    for module in ("duckdb", "pyarrow"):  # which the process that packs imports
+        if find_spec(module) is None:
+            imported(module)
     plans, origins = read_plans(setting.plans), named(setting.origins)
     pseudonyms = None if setting.pseudonymise is None else Pseudonyms.from_file(setting.pseudonymise)
     runs = _runs(setting.runs)
