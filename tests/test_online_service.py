@@ -7,19 +7,23 @@ import os
 import random
 import re
 import resource
+import shutil
 import stat
+import subprocess
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from browsers import Watched, chromium
 from cranfield.errors import ConventionError, DataError, UnavailableError
 from cranfield.online import credit
-from cranfield.online.assign import assign
+from cranfield.online.assign import assign, point
 from cranfield.online.intake import Intake, Recent
 from cranfield.online.log import Log
 from cranfield.online.packing import main as pack_once
@@ -30,6 +34,7 @@ from cranfield.web import service as service_module
 from cranfield.web.applications import Applications
 from cranfield.web.service_serving import Setting, named, prepared
 from cranfield.web.site import Manner
+from pages import ROOT, blocks, same
 from service import PLANS, Caller, Process, event, serving
 from shell import EXAMPLES, cranfield
 
@@ -749,3 +754,71 @@ def test_eight_kills_under_load_lose_and_double_no_confirmed_event(tmp_path):
 @pytest.mark.slow
 def test_a_hundred_kills_under_load_lose_and_double_no_confirmed_event(tmp_path):
     killed(tmp_path, 100)
+
+
+# the page of the documentation
+
+PAGE = ROOT / "docs" / "serving-online.md"
+CURL = [block for block in blocks(PAGE) if block.language == "sh" and block.text.startswith("curl")]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_commands_of_the_page_print_what_it_says(caller, tmp_path):
+    assert len(CURL) == 5
+    with serving(tmp_path) as (_, fresh):
+        for block in CURL:
+            line = block.text.replace("localhost:8766", f"localhost:{fresh.port}")
+            answer = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
+            printed = re.sub(r'"token": "[^"]+"', '"token": "..."', answer.stdout)
+            assert same(block.printed or "", printed + "\n"), printed
+
+
+def from_page(name: str) -> str:
+    [script] = [block.text for block in blocks(ROOT / "docs" / name) if block.language == "js"]
+    return script
+
+
+def test_a_page_of_a_named_origin_logs_events_from_chromium_and_another_does_not(tmp_path):
+    elsewhere = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
+    threading.Thread(target=elsewhere.serve_forever, args=(0.01,), daemon=True).start()
+    port = elsewhere.server_port
+    with serving(tmp_path, origins=[f"http://127.0.0.1:{port}"]) as (service, caller), chromium() as browser:
+        script = from_page("serving-online.md").replace("localhost:8766", f"127.0.0.1:{caller.port}")
+        sends = "const one = made('click', {unit: 'u', search: 's', document: 'd'});"
+        watched = Watched(browser.new_context())
+        watched.page.goto(f"http://127.0.0.1:{port}/")
+        assert watched.page.evaluate(f"async () => {{ {script} {sends} return await send([one]); }}") is True
+        assert watched.page.evaluate(f"() => {{ {script} {sends} return sendLeaving([one]); }}") is True
+        soon(lambda: service.intake.told().written == 2)
+        wrong = f"async () => {{ {script} return await send([made('click', {{unit: 'u'}})]); }}"
+        assert watched.page.evaluate(wrong) is False
+        points = "return Promise.all(units.map((unit) => point('ranker-2026', unit)));"
+        points = f"async (units) => {{ {from_page('assignment.md')} {points} }}"
+        units = ["alice", "bob", "Zoë", "日本"]
+        assert watched.page.evaluate(points, units) == [point("ranker-2026", unit) for unit in units]
+        assert [said for said in watched.said if "400" not in said] == []
+
+        watched.page.goto(f"http://localhost:{port}/")  # another origin
+        fetched = "return fetch(`${service}/events`, {method: 'POST', body: JSON.stringify(one)})"
+        fetched = f"() => {{ {script} {sends} {fetched}.then(() => 'read', () => 'refused'); }}"
+        assert watched.page.evaluate(fetched) == "refused"
+        before = len(watched.requests)
+        watched.page.evaluate(f"() => {{ {script} {sends} return sendLeaving([one]); }}")
+        soon(lambda: len(watched.requests) > before or watched.page.wait_for_timeout(20))
+        watched.page.wait_for_timeout(300)
+        assert service.intake.told().written == 2
+    elsewhere.shutdown()
+    elsewhere.server_close()
+
+
+class Empty(BaseHTTPRequestHandler):
+    """A page without anything on it."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass

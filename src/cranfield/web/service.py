@@ -319,10 +319,11 @@ def _sound(asked: Asked) -> list[tuple[Event, bytes]]:
     """The events of a batch and their lines; those that are wrong are named by row."""
     events, wrong = [], []
     now = asked.service.now()
+    here = instant(now)
     for row, value in asked.rows:
         try:
             event = _event(asked, value)
-            if event.time > instant(now):
+            if event.time > here:
                 _refuse_ahead(asked.service, event, now)
             events.append((event, f"{event.line()}\n".encode()))
         except DataError as error:
