@@ -11,9 +11,13 @@ import json
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE = 30.0  # seconds
+ROUND = "1"
 
 
 @dataclass
@@ -77,7 +81,7 @@ class Connection:
 
 
 async def assessor(
-    where: tuple[str, int], cookie: str, number: int, until: float, tally: Tally, pause: float, round_: str = "1"
+    where: tuple[str, int], cookie: str, number: int, over: Callable[[], bool], tally: Tally, pause: float
 ) -> None:
     """Somebody who judges until a time: answers what they hold, is given more, and repeats what was not confirmed."""
     connection = Connection(*where, {"Cookie": cookie})
@@ -85,7 +89,7 @@ async def assessor(
     items: list[tuple[str, str]] = []
     count, mark = 0, secrets.token_hex(4)
     await asyncio.sleep(pause * (number % 50) / 50)
-    while time.monotonic() < until:
+    while not over() or waiting:
         began = time.monotonic()
         if waiting is None and items:
             topic, document = items[0]
@@ -100,7 +104,7 @@ async def assessor(
         events = [waiting] if waiting else []
         try:
             status, values = await connection.post(
-                "/judge.json", {"round": round_, "events": events, "n": 3, "have": items[1:]}
+                "/judge.json", {"round": ROUND, "events": events, "n": 3, "have": items[1:]}
             )
         except (OSError, ConnectionError):
             tally.broken += 1
@@ -129,15 +133,24 @@ async def assessor(
     connection.close()
 
 
-def judged(where: tuple[str, int], cookies: list[str], seconds: float, pause: float, round_: str = "1") -> Tally:
-    """Everybody at once for so many seconds; `pause` is the time from one judgment to the next of one person."""
+def judged(
+    where: tuple[str, int],
+    cookies: list[str],
+    seconds: float,
+    pause: float,
+    over: Callable[[], bool] = lambda: False,
+) -> Tally:
+    """Everybody at once for so many seconds, or until it is over; `pause` is from one judgment to a person's next."""
     tally = Tally()
 
     async def everybody() -> None:
         until = time.monotonic() + seconds
-        await asyncio.gather(
-            *(assessor(where, cookie, number, until, tally, pause, round_) for number, cookie in enumerate(cookies))
-        )
+
+        def ended() -> bool:
+            return over() or time.monotonic() > until
+
+        people = (assessor(where, cookie, number, ended, tally, pause) for number, cookie in enumerate(cookies))
+        await asyncio.gather(*people)
 
     asyncio.run(everybody())
     return tally

@@ -181,12 +181,12 @@ def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
     ]
 
 
-# press 1, wait until the heading is another one, then until that was painted; a pause as of somebody who reads
+# press 1, wait until it is another document, then until that was painted; a pause as of somebody who reads
 PRESS = """async () => {
-  const heading = () => document.querySelector("h1").textContent;
-  const before = heading(), began = performance.now();
+  const shown = () => document.getElementById("doc-id").textContent;
+  const before = shown(), began = performance.now();
   document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "1", code: "Digit1", bubbles: true }));
-  while (heading() === before && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
+  while (shown() === before && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const took = performance.now() - began;
   await new Promise((done) => setTimeout(done, 150));

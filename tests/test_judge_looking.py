@@ -18,7 +18,7 @@ from cranfield.judge.plan import Asked, Round
 from cranfield.judge.policy import Settings, decide, policies
 from cranfield.judge.records import Transaction
 from cranfield.judge.rounds import answer, lease, open_round
-from cranfield.judge.status import counts, status
+from cranfield.judge.status import round_statuses, status
 from databases import KINDS, location_of, new_database
 
 ODD = "d\\\0é"  # a document's name that no database takes as it is
@@ -79,10 +79,12 @@ def test_a_rounds_places_are_counted_by_person(log):
     held = lease(log, "ann", "r", 2)
     lease(log, "bob", "r")
     log.add([label("ann", "q", held[0].document, round="r")])
-    assert counts(log, "r") == {"": {"free": 2}, "ann": {"done": 1, "leased": 1}, "bob": {"leased": 1}}
+    [row] = round_statuses(log, "r")
+    assert (row.places, row.done, row.out, row.left) == (5, 1, 2, 2)
+    assert {person.assessor: (person.done, person.out) for person in row.people} == {"ann": (1, 1), "bob": (0, 1)}
     assert status(log).labels == len(log.labels()) == 1
     with pytest.raises(DataError, match="there is no round 's'"):
-        counts(log, "s")
+        round_statuses(log, "s")
 
 
 def test_an_event_that_comes_to_light_late_is_not_missed(postgres):

@@ -556,8 +556,14 @@ def stored(site: Served, name: str, n: int) -> list[Any]:
     return found
 
 
-def waiting(page: Any) -> list[str]:
-    return page.evaluate("Object.keys(localStorage)")  # type: ignore[no-any-return]
+def waiting(page: Any, none: bool = False) -> list[str]:
+    """What lies in the browser's storage; with `none`, once the last answer has come."""
+    for _ in range(600 if none else 1):
+        rows: list[str] = page.evaluate("Object.values(localStorage)")
+        if not rows:
+            break
+        page.wait_for_timeout(50)
+    return rows
 
 
 def test_fifty_documents_by_keys_alone(site: Served, browser: Any) -> None:
@@ -571,7 +577,7 @@ def test_fifty_documents_by_keys_alone(site: Served, browser: Any) -> None:
     assert [(event.document, event.grade) for event in stored(site, name, 50)] == [
         (d, i % 3) for i, d in enumerate(documents)
     ]
-    assert waiting(watched.page) == []
+    assert waiting(watched.page, none=True) == []
     quiet(watched, site)
 
 
@@ -697,7 +703,7 @@ def test_offline_judgments_wait_and_are_stored_once(site: Served, browser: Any) 
     page.locator("#unsent:empty").wait_for(state="attached")
     shows(page, "d03")
     assert [event.document for event in stored(site, name, 3)] == ["d00", "d01", "d02"]
-    assert waiting(page) == []
+    assert waiting(page, none=True) == []
     quiet(watched, site, offline=True)
 
 
@@ -727,7 +733,7 @@ def test_what_was_not_sent_survives_a_reload_and_is_sent_under_its_own_account_a
     [event] = stored(site, name, 1)
     assert (event.assessor, event.document, event.grade) == ("ann", "d00", 2)
     page.locator("#labels b", has_text="2").wait_for()
-    assert waiting(page) == []
+    assert waiting(page, none=True) == []
 
 
 def test_two_tabs_and_a_double_click_make_one_judgment(site: Served, browser: Any) -> None:
@@ -771,7 +777,7 @@ def test_a_refused_judgment_is_shown_and_kept_until_the_assessor_decides(site: S
     page.keyboard.press("1")
     page.get_by_role("button", name="Drop it").click()
     page.locator("#refused").wait_for(state="hidden")
-    assert waiting(page) == []
+    assert waiting(page, none=True) == []
     quiet(watched, site)
 
 
@@ -905,7 +911,7 @@ def test_the_server_killed_between_key_presses_loses_and_doubles_nothing(tmp_pat
                 server.kill()
                 server.start()
         page.locator("#nothing-title", has_text="Nothing is left").wait_for(timeout=60_000)
-        assert page.evaluate("Object.keys(localStorage)") == []
+        assert waiting(page, none=True) == []
     finally:
         server.stop()
     events = [(event.document, event.grade) for event in bench.log.events()]

@@ -265,6 +265,11 @@ def _question(aspect: Aspect) -> Question:
     return Question(aspect.name, aspect.question, aspect.from_grade, choices(tuple(aspect.grades), aspect.grades))
 
 
+def needs_of(bench: Bench, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What topics ask for."""
+    return {topic: _need(bench, topic) for topic in topics}
+
+
 def _need(bench: Bench, topic: str) -> dict[str, str]:
     """What a topic asks for."""
     topics = bench.topics()
@@ -279,7 +284,7 @@ def _need(bench: Bench, topic: str) -> dict[str, str]:
 
 def _shown(bench: Bench, documents: Documents, subjects: Sequence[Subject]) -> dict[str, Any]:
     """Documents with the needs that they are judged by."""
-    needs = {topic: _need(bench, topic) for topic, _ in subjects}
+    needs = needs_of(bench, [topic for topic, _ in subjects])
     return {"needs": needs, "items": [item_of(documents, subject, needs[subject[0]]["title"]) for subject in subjects]}
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cranfield.formats.shelf import Shelf
     from cranfield.formats.topics import TopicTable
     from cranfield.judge.database import DatabaseLog
-    from cranfield.judge.status import Status
+    from cranfield.judge.status import RoundStatus
     from cranfield.judge.versions import Version
     from cranfield.store import Database
     from cranfield.workspace.hashes import Mark
@@ -268,11 +268,11 @@ class Bench:
 
         return all_versions(self.log)
 
-    def rounds(self) -> Status:
-        """How far every round is."""
-        from cranfield.judge.status import status
+    def rounds(self) -> list[RoundStatus]:
+        """How far every round is, the oldest first."""
+        from cranfield.judge.status import round_statuses
 
-        return status(self.log)
+        return round_statuses(self.log)
 
     def newer(self, place: int) -> int:
         """How many labels and other events that can change a result have come since a place of the log."""

@@ -411,16 +411,17 @@ def agree(
     disagreements: str | None = None,
     aspect: str = RELEVANCE,
     whose: Sequence[str] = PEOPLE,
+    round: str = "",
     **how: Any,
 ) -> Agreements:
-    """How far people agree: those of a log, or the files of several qrels."""
+    """How far people agree: those of a log, of one round of it, or the files of several qrels."""
     from dataclasses import replace
 
     from cranfield.formats.pools import pool_lines
     from cranfield.formats.streams import write_bytes
     from cranfield.judge import agreeing
 
-    name, events, more = _opinions(sources, aspect, whose)
+    name, events, more = _opinions(sources, aspect, whose, round)
     found = agreeing.agreements(name, events, **more, **how)
     if not any(one.defined for one in (*found.found, *found.parts.values())):
         told = f"expected two people who labelled the same documents, found {found.found[0].reason}"
@@ -435,7 +436,9 @@ def agree(
     )
 
 
-def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tuple[str, list[Event], dict[str, Any]]:
+def _opinions(
+    sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
+) -> tuple[str, list[Event], dict[str, Any]]:
     """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
     from cranfield.judge.policy import labels_of
     from cranfield.judge.taking import read_events
@@ -451,8 +454,11 @@ def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tupl
     word = named(sources[0]) or Named(sources[0])
     with _opened(word.log, new=False) as log:
         stand = log.standing() if word.version is None else stood_at(log, word.version)
-        answers = _answers(log)
+        answers = _answers(log, round)
         name = log.name if word.version is None else f"{log.name}@{word.version}"
+    if round:
+        stand = {key: event for key, event in stand.items() if event.round == round}
+        name = f"{name}, round {round}"
     labels = labels_of(stand, aspect, whose)
     again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
     cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
@@ -473,8 +479,8 @@ def _version_as_opinion(word: str) -> list[Event]:
     ]
 
 
-def _answers(log: Log) -> list[GoldAnswer]:
-    """The answers to gold of all rounds."""
+def _answers(log: Log, round: str = "") -> list[GoldAnswer]:
+    """The answers to gold of one round, or of all."""
     if not log.has_records():
         return []
     from sqlalchemy import select
@@ -483,5 +489,5 @@ def _answers(log: Log) -> list[GoldAnswer]:
     from cranfield.store.tables import rounds
 
     with log.reading() as transaction:
-        names = transaction.connection.execute(select(rounds.c.name)).scalars().all()
+        names = [round] if round else transaction.connection.execute(select(rounds.c.name)).scalars().all()
         return [answer for name in names for answer in answers(transaction.connection, name)]

@@ -228,11 +228,11 @@ const judge = (kind, grade) => {
   answered.set(keyOf(view), Infinity);
   labels = [label, ...labels.filter((each) => each.id !== changes && !(each.kind === "skip" && keyOf(each) === keyOf(label)))];
   const asks = kind === "judgment" ? config.aspects.filter((each) => each.from_grade === null || grade >= each.from_grade) : [];
+  outbox.add(event, config.round); // stored before anything else, sent behind the paint
   if (asks.length) {
     asking = { label, asks, at: 0 };
     showAsking();
   } else next();
-  outbox.add(event, config.round);
   noteLabels();
   return true;
 };
