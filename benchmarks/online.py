@@ -1,4 +1,4 @@
-"""`make bench-online`: what online evaluation costs, in CPU time. Bars are shown, and never fail.
+"""`make bench-online`: what online evaluation costs: calls in CPU time, the service from the outside. Bars never fail.
 
 Each section is a function of how often to measure that returns rows; a new one is a line in SECTIONS. The bars are those of a
 quiet machine.
@@ -12,7 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import table
+from benchmarks import events, table
 from benchmarks.table import Row
 from benchmarks.timing import Spread
 
@@ -77,7 +77,12 @@ def micro(what: str, kind: str, seconds: Sequence[float], bar: float | None = No
     return Row(what, "two lists of 10", kind, mine, "", None, result, unit, unit, sign, bar)
 
 
-SECTIONS: dict[str, Callable[[int], list[Row]]] = {"interleaving": interleaving}
+def service(repeats: int) -> list[Row]:
+    """Events over HTTP at a steady rate."""
+    return events.measured(events.SECONDS)
+
+
+SECTIONS: dict[str, Callable[[int], list[Row]]] = {"interleaving": interleaving, "service": service}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,7 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.online", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", choices=SECTIONS, action="append", help="measure this part only (may be repeated)")
     parser.add_argument("--repeats", type=int, default=5, help="how often each is measured (5)")
+    parser.add_argument("--seconds", type=float, default=events.SECONDS, help="how long the service is under load (60)")
     given = parser.parse_args(arguments)
+    events.SECONDS = given.seconds
     print(table.text([row for name in given.only or SECTIONS for row in SECTIONS[name](given.repeats)]))
     return 0
 

@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import names, options
 from cranfield.cli.options import OneOf, option
-from cranfield.cli.output import show
+from cranfield.cli.output import note, show
 
 PLACE = 195
 
@@ -210,3 +210,57 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
 
     _, shown, how = options.split(typed)
     show(design(methods=" ".join(methods), **how), **shown)
+
+
+@command.command("serve")
+@click.argument("plans", metavar="PLANS")
+@click.argument("log")
+@option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8766, show_default=True)
+@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", metavar="FILE")
+@option("--tls-key", "The certificate's key.", name="tls_key", metavar="FILE")
+@option("--behind-proxy", "The address of the proxy that speaks TLS.", name="proxy", metavar="ADDRESS")
+@option("--insecure", "Serve other machines without TLS: tokens and events can be read on the way.", is_flag=True)
+@option(
+    "--allow-host",
+    "A name by which programs and pages call it; may be repeated.",
+    name="hosts",
+    multiple=True,
+    metavar="NAME",
+)
+@option(
+    "--allow-origin",
+    "The origin of pages that may call it from a browser, as https://shop.example; may be repeated.",
+    name="origins",
+    multiple=True,
+    metavar="ORIGIN",
+)
+@option(
+    "--run", "A run whose lists /interleave mixes by name; may be repeated.", name="runs", multiple=True, metavar="FILE"
+)
+@option("--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
+@option("--pack", "Seconds from one packing of segments to the next.", type=click.FloatRange(min=0.1), metavar="S")
+@option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
+@option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
+def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
+    """Serve HTTP: assign units, interleave lists, take events into a log, health.
+
+    Only this machine can reach it unless --host says otherwise; any other address demands TLS, and a token for each
+    application. Events are confirmed when they are on disk.
+
+    \b
+    $ cranfield online serve online/plans log
+    """
+    from cranfield.web.applications import Applications
+    from cranfield.web.service_serving import PACK, Setting, serve
+    from cranfield.web.site import Manner
+
+    if new_token is not None:
+        click.echo(Applications(log).new(new_token))
+        return
+    if drop_token is not None:
+        Applications(log).drop(drop_token)
+        return
+    setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
+    manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
+    serve(setting, manner, note, certificate=how["certificate"], key=how["tls_key"], insecure=how["insecure"])

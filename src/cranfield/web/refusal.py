@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import CranfieldError, MissingExtraError, UnavailableError
+from cranfield.errors import CranfieldError, MissingExtraError, TooLargeError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SAFE = "Nothing was changed."
 STORED = "Judgments that were confirmed are stored; those not yet sent wait in the browser. Try again."
@@ -18,7 +22,15 @@ class Refusal(CranfieldError):
     """A request that is not answered; `status` says to programs why."""
 
     def __init__(
-        self, said: str, status: int = 400, *, safe: str = SAFE, advice: str = "", wait: float = 0, reload: bool = False
+        self,
+        said: str,
+        status: int = 400,
+        *,
+        safe: str = SAFE,
+        advice: str = "",
+        wait: float = 0,
+        more: Mapping[str, Any] | None = None,
+        reload: bool = False,
     ) -> None:
         super().__init__(said)
         self.said = said
@@ -27,11 +39,12 @@ class Refusal(CranfieldError):
         self.advice = advice
         self.wait = wait  # seconds after which to try again
         self.reload = reload  # whether the page does so by itself
+        self.more = more or {}  # what a program is told beside the words
 
-    def values(self) -> dict[str, str]:
+    def values(self) -> dict[str, Any]:
         """As JSON."""
         parts = {"error": self.said, "safe": self.safe, "advice": self.advice}
-        return {name: text for name, text in parts.items() if text}
+        return {**{name: text for name, text in parts.items() if text}, **self.more}
 
 
 class NotFound(Refusal):
@@ -53,4 +66,6 @@ def refusal_of(error: CranfieldError | OSError | UnicodeError) -> Refusal:
         return Refusal("a text that was sent holds half a character, which no database keeps", 400)
     if isinstance(error, MissingExtraError):
         return Refusal(str(error), 501)
+    if isinstance(error, TooLargeError):
+        return Refusal(str(error), 413)
     return Refusal(str(error), 400)

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import DataError
+from cranfield.errors import DataError, UnavailableError
 from cranfield.judge.event import RELEVANCE, Event, instant
 from cranfield.judge.own import Place, known_events, own_places
 from cranfield.judge.plan import find_round
@@ -100,6 +100,8 @@ def _kept_in_no_round(bench: Bench, events: Sequence[Event]) -> dict[str, Outcom
             try:
                 bench.log.add([event])
                 outcomes[event.id] = Outcome(event.id, KEPT)
+            except UnavailableError:
+                raise  # it may be kept when it is sent again
             except DataError as error:
                 outcomes[event.id] = Outcome(event.id, REFUSED, "event", str(error))
     return outcomes

@@ -99,9 +99,9 @@ const decide = (grade) => {
   const { topic, document } = view.item, note = $("note").value.trim();
   const event = { id: newId(), topic, document, grade, seconds: Math.round((performance.now() - since) / 100) / 10, ...(note && { note }), ...(view.decision && { overrule: true }) };
   made.push({ event, case: cases.shift() });
+  outbox.add(event); // stored before anything else, sent behind the paint
   list();
   show();
-  outbox.add(event);
 };
 
 const putOff = () => {

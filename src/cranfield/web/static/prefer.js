@@ -97,8 +97,8 @@ const prefer = (said) => {
   if (!view) return;
   const event = { id: newId(), pair: view.pair, topic: view.topic, said, seconds: Math.round((performance.now() - since) / 100) / 10 };
   made.push({ event, pair: pairs.shift() });
+  outbox.add(event, config.comparison); // stored before anything else, sent behind the paint
   show();
-  outbox.add(event, config.comparison);
 };
 
 const undo = () => {
