@@ -22,7 +22,7 @@ class Asked:
 
     state: Ready | Running | Failed
     again: str
-    told: Callable[[str], str] = str  # a text without what is nobody's business
+    public: Callable[[str], str] = str  # a text without what is nobody's business
 
     @property
     def kind(self) -> str:
@@ -46,17 +46,17 @@ class Asked:
     @property
     def answer(self) -> Any:
         """The answer as plain values; None while there is none."""
-        return _told(json.loads(self.state.answer.json), self.told) if isinstance(self.state, Ready) else None
+        return _told(json.loads(self.state.answer.json), self.public) if isinstance(self.state, Ready) else None
 
     @property
     def notes(self) -> list[str]:
         """What limits the answer."""
-        return [self.told(each) for each in self.state.answer.notes] if isinstance(self.state, Ready) else []
+        return [self.public(each) for each in self.state.answer.notes] if isinstance(self.state, Ready) else []
 
     @property
     def why(self) -> str:
         """Why there is no answer."""
-        return self.told(self.state.why) if isinstance(self.state, Failed) else ""
+        return self.public(self.state.why) if isinstance(self.state, Failed) else ""
 
     def values(self) -> dict[str, Any]:
         """For the JSON twin."""
