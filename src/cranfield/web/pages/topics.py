@@ -124,7 +124,7 @@ def _sides(visit: Visit, name: str, one: str, other: str, measure: str) -> tuple
             return asked, ""
         why = asked.why
     except DataError as error:
-        why = str(error)
+        why = visit.site.told(str(error))
     return ask(visit, "lists", one=one, other=other, topic=name), why
 
 
