@@ -27,6 +27,15 @@ class Asked:
         return type(self.state).__name__.lower()
 
     @property
+    def status(self) -> int:
+        """Of the page's twins: 202 while it is being worked out, 422 where it cannot be."""
+        return {"ready": 200, "running": 202, "failed": 422}[self.kind]
+
+    def told(self, visit: Visit) -> int:
+        """The status of a page: its twins' in JSON, and 200 where people read what became of it."""
+        return self.status if visit.twin == "json" else 200
+
+    @property
     def table(self) -> str | None:
         """The answer as CSV."""
         return self.state.answer.csv if isinstance(self.state, Ready) else None
