@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from cranfield.stats.sequential import Rule
 
 MOST_DAYS = 30  # of a history
+MOST_ON_SCREEN = 6  # slices
+MOST_NAMED = 3  # metrics in a sentence
 MOST_SINCE = 14  # days since the first exposure that are told apart
 
 
@@ -113,8 +115,8 @@ class Analysis(Answer):
             yield self._table(how)
         if self.preferences is not None:
             yield from self.preferences.parts(how)
-        if self.slices:
-            yield self._slices(how)
+        if told := self._told_slices(how):
+            yield self._slices(how, told)
         bad = [each for each in self.checks if each.state == BROKEN]
         shown = self.checks if how.told else bad
         if shown:
@@ -161,7 +163,14 @@ class Analysis(Answer):
             )
         return Table(head, rows, names=2 if several else 1, tail=True, title="what each metric shows", spare=(len(head) - 4, len(head) - 3))
 
-    def _slices(self, how: Layout) -> Table:
+    def _told_slices(self, how: Layout) -> list[SliceFinding]:
+        """On a screen those that differ, the surest first; elsewhere all."""
+        if how.told or how.every:
+            return list(self.slices)
+        differing = [each for each in self.slices if each.corrected < self.alpha]
+        return sorted(differing, key=lambda each: each.corrected)[:MOST_ON_SCREEN]
+
+    def _slices(self, how: Layout, told: list[SliceFinding]) -> Table:
         head = ["slice", "metric", "variant", "units", "difference", "interval", "p, corrected"]
         rows = [
             [
@@ -173,7 +182,7 @@ class Analysis(Answer):
                 f"[{how.number(each.difference.low, True)}, {how.number(each.difference.high, True)}]",
                 Cell(f"{each.corrected:.2g}", each.corrected),
             ]
-            for each in self.slices
+            for each in told
         ]
         return Table(head, rows, names=3, caption="slices, corrected by Benjamini and Hochberg; they decide nothing")
 
@@ -411,12 +420,12 @@ def _reason(gathering: Gathering, made: Analysis, moment: Moment, now: datetime)
     if made.verdict == "ship":
         shown = [f"{_called(each)} {_told(each)}" for each in own if each.state == "good"]
         rails = [each.metric for each in own if each.guards]
-        held = f"; within margins: {', '.join(dict.fromkeys(rails))}" if rails else ""
-        return f"{' and '.join(chosen)}: {', '.join(shown)}{held}"
+        held = f"; within margins: {_some(dict.fromkeys(rails))}" if rails else ""
+        return f"{' and '.join(chosen)}: {_some(shown)}{held}"
     if made.verdict == "stop":
         shown = [f"{_called(each)} {_told(each)}" for each in own if each.state == "bad"]
         shown += [f"{each.metric} is beyond its margin, {_told(each)}" for each in own if each.state == "beyond"]
-        return f"{' and '.join(chosen)}: {', '.join(shown)}"
+        return f"{' and '.join(chosen)}: {_some(shown)}"
     if made.verdict == "same":
         shown = [f"{each.metric} {_told(each)} within ±{_sized(each, each.margin or 0)}" for each in own if not each.guards]
         return f"{' and '.join(chosen)} and {gathering.plan.control}: {', '.join(shown)}"
@@ -456,6 +465,13 @@ def _so_far(gathering: Gathering, moment: Moment, now: datetime) -> str:
     return f"{before}{look}{said}, {about}"
 
 
+def _some(words: Iterable[str]) -> str:
+    """The first of several things, and how many more there are."""
+    known = list(words)
+    more = f", and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    return ", ".join(known[:MOST_NAMED]) + more
+
+
 def _called(each: Finding) -> str:
     return f"{each.metric} is {'better' if each.state == 'good' else 'worse'},"
 
@@ -481,7 +497,6 @@ def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple
     hidden = 0
     for i, name in enumerate(plan.slices):
         values, rare = ([], 0) if name == "query" else gathering.slices_of(i, name, plan.rare)
-        hidden += rare
         for asked in (each for each in gathering.asked if not each.guards):
             own = asked
             if name == "query":
@@ -490,9 +505,9 @@ def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple
                 own = replace(asked, choice=replace(asked.choice, estimate="plain"))
                 gathering.tabulate([own], by="query")
                 values, rare = gathering.slices_of(i, name, plan.rare)
-                hidden += rare
             for value, where in values:
                 found += _slice(gathering, own, name, value, where, rule, rng)
+        hidden += rare
         if name == "query":
             gathering.tabulate()
             gathering.winsorise()

@@ -20,7 +20,7 @@ from cranfield.stats.proportions import ProportionDifference, proportion
 from cranfield.stats.sequential import FIXED, Fixed, Looks, Rule, Sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from collections.abc import Sequence as Several
 
     from cranfield.online.gather import Asked, Numbers
@@ -134,19 +134,28 @@ def _by_units(asked: Asked, numbers: Numbers, control: str, variant: str, rng: n
     a, b = numbers.counted[control], numbers.counted[variant]
     if asked.metric.kind == "quantile":
         levels = tuple(_quantile(each, asked.metric.q) for each in (a, b))
-        absolute: Effect = quantile(a, b, asked.metric.q, rng)
-        relative = quantile(a, b, asked.metric.q, rng, relative=True) if levels[0] > 0 else None
-        return _spread(levels, absolute, relative)
+        absolute: Effect | None = quantile(a, b, asked.metric.q, rng)
+        return _spread(levels, absolute, _existing(quantile, a, b, asked.metric.q, rng, relative=True))
     means = tuple(_statistic(each.counts[None] @ each.rows / each.n)[0] for each in (a, b))
     if asked.choice.estimate == "mann-whitney":
         if a.rows.shape[1] > 1:
             raise DataError(f"{asked.name}: ranks need one value a unit, and this is a ratio of sums; take the bootstrap")
         return _spread(means, superiority(a, b), None)
-    absolute = bootstrap(a, b, _statistic, rng)
-    return _spread(means, absolute, bootstrap(a, b, _statistic, rng, relative=True) if means[0] > 0 else None)
+    absolute = _existing(bootstrap, a, b, _statistic, rng)
+    return _spread(means, absolute, _existing(bootstrap, a, b, _statistic, rng, relative=True))
 
 
-def _spread(levels: tuple[Any, ...], absolute: Effect, relative: Effect | None) -> Compared:
+def _existing(resample: Callable[..., Effect], *given: Any, **how: Any) -> Effect | None:
+    """An effect by resampling; None where a denominator is 0 in some resamples."""
+    try:
+        return resample(*given, **how)
+    except DataError:
+        return None
+
+
+def _spread(levels: tuple[Any, ...], absolute: Effect | None, relative: Effect | None) -> Compared:
+    if absolute is None:
+        return Compared(float(levels[0]), float(levels[1]), None, None, "a denominator is 0, or nearly always so")
     low, high = absolute.interval()
     if not (np.isfinite(low) and np.isfinite(high)) or low == high:
         return Compared(float(levels[0]), float(levels[1]), None, None, f"{ALIKE}, so there is no spread")
@@ -154,7 +163,8 @@ def _spread(levels: tuple[Any, ...], absolute: Effect, relative: Effect | None) 
 
 
 def _statistic(mean: Any) -> Any:
-    return mean[:, 0] if mean.shape[1] == 1 else mean[:, 0] / mean[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return mean[:, 0] if mean.shape[1] == 1 else mean[:, 0] / mean[:, 1]
 
 
 def _quantile(sample: Counted, q: float) -> float:
