@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cranfield.online.event import Event
 from cranfield.online.log import Log
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 AFTER = START + timedelta(days=15)
@@ -40,7 +42,14 @@ class Trail:
         return self.add("exposure", unit, day, experiment="shop", variant=variant, **more)
 
     def search(
-        self, unit: str, search: str, day: float = 0.0, second: float = 1.0, clicks: Any = (), query: str = "mug", **more: Any
+        self,
+        unit: str,
+        search: str,
+        day: float = 0.0,
+        second: float = 1.0,
+        clicks: Any = (),
+        query: str = "mug",
+        **more: Any,
     ) -> Trail:
         """A result page, and clicks on it: (rank, seconds after it, seconds of dwell) each."""
         session = more.setdefault("session", f"{unit}-{int(day)}")
@@ -60,7 +69,7 @@ class Trail:
 
 def plan_file(folder: Path, more: str = "", text: str = PLAN, name: str = "plan.toml") -> str:
     """A plan; `more` may begin with keys that stand at its top."""
-    top, _, tables = more.partition("[")
+    top, _, tables = f"\n{more}".partition("\n[")
     path = folder / name
     path.write_text(f"{top}\n{text}\n{'[' if tables else ''}{tables}", encoding="utf-8")
     return str(path)
@@ -76,7 +85,9 @@ def many(rng: Any, units: int = 200, lift: float = 0.3, share: float = 0.5) -> T
         taste = rng.beta(2, 3)
         for n in range(1 + rng.poisson(1.5)):
             clicked = rng.random() < taste + lift * new
-            clicks = [(int(rng.integers(1, 5)), float(rng.exponential(9)), float(rng.exponential(35)))] if clicked else []
+            clicks = (
+                [(int(rng.integers(1, 5)), float(rng.exponential(9)), float(rng.exponential(35)))] if clicked else []
+            )
             trail.search(unit, f"{unit}-{n}", day + n * 0.4, 2.0, clicks, query=("mug", "pan")[int(rng.integers(2))])
             if clicked and rng.random() < 0.4:
                 trail.add("conversion", unit, day + n * 0.4, 300, value=float(rng.exponential(20)))

@@ -16,7 +16,7 @@ from cranfield.online.metrics import METRICS, catalogue, metric, problem
 from cranfield.online.metrics.metric import KINDS
 from cranfield.online.plan import Choice, read_plan
 from cranfield.workspace.listing import online_metric, online_metrics
-from tests.online_events import AFTER, START, Trail, plan_file
+from online_events import AFTER, START, Trail, plan_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments.md"
 

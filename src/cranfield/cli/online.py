@@ -216,7 +216,7 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
 @click.argument("log")
 @click.argument("plan")
 @option("--gate", "Exit code 0: ship; 1: stop, same, not shown; 3: broken or still running.", is_flag=True)
-@option("--now", "As of when.  [default: now]", metavar="TIME")
+@option("--at", "What it was at an earlier time.  [default: now]", metavar="TIME")
 @option("--hash", "What the plan's hash was when it began; another one is broken.", name="expected", metavar="HASH")
 @option("--history", "Also the interval over time, and by day since exposure; html has it anyway.", is_flag=True)
 @option("--memory", "The most that DuckDB takes, as in 3GB.", metavar="SIZE")

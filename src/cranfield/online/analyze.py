@@ -129,7 +129,7 @@ class Analysis(Answer):
 
     def _left_out(self, how: Layout) -> Iterator[Part]:
         before, after = sum(self.units.values()), sum(self.kept.values())
-        lines = [f"filter {each.name}: {each.count:,} {each.drop} left out" for each in self.filters]
+        lines = [f"filter {each.name}: {each.number:,} {each.drop} left out" for each in self.filters]
         if self.filters:
             lines.append(f"units: {before:,} before filters, {after:,} after")
         lines += [
@@ -142,8 +142,19 @@ class Analysis(Answer):
 
     def _table(self, how: Layout) -> Table:
         several = len(self.variants) > 1
-        head = ["metric", *(["variant"] if several else []), "control", "here", "difference", "interval", "relative", "interval", "p", "it is"]
-        rows = []
+        head = [
+            "metric",
+            *(["variant"] if several else []),
+            "control",
+            "here",
+            "difference",
+            "interval",
+            "relative",
+            "interval",
+            "p",
+            "it is",
+        ]
+        rows: list[list[Cell | str]] = []
         for each in self.findings:
             name = f"{each.metric}{'' if each.window is None else f', {each.window} days'}"
             level = f"{100 * (1 - (2 if each.guards else 1) * self.alpha):g} %"
@@ -156,12 +167,21 @@ class Analysis(Answer):
                     how.cell(each.difference.value, signed=True),
                     f"[{how.number(each.difference.low, True)}, {how.number(each.difference.high, True)}]",
                     _percent(each.ratio.value),
-                    f"[{_percent(each.ratio.low)}, {_percent(each.ratio.high)}]" if each.ratio.low == each.ratio.low else how.undefined,
+                    f"[{_percent(each.ratio.low)}, {_percent(each.ratio.high)}]"
+                    if each.ratio.low == each.ratio.low
+                    else how.undefined,
                     Cell("-" if each.p != each.p else f"{each.p:.2g}", each.p),
                     f"{each.state} ({'guardrail' if each.guards else 'primary'}, {level})",
                 ]
             )
-        return Table(head, rows, names=2 if several else 1, tail=True, title="what each metric shows", spare=(len(head) - 4, len(head) - 3))
+        return Table(
+            head,
+            rows,
+            names=2 if several else 1,
+            tail=True,
+            title="what each metric shows",
+            spare=(len(head) - 4, len(head) - 3),
+        )
 
     def _told_slices(self, how: Layout) -> list[SliceFinding]:
         """On a screen those that differ, the surest first; elsewhere all."""
@@ -172,7 +192,7 @@ class Analysis(Answer):
 
     def _slices(self, how: Layout, told: list[SliceFinding]) -> Table:
         head = ["slice", "metric", "variant", "units", "difference", "interval", "p, corrected"]
-        rows = [
+        rows: list[list[Cell | str]] = [
             [
                 f"{each.field} {each.value}",
                 each.metric,
@@ -199,10 +219,34 @@ class Analysis(Answer):
         return values
 
     def records(self, how: Layout) -> Iterable[list[Any]]:
-        yield ["metric", "variant", "role", "control", "value", "difference", "low", "high", "relative", "relative_low", "relative_high", "p", "state"]
+        yield [
+            "metric",
+            "variant",
+            "role",
+            "control",
+            "value",
+            "difference",
+            "low",
+            "high",
+            "relative",
+            "relative_low",
+            "relative_high",
+            "p",
+            "state",
+        ]
         for each in self.findings:
             role = "guardrail" if each.guards else "primary"
-            yield [each.metric, each.variant, role, each.control, each.value, *each.difference, *each.ratio, each.p, each.state]
+            yield [
+                each.metric,
+                each.variant,
+                role,
+                each.control,
+                each.value,
+                *each.difference,
+                *each.ratio,
+                each.p,
+                each.state,
+            ]
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = [f"{each.name}: {each.words}" for each in self.checks if each.state == NOTE]
@@ -234,43 +278,46 @@ def analyze(
     plan: Plan,
     now: datetime,
     *,
+    at: datetime | None = None,
     seed: int = 0,
     history: bool = False,
     memory: str | None = None,
     expected: str | None = None,
     keys: Keys | None = None,
 ) -> Analysis:
-    """The verdict on an experiment as of a time.
+    """The verdict on an experiment; `at` an earlier time, what it would have been then.
 
-    `history` also has the interval over time and by day since the first exposure; `memory` is DuckDB's limit (3GB);
-    `expected` is the hash that the plan had when the experiment began.
+    `now` is the clock, which no event may be ahead of. `history` also has the interval over time and by day since the first
+    exposure; `memory` is DuckDB's limit (3GB); `expected` is the hash that the plan had when the experiment began.
     """
     if not plan.primary and plan.interleave is None:
         raise DataError(f"{plan.path or plan.name}: expected a [[primary]] metric, by which it is decided; found none")
-    rng = np.random.default_rng(seed)
+    rng, then = np.random.default_rng(seed), at or now
     with Gathering(log, plan, memory) as gathering:
         first = gathering.first_exposure()
         if first is None:
-            return _broken(plan, now, [health.Check("exposures", BROKEN, f"no exposure of {plan.name!r} is in the log")])
-        moment = _moment(gathering, first, now)
+            return _broken(
+                plan, now, [health.Check("exposures", BROKEN, f"no exposure of {plan.name!r} is in the log")]
+            )
+        moment = _moment(gathering, first, then)
         gathering.enter(moment.start, moment.until)
         checks = [*_expected(plan, expected), *_early(gathering, moment), *health.of_exposures(gathering, now)]
         once = plan.method == "fixed" and moment.ended
         checks += [health.sample_ratio(gathering, once), *health.of_events(gathering)]
         units = gathering.counts("all")
         if any(each.state == BROKEN for each in checks):
-            return _broken(plan, now, checks, moment, units)
+            return _broken(plan, then, checks, moment, units)
         filters = gathering.filter()
         if filters:
             checks.append(health.sample_ratio(gathering, once, "entered"))
         if any(each.state == BROKEN for each in checks):
-            return _broken(plan, now, checks, moment, units, gathering.counts(), filters)
+            return _broken(plan, then, checks, moment, units, gathering.counts(), filters)
         base = _base(plan, moment, checks, units, gathering.counts(), filters)
         if plan.interleave is not None:
-            return _interleaved(gathering, base, moment, keys, rng)
+            return _interleaved(gathering, base, moment, then, keys, rng)
         if not moment.open:
-            return replace(base, verdict="continue", reason=_so_far(gathering, moment, now))
-        return _decided(gathering, base, moment, now, rng, history)
+            return replace(base, verdict="continue", reason=_so_far(gathering, moment, then))
+        return _decided(gathering, base, moment, then, rng, history)
 
 
 def _decided(
@@ -328,7 +375,9 @@ def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
     plan = gathering.plan
     start = datetime.fromisoformat(plan.start).replace(tzinfo=UTC) if plan.start else midnight(first)
     if plan.days is None and plan.units is None:
-        raise DataError(f"{plan.path or plan.name}: expected a [horizon] of days or units, or nobody knows when it ends")
+        raise DataError(
+            f"{plan.path or plan.name}: expected a [horizon] of days or units, or nobody knows when it ends"
+        )
 
     def when(share: float) -> datetime | None:
         """When a share of the horizon was or will be had."""
@@ -364,7 +413,9 @@ def _expected(plan: Plan, expected: str | None) -> list[Check]:
         raise ConventionError(f"expected 8 digits or more of a plan's hash, found {expected!r}")
     if plan.hash.startswith(expected.lower()):
         return [Check("hash", health.OK, "the plan is the one that was expected")]
-    words = f"the plan was changed mid-way: its hash is {plan.hash[:12]}, expected {expected[:12]}; begin a new experiment"
+    words = (
+        f"the plan was changed mid-way: its hash is {plan.hash[:12]}, expected {expected[:12]}; begin a new experiment"
+    )
     return [Check("hash", BROKEN, words)]
 
 
@@ -382,7 +433,7 @@ def _base(plan: Plan, moment: Moment | None, checks: list[Check], units: Any, ke
         plan=plan.hash,
         verdict="continue",
         reason="",
-        variants={name: "" for name in list(plan.variants)[1:]},
+        variants=dict.fromkeys(list(plan.variants)[1:], ""),
         method=plan.method,
         alpha=plan.alpha,
         start="" if moment is None else moment.start.isoformat(),
@@ -396,7 +447,13 @@ def _base(plan: Plan, moment: Moment | None, checks: list[Check], units: Any, ke
 
 
 def _broken(
-    plan: Plan, now: datetime, checks: list[Check], moment: Moment | None = None, units: Any = None, kept: Any = None, filters: Any = ()
+    plan: Plan,
+    now: datetime,
+    checks: list[Check],
+    moment: Moment | None = None,
+    units: Any = None,
+    kept: Any = None,
+    filters: Any = (),
 ) -> Analysis:
     nobody = dict.fromkeys(plan.variants, 0)
     base = _base(plan, moment, checks, units or nobody, kept or units or nobody, filters)
@@ -427,7 +484,9 @@ def _reason(gathering: Gathering, made: Analysis, moment: Moment, now: datetime)
         shown += [f"{each.metric} is beyond its margin, {_told(each)}" for each in own if each.state == "beyond"]
         return f"{' and '.join(chosen)}: {_some(shown)}"
     if made.verdict == "same":
-        shown = [f"{each.metric} {_told(each)} within ±{_sized(each, each.margin or 0)}" for each in own if not each.guards]
+        shown = [
+            f"{each.metric} {_told(each)} within ±{_sized(each, each.margin or 0)}" for each in own if not each.guards
+        ]
         return f"{' and '.join(chosen)} and {gathering.plan.control}: {', '.join(shown)}"
     return _not_shown(made)
 
@@ -436,7 +495,11 @@ def _not_shown(made: Analysis) -> str:
     primaries = [each for each in made.findings if not each.guards]
     unclear = [each.metric for each in made.findings if each.guards and each.state == "unclear"]
     good = [each for each in primaries if each.state == "good"]
-    said = f"{good[0].metric} is better, but {', '.join(unclear)} is not shown within its margin" if good else "no primary differs"
+    said = (
+        f"{good[0].metric} is better, but {', '.join(unclear)} is not shown within its margin"
+        if good
+        else "no primary differs"
+    )
     first = next((each for each in made.findings if each.metric in unclear), primaries[0]) if good else primaries[0]
     could = f"it could have shown {_sized(first, first.detectable)} of {first.metric} (power 0.8)"
     target = f"its margin of {_sized(first, first.margin)}" if first.margin else "half of that"
@@ -448,7 +511,8 @@ def _so_far(gathering: Gathering, moment: Moment, now: datetime) -> str:
     """How far it is, and about how much is to come."""
     plan = gathering.plan
     units = gathering.one(
-        "SELECT count(*) FROM cranfield_exposed WHERE NOT override AND first < ?", now.astimezone(UTC).replace(tzinfo=None)
+        "SELECT count(*) FROM cranfield_exposed WHERE NOT override AND first < ?",
+        now.astimezone(UTC).replace(tzinfo=None),
     )[0]
     passed = max((now - moment.start).total_seconds() / 86_400, 1e-9)
     if plan.days is not None:
@@ -511,8 +575,8 @@ def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple
         if name == "query":
             gathering.tabulate()
             gathering.winsorise()
-    corrected = correct([each.p for each in found], "benjamini-hochberg") if found else []
-    return tuple(each._replace(corrected=float(p)) for each, p in zip(found, corrected, strict=True)), hidden
+    corrected = correct([each.p for each in found], "benjamini-hochberg").tolist()
+    return tuple(each._replace(corrected=p) for each, p in zip(found, corrected, strict=True)), hidden
 
 
 def _of_searches_only(asked: Asked) -> bool:
@@ -575,7 +639,12 @@ def _since(gathering: Gathering, moment: Moment, rng: np.random.Generator) -> tu
 
 
 def _points(
-    gathering: Gathering, asked: Iterable[Asked], at: tuple[str, float], rule: Rule, rng: np.random.Generator, where: str = "true"
+    gathering: Gathering,
+    asked: Iterable[Asked],
+    at: tuple[str, float],
+    rule: Rule,
+    rng: np.random.Generator,
+    where: str = "true",
 ) -> Iterator[Point]:
     plan = gathering.plan
     for each in asked:
@@ -591,17 +660,17 @@ def _points(
 
 
 def _interleaved(
-    gathering: Gathering, base: Analysis, moment: Moment, keys: Keys | None, rng: np.random.Generator
+    gathering: Gathering, base: Analysis, moment: Moment, now: datetime, keys: Keys | None, rng: np.random.Generator
 ) -> Analysis:
     """The verdict of an experiment that mixes lists."""
     plan = gathering.plan
     if not moment.open:
-        return replace(base, verdict="continue", reason=_so_far(gathering, moment, moment.until))
+        return replace(base, verdict="continue", reason=_so_far(gathering, moment, now))
     found = preferences(gathering, rule_at(plan, moment.shares, moment.ended), keys, rng)
     if found.broken:
         checks = (*base.checks, Check("credit", BROKEN, found.broken))
         return replace(base, checks=checks, verdict="broken", reason=found.broken)
     verdicts = {each.system: each.verdict(moment.ended) for each in found.pairs}
     verdict = overall(list(verdicts.values()), moment.ended)
-    reason = _so_far(gathering, moment, moment.until) if verdict == "continue" else found.reason(verdict, moment.ended)
+    reason = _so_far(gathering, moment, now) if verdict == "continue" else found.reason(verdict, moment.ended)
     return replace(base, verdict=verdict, reason=reason, variants=verdicts, preferences=found)

@@ -139,7 +139,9 @@ def _by_units(asked: Asked, numbers: Numbers, control: str, variant: str, rng: n
     means = tuple(_statistic(each.counts[None] @ each.rows / each.n)[0] for each in (a, b))
     if asked.choice.estimate == "mann-whitney":
         if a.rows.shape[1] > 1:
-            raise DataError(f"{asked.name}: ranks need one value a unit, and this is a ratio of sums; take the bootstrap")
+            raise DataError(
+                f"{asked.name}: ranks need one value a unit, and this is a ratio of sums; take the bootstrap"
+            )
         return _spread(means, superiority(a, b), None)
     absolute = _existing(bootstrap, a, b, _statistic, rng)
     return _spread(means, absolute, _existing(bootstrap, a, b, _statistic, rng, relative=True))
@@ -259,7 +261,9 @@ def _guardrail(plan: Plan, one: Any, rule: Rule, p: bool) -> Finding:
     return _finding(asked, variant, found, units, own, beside, float(chance), state, same, could)
 
 
-def _finding(asked: Asked, variant: str, found: Compared, units: Any, own: Limits, other: Limits, *rest: Any) -> Finding:
+def _finding(
+    asked: Asked, variant: str, found: Compared, units: Any, own: Limits, other: Limits, *rest: Any
+) -> Finding:
     p, state, same, could = rest
     choice = asked.choice
     target = choice.margin or could / 2
@@ -299,7 +303,7 @@ def round_up(number: float) -> int:
     >>> round_up(12_345), round_up(7)
     (13000, 7)
     """
-    step = 10 ** max(0, len(str(int(number))) - 2)
+    step = int(10 ** max(0, len(str(int(number))) - 2))
     return math.ceil(number / step) * step
 
 

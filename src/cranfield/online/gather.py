@@ -98,7 +98,7 @@ class Filtered(NamedTuple):
 
     name: str
     drop: str
-    count: int
+    number: int
 
 
 class Gathering:
@@ -109,21 +109,33 @@ class Gathering:
         self.asked = asked_of(plan)
         self._spill = tempfile.TemporaryDirectory(prefix="cranfield-")
         self.connection = connect()
+        try:
+            self._open(log, memory)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, log: Log, memory: str | None) -> None:
         self.connection.execute(f"SET temp_directory = {literal(self._spill.name)}")
         if memory is not None:
             try:
                 self.connection.execute(f"SET memory_limit = {literal(memory)}")
             except imported("duckdb").Error as error:
-                raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({error})") from None
+                said = str(error).splitlines()[0]
+                raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({said})") from None
         log.relation(self.connection).create_view("cranfield_events", replace=True)
         self._expose()
+
+    def close(self) -> None:
+        """Forget all of it."""
+        self.connection.close()
+        self._spill.cleanup()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.connection.close()
-        self._spill.cleanup()
+        self.close()
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a query finds; a sentence where the data do not fit it."""
@@ -249,7 +261,9 @@ class Gathering:
             chosen = "".join(f", {sql} AS {name}" for name, sql in sums.items())
             rows = "ordered" if source == "searches" else "events"
             key = f"unit, {by}" if by else "unit"
-            parts.append(f"p{n} AS (SELECT {key}{chosen}, true AS there FROM {rows} WHERE {_within(window)} GROUP BY {key})")
+            parts.append(
+                f"p{n} AS (SELECT {key}{chosen}, true AS there FROM {rows} WHERE {_within(window)} GROUP BY {key})"
+            )
             joins.append(f"{'' if by else 'LEFT '}JOIN p{n} USING (unit)")
             columns += [f"p{n}.{name} AS {name}" for name in sums]
             columns += [
@@ -307,10 +321,11 @@ class Gathering:
     def _counted(self, each: Asked, where: str) -> tuple[dict[str, Moments], dict[str, Counted]]:
         x, *y = (each.column(what) for what in ("x", "y") if each.column(what) in each.columns)
         shown = ", ".join(f"coalesce({name}, 0)::DOUBLE" for name in y)
-        lacking = each.metric.lacking.replace("x", x, 1) or "true"
-        value = f"{x}::DOUBLE" if each.metric.lacking else f"coalesce({x}, 0)::DOUBLE"
+        lacking = each.metric.counts_if.replace("x", x, 1) or "true"
+        value = f"{x}::DOUBLE" if each.metric.counts_if else f"coalesce({x}, 0)::DOUBLE"
         rows: dict[str, list[Any]] = {name: [] for name in self.plan.variants}
-        query = f"SELECT variant, {value}{', ' + shown if y else ''}, count(*) FROM cranfield_units WHERE {where} AND {lacking} GROUP BY ALL"
+        chosen = f"variant, {value}{', ' + shown if y else ''}, count(*)"
+        query = f"SELECT {chosen} FROM cranfield_units WHERE {where} AND {lacking} GROUP BY ALL"
         for variant, *values, n in self.rows(query):
             rows.setdefault(variant, []).append((values, n))
         counted = {

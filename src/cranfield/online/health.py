@@ -75,7 +75,9 @@ def _variants(gathering: Gathering) -> Check:
         return Check("variants", OK, f"all exposures are to {', '.join(plan.variants)}")
     name, n, unit = others[0]
     found = f"found {name!r} ({n:,} units, such as {unit!r})"
-    return Check("variants", BROKEN, f"expected exposures to {', '.join(plan.variants)}, {found}; was the plan changed?")
+    return Check(
+        "variants", BROKEN, f"expected exposures to {', '.join(plan.variants)}, {found}; was the plan changed?"
+    )
 
 
 def _two_variants(gathering: Gathering) -> Check:
@@ -163,7 +165,9 @@ def _uneven(lost: np.ndarray, units: np.ndarray) -> bool:
 
     share = lost.sum() / units.sum()
     spread = units * share * (1 - share)
-    return bool(share < 1 and chdtrc(len(units) - 1, float((np.square(lost - units * share) / spread).sum())) < RATIO_LEVEL)
+    return bool(
+        share < 1 and chdtrc(len(units) - 1, float((np.square(lost - units * share) / spread).sum())) < RATIO_LEVEL
+    )
 
 
 def sample_ratio(gathering: Gathering, once: bool, table: str = "all") -> Check:
@@ -174,7 +178,9 @@ def sample_ratio(gathering: Gathering, once: bool, table: str = "all") -> Check:
     told = ", ".join(f"{variant} {n:,}" for variant, n in counts.items())
     empty = [variant for variant, n in counts.items() if not n]
     if not sum(counts.values()):
-        return Check(name, BROKEN, f"no unit has entered {plan.name!r}: no exposure of it is in the log, or all were left out")
+        return Check(
+            name, BROKEN, f"no unit has entered {plan.name!r}: no exposure of it is in the log, or all were left out"
+        )
     if empty:
         return Check(name, BROKEN, f"variant {empty[0]!r} has no units ({told})")
     if len(plan.variants) < 2:
@@ -194,8 +200,12 @@ def _at_any_time(gathering: Gathering, counts: dict[str, int], shares: Sequence[
     if start is None:
         raise DataError("no exposure is in the log")
     last = list(counts.values())
-    ends = []
+    ends: list[datetime] = []
     while (end := midnight(start) + days(len(ends) + 1)) < gathering.until and len(ends) < 1000:
         ends.append(end)
-    looks = [look for look in gathering.entered_by(ends) if sum(look) and all(a <= b for a, b in zip(look, last, strict=True))]
+    looks = [
+        look
+        for look in gathering.entered_by(ends)
+        if sum(look) and all(a <= b for a, b in zip(look, last, strict=True))
+    ]
     return anytime_p([*looks, last], shares)

@@ -89,12 +89,24 @@ class Preferences:
         target = chosen.margin or chosen.detectable / 2
         units = round_up(n * (chosen.detectable / target) ** 2)
         what = f"its margin of {target:.4g}" if chosen.margin else "half of that"
-        return f"{told}; it could have shown {chosen.detectable:.4g} (power 0.8); a new plan of about {units:,} units would show {what}"
+        could = f"it could have shown {chosen.detectable:.4g} (power 0.8)"
+        return f"{told}; {could}; a new plan of about {units:,} units would show {what}"
 
     def parts(self, how: Layout) -> Iterator[Table]:
         """A row a system."""
-        head = ["system", "wins", "losses", "ties", "Δ by unit", "interval", "p", "sign test", "Δ by search", "interval"]
-        rows = [
+        head = [
+            "system",
+            "wins",
+            "losses",
+            "ties",
+            "Δ by unit",
+            "interval",
+            "p",
+            "sign test",
+            "Δ by search",
+            "interval",
+        ]
+        rows: list[list[Cell | str]] = [
             [
                 f"{each.system} against {each.control}",
                 *(f"{n:,}" for n in (each.wins, each.losses, each.ties)),
@@ -132,7 +144,9 @@ def preferences(gathering: Gathering, rule: Rule, keys: Keys | None, rng: np.ran
     return Preferences(tuple(pairs), unread)
 
 
-def _outcomes(gathering: Gathering, by: str, keys: Keys) -> tuple[dict[str, dict[str, list[float]]], list[str], int, int]:
+def _outcomes(
+    gathering: Gathering, by: str, keys: Keys
+) -> tuple[dict[str, dict[str, list[float]]], list[str], int, int]:
     """By unit and system, the sign of each search's preference over the control; searches without a click tie."""
     clicks = _clicks(gathering, by)
     outcomes: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -173,7 +187,7 @@ def _clicks(gathering: Gathering, by: str) -> dict[tuple[str, str], list[tuple[s
         "AND since >= 0 ORDER BY time",
         kind,
     ):
-        found[unit, search].append(tuple(rest))  # type: ignore[arg-type]
+        found[unit, search].append(tuple(rest))
     return found
 
 
@@ -188,7 +202,13 @@ def _ranks(clicks: Any, shown: list[str] | None) -> dict[int, float | None]:
 
 
 def _pair(
-    system: str, control: str, units: list[list[float]], rule: Rule, alpha: float, margin: float | None, rng: np.random.Generator
+    system: str,
+    control: str,
+    units: list[list[float]],
+    rule: Rule,
+    alpha: float,
+    margin: float | None,
+    rng: np.random.Generator,
 ) -> Pair | str:
     signs = np.sign([sum(each) for each in units])
     wins, losses = int((signs > 0).sum()), int((signs < 0).sum())

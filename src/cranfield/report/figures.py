@@ -337,8 +337,18 @@ def _experiment(analysis: Analysis) -> Spec:
             own = [each for each in points if each.metric == metric]
             names = dict.fromkeys(each.variant for each in own)
             lines = {name: _of_variant(own, name) for name in names}
-            bands = {name: ([e.effect.low for e in own if e.variant == name], [e.effect.high for e in own if e.variant == name]) for name in names}
-            drawn.append(line_chart(lines, x, "difference", f"{metric}: difference {title}", bands=bands, rules={"no difference": 0.0}))
+            bands = {
+                name: (
+                    [e.effect.low for e in own if e.variant == name],
+                    [e.effect.high for e in own if e.variant == name],
+                )
+                for name in names
+            }
+            drawn.append(
+                line_chart(
+                    lines, x, "difference", f"{metric}: difference {title}", bands=bands, rules={"no difference": 0.0}
+                )
+            )
     if not drawn:
         raise ConventionError("there is no history to draw: ask for it (history=True), at a look or after the horizon")
     return drawn[0] if len(drawn) == 1 else {"$schema": SCHEMA, "vconcat": drawn, "config": CONFIG}

@@ -46,23 +46,25 @@ def analyze(
     log: str,
     plan: str,
     *,
-    now: datetime | str | None = None,
+    at: str | None = None,
+    now: datetime | None = None,
     seed: int = 0,
     history: bool = False,
     memory: str | None = None,
     expected: str | None = None,
 ) -> Analysis:
-    """The verdict on an experiment, by its log and its plan, as of a time."""
+    """The verdict on an experiment, by its log and its plan; `at` an earlier time, what it would have been then."""
     from cranfield.online.analyze import analyze
     from cranfield.online.event import instant
     from cranfield.online.log import Log
     from cranfield.online.metrics import problem
     from cranfield.online.plan import read_plan
 
-    when = datetime.fromisoformat(instant(now)) if now is not None else datetime.now(UTC)
+    clock = now or datetime.now(UTC)
+    then = None if at is None else datetime.fromisoformat(instant(at))
     chosen = read_plan(plan, problem)
     with Log(log) as opened:
-        return analyze(opened, chosen, when, seed=seed, history=history, memory=memory, expected=expected)
+        return analyze(opened, chosen, clock, at=then, seed=seed, history=history, memory=memory, expected=expected)
 
 
 def _spread(

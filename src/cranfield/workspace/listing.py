@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, metrics of experiments, tests, corrections, measures."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, metrics, tests, measures."""
 
 from __future__ import annotations
 
@@ -135,7 +135,9 @@ def online_metrics() -> Listing:
 
     rows = catalogue()
     head = ["metric", "kind", "good", "what it is"]
-    return Listing(rows, [_described([head, *([row["name"], row["kind"], row["direction"], row["about"]] for row in rows)])])
+    return Listing(
+        rows, [_described([head, *([row["name"], row["kind"], row["direction"], row["about"]] for row in rows)])]
+    )
 
 
 def online_metric(name: str) -> Listing:

@@ -26,7 +26,9 @@ def metric(name: str, parameters: Mapping[str, Any] | None = None, own: Sequence
     declared = next((each for each in own if each.get("name") == name), None)
     if declared is not None:
         if parameters:
-            raise ConventionError(f"{name}: expected no parameters beside a metric of the plan, found {[*parameters][0]!r}")
+            raise ConventionError(
+                f"{name}: expected no parameters beside a metric of the plan, found {next(iter(parameters))!r}"
+            )
         return Own(declared)
     chosen = METRICS.named(re.sub(r"@(\d+)$", r"(k=\1)", name.strip()))
     given = {**{key: chosen.values[key] for key in chosen.typed}, **(parameters or {})}

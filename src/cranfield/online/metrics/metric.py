@@ -57,7 +57,7 @@ class Metric(Registered, ABC):
         return None
 
     @property
-    def lacking(self) -> str:
+    def counts_if(self) -> str:
         """What a unit must have to count, as SQL over the numerator `x`; empty where every unit counts."""
         return ""
 

@@ -1,15 +1,15 @@
 """Metrics that a plan defines itself, without a line of SQL: which kind of event, which field of it, which of them.
 
-    [[metric]]
-    name = "depth"            # of scrolling
-    kind = "mean"             # or ratio, proportion, quantile
-    event = "scroll"          # the kind of event
-    field = "attributes.px"   # a number of it; without one, events are counted
-    each = "max"              # what is made of a unit's numbers: sum, max, min, mean
-    where = {field = "application", equals = ["web"]}
-    over = {event = "impression"}   # of a ratio: event, field, each, where of what it is divided by
-    q = 0.9                   # of a quantile
-    direction = "up"
+[[metric]]
+name = "depth"            # of scrolling
+kind = "mean"             # or ratio, proportion, quantile
+event = "scroll"          # the kind of event
+field = "attributes.px"   # a number of it; without one, events are counted
+each = "max"              # what is made of a unit's numbers: sum, max, min, mean
+where = {field = "application", equals = ["web"]}
+over = {event = "impression"}   # of a ratio: event, field, each, where of what it is divided by
+q = 0.9                   # of a quantile
+direction = "up"
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Own(Metric):
         return self._denominator
 
     @property
-    def lacking(self) -> str:
+    def counts_if(self) -> str:
         return "x IS NOT NULL" if self.kind == "quantile" else ""
 
 
@@ -105,7 +105,9 @@ def _sum(name: str, declared: Mapping[str, Any], kind: str) -> Sum:
         which = " AND ".join(wanted)
         if kind == "proportion":
             if "field" in declared or "each" in declared:
-                raise ConventionError("expected neither field nor each of a proportion, which asks whether there is one")
+                raise ConventionError(
+                    "expected neither field nor each of a proportion, which asks whether there is one"
+                )
             return Sum(f"coalesce(bool_or({which}), false)::INTEGER", "events")
         nothing = "NULL" if kind == "quantile" else "0"
         if "field" not in declared:

@@ -84,7 +84,7 @@ class Reformulation(PerSearch):
     formula = "searches whose next one in the session asks something else within `minutes` / searches"
     reference = "Hassan et al. (2013)"
     minutes = Real(5.0, "how soon the next search must follow", low=0.0, open=True)
-    ordered = {  # noqa: RUF012
+    ordered = {
         "next_query": "lead(query) OVER (PARTITION BY unit, session ORDER BY began, search)",
         "next_began": "lead(began) OVER (PARTITION BY unit, session ORDER BY began, search)",
     }
