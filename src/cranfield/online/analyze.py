@@ -249,10 +249,7 @@ class Analysis(Answer):
             ]
 
     def notes(self, shell: bool = False) -> list[str]:
-        notes = [f"{each.name}: {each.words}" for each in self.checks if each.state == NOTE]
-        if self.slices:
-            notes.append("slices are looked at beside the verdict; a new plan is needed to rely on one")
-        return notes
+        return [f"{each.name}: {each.words}" for each in self.checks if each.state == NOTE]
 
 
 def _percent(value: float) -> str:
