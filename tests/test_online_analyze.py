@@ -363,7 +363,7 @@ def test_slices_are_corrected_together_and_rare_ones_never_appear(tmp_path):
     everything = found.to_json() + found.to_text(verbose=True) + found.to_html(page=True)
     assert "neighbour" not in everything
     assert "my own machine" not in everything
-    assert "2 values of slices are too rare to be shown" in everything
+    assert "2 more values of slices are too rare to be shown" in everything
     ordered = sorted(found.slices, key=lambda each: each.p)
     assert all(one.corrected <= other.corrected for one, other in zip(ordered, ordered[1:], strict=False))
     assert ordered[-1].corrected == pytest.approx(ordered[-1].p)

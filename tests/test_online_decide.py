@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from online_events import AFTER, START, plan_file
 
 from cranfield.online.analyze import analyze
 from cranfield.online.decide import EXIT_CODES, compared, findings, overall, rule_at, verdict_of
@@ -17,6 +16,7 @@ from cranfield.online.metrics import problem
 from cranfield.online.plan import read_plan
 from cranfield.stats.arms import Column, difference, level
 from cranfield.stats.moments import Moments
+from online_events import AFTER, START, plan_file
 
 CTR = '[[primary]]\nmetric = "click-through"\n'
 METHODS = {"fixed": "", "looks": 'method = "looks"\nlooks = 5\n', "sequence": 'method = "sequence"\ntuned = 2000\n'}
@@ -32,7 +32,9 @@ def finding(state="unclear", guards=False, same=False):
 
 
 def test_the_verdict_follows_from_states_as_the_docs_say():
-    states = product(("good", "bad", "unclear"), ("good", "bad", "unclear"), ("within", "beyond", "unclear"), (True, False))
+    states = product(
+        ("good", "bad", "unclear"), ("good", "bad", "unclear"), ("within", "beyond", "unclear"), (True, False)
+    )
     for one, other, rail, same in states:
         found = [finding(one, same=same), finding(other, same=same), finding(rail, guards=True)]
         for ended in (True, False):
@@ -87,7 +89,9 @@ class Crowd:
         sums = self.sums[arm]
         n = (self.entry[arm][:, None] <= np.arange(sums.shape[1])).sum(axis=0).astype(float)
         mean = sums.sum(axis=0) / n[:, None]
-        products = np.einsum("upi,upj->pij", sums, sums, optimize=True) - n[:, None, None] * mean[:, :, None] * mean[:, None]
+        products = (
+            np.einsum("upi,upj->pij", sums, sums, optimize=True) - n[:, None, None] * mean[:, :, None] * mean[:, None]
+        )
         return Moments(NAMES, n, mean, products)
 
 
@@ -107,7 +111,8 @@ def false_alarms(plan, replicates, seed):
         periods = range(5) if plan.method == "looks" else [4]
         shares = plan.looks or (1.0,)
         alarms += any(
-            shown(plan, crowd.numbers(t), shares[: i + 1], i + 1 == len(shares)) != "unclear" for i, t in enumerate(periods)
+            shown(plan, crowd.numbers(t), shares[: i + 1], i + 1 == len(shares)) != "unclear"
+            for i, t in enumerate(periods)
         )
     return alarms / replicates
 
@@ -183,8 +188,19 @@ class Table:
 
     def relation(self, connection):
         connection.register("cranfield_table", self.table)
-        rest = {"session": "VARCHAR", "query": "VARCHAR", "shown": "VARCHAR[]", "credit": "VARCHAR", "document": "VARCHAR"}
-        rest |= {"position": "INTEGER", "value": "DOUBLE", "application": "VARCHAR", "attributes": "MAP(VARCHAR, VARCHAR)"}
+        rest = {
+            "session": "VARCHAR",
+            "query": "VARCHAR",
+            "shown": "VARCHAR[]",
+            "credit": "VARCHAR",
+            "document": "VARCHAR",
+        }
+        rest |= {
+            "position": "INTEGER",
+            "value": "DOUBLE",
+            "application": "VARCHAR",
+            "attributes": "MAP(VARCHAR, VARCHAR)",
+        }
         more = ", ".join(f"NULL::{kind} AS {name}" for name, kind in rest.items())
         return connection.sql(
             f"SELECT * REPLACE (make_timestamp(epoch_us(time)) AS time), {more}, time::DATE AS day FROM cranfield_table"

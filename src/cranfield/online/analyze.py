@@ -129,14 +129,14 @@ class Analysis(Answer):
 
     def _left_out(self, how: Layout) -> Iterator[Part]:
         before, after = sum(self.units.values()), sum(self.kept.values())
-        lines = [f"filter {each.name}: {each.number:,} {each.drop} left out" for each in self.filters]
+        lines = [f"filter {each.name}: {_several(each.number, each.drop)} left out" for each in self.filters]
         if self.filters:
             lines.append(f"units: {before:,} before filters, {after:,} after")
         lines += [
-            f"{name}: {n:,} units pulled in to {limit:.6g}" for name, (limit, n) in (self.winsorised or {}).items()
+            f"{name}: {_several(n, 'units')} pulled in to {limit:.6g}" for name, (limit, n) in (self.winsorised or {}).items()
         ]
         if self.rare:
-            lines.append(f"{self.rare:,} values of slices are too rare to be shown")
+            lines.append(f"{self.rare:,} more values of slices are too rare to be shown")
         if lines:
             yield Lines(lines, dim=True)
 
@@ -250,6 +250,11 @@ class Analysis(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         return [f"{each.name}: {each.words}" for each in self.checks if each.state == NOTE]
+
+
+def _several(number: int, what: str) -> str:
+    """How many of what, by its plural."""
+    return f"{number:,} {what.removesuffix('s') if number == 1 else what}"
 
 
 def _percent(value: float) -> str:
