@@ -24,3 +24,9 @@ def test_a_small_run_prints_a_row_for_every_method(capsys, monkeypatch):
 
 def test_every_method_with_a_bar_exists():
     assert {*online.BARS} <= {*METHODS}
+
+
+def test_a_small_log_is_brought_to_a_verdict(capsys, monkeypatch):
+    monkeypatch.setattr(online, "EVENTS", (3_000,))
+    assert online.main(["--repeats", "1", "--only", "analysis"]) == 0
+    assert "3,000 events" in capsys.readouterr().out
