@@ -99,7 +99,8 @@ COPY (
     UNION ALL SELECT 'i' || i, at_, 'impression', u, i, NULL, NULL, NULL FROM searches
     UNION ALL SELECT 'c' || i, at_ + to_seconds(9), 'click', u, i, NULL, NULL, NULL FROM searches WHERE clicked
     UNION ALL SELECT 'd' || i, at_ + to_seconds(50), 'dwell', u, i, (hash(i) % 80)::DOUBLE, NULL, NULL FROM searches WHERE clicked
-    UNION ALL SELECT 'b' || i, at_ + to_seconds(400), 'conversion', u, i, 20.0, NULL, NULL FROM searches WHERE clicked AND i % 9 = 0
+    UNION ALL SELECT 'b' || i, at_ + to_seconds(400), 'conversion', u, i, 20.0, NULL, NULL FROM searches
+    WHERE clicked AND i % 9 = 0
   )
   SELECT event_id, time AT TIME ZONE 'UTC' AS time, kind, 'u' || u AS unit, 'v' || u || '-' || dayofyear(time) AS session,
     CASE WHEN i IS NULL THEN NULL ELSE 's' || i END AS search, CASE WHEN kind = 'impression' THEN 'q' || (i % 1000) END AS query,
@@ -135,7 +136,9 @@ def analysis(repeats: int) -> list[Row]:
             now = datetime(2026, 1, 1, tzinfo=UTC)
             times = [cpu(lambda: analyze(str(log), str(plan), now=now, memory="3GB")) for _ in range(min(repeats, 3))]  # noqa: B023
         mine = Spread.of(times)
-        rows.append(Row("log to verdict", f"{events:,} events", f"{len(METRICS) + 1} metrics", mine, "", None, mine.median, "s"))
+        rows.append(
+            Row("log to verdict", f"{events:,} events", f"{len(METRICS) + 1} metrics", mine, "", None, mine.median, "s")
+        )
     return rows
 
 

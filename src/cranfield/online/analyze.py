@@ -133,7 +133,8 @@ class Analysis(Answer):
         if self.filters:
             lines.append(f"units: {before:,} before filters, {after:,} after")
         lines += [
-            f"{name}: {_several(n, 'units')} pulled in to {limit:.6g}" for name, (limit, n) in (self.winsorised or {}).items()
+            f"{name}: {_several(n, 'units')} pulled in to {limit:.6g}"
+            for name, (limit, n) in (self.winsorised or {}).items()
         ]
         if self.rare:
             lines.append(f"{self.rare:,} more values of slices are too rare to be shown")
