@@ -310,6 +310,9 @@ def test_filters_say_what_they_left_out_and_the_sample_ratio_is_tested_again(tmp
     events = asked(log, tmp_path, bots + 'drop = "events"\n')
     assert events.filters[0] == ("bots", "events", 50)
     assert events.verdict == "ship"
+    running = asked(log, tmp_path, bots, at=START + timedelta(days=13.95))
+    assert running.checks[-1].name == "sample ratio after filters"
+    assert running.checks[-1].words.endswith("at any time")
 
 
 def test_winsorising_pulls_in_and_says_how_many(tmp_path):
@@ -491,6 +494,8 @@ def test_plans_that_cannot_be_decided_are_refused(shop, tmp_path):
         asked(shop, tmp_path, "")
     with pytest.raises(DataError, match=r"expected a \[horizon\]"):
         asked(shop, tmp_path, text=PLAN.replace("days = 14", ""))
+    with pytest.raises(DataError, match=r"expected a metric of the plan in \[winsorise\], found 'revenue'"):
+        asked(shop, tmp_path, CTR + "[winsorise]\nrevenue = 0.9\n")
     with pytest.raises(DataError, match="expected a size such as 3GB"):
         asked(shop, tmp_path, memory="much")
     assert asked(shop, tmp_path, memory="500MB").verdict == "ship"

@@ -18,6 +18,7 @@ from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, html_page
 from cranfield.errors import ConventionError, DataError
 from cranfield.online import health
 from cranfield.online.decide import EXIT_CODES, Finding, Limits, compared, findings, overall, rule_at, verdict_of
+from cranfield.online.event import instant
 from cranfield.online.gather import Asked, Filtered, Gathering, day_windows, days, midnight
 from cranfield.online.health import BROKEN, NOTE, Check
 from cranfield.online.preferences import Preferences, preferences
@@ -295,6 +296,11 @@ def analyze(
     """
     if not plan.primary and plan.interleave is None:
         raise DataError(f"{plan.path or plan.name}: expected a [[primary]] metric, by which it is decided; found none")
+    unknown = [
+        name for name in plan.winsorise if name not in {each.metric for each in (*plan.primary, *plan.guardrails)}
+    ]
+    if unknown:
+        raise DataError(f"{plan.path or plan.name}: expected a metric of the plan in [winsorise], found {unknown[0]!r}")
     rng, then = np.random.default_rng(seed), at or now
     with Gathering(log, plan, memory) as gathering:
         first = gathering.first_exposure()
@@ -376,7 +382,7 @@ def _findings(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> lis
 def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
     """Where an experiment stands, by its horizon and its looks."""
     plan = gathering.plan
-    start = datetime.fromisoformat(plan.start).replace(tzinfo=UTC) if plan.start else midnight(first)
+    start = datetime.fromisoformat(instant(plan.start)) if plan.start else midnight(first)
     if plan.days is None and plan.units is None:
         raise DataError(
             f"{plan.path or plan.name}: expected a [horizon] of days or units, or nobody knows when it ends"
@@ -612,9 +618,8 @@ def _history(gathering: Gathering, moment: Moment, rng: np.random.Generator) -> 
         cuts = [min(moment.start + days(n), moment.until) for n in range(step, number + step, step)]
     entered = [sum(counts) for counts in gathering.entered_by(cuts)]
     points: list[Point] = []
-    for i, (cut, n) in enumerate(zip(cuts, entered, strict=True)):
-        if not n:
-            continue
+    had = [(cut, n) for cut, n in zip(cuts, entered, strict=True) if n]
+    for i, (cut, n) in enumerate(had):
         shares = moment.shares[: i + 1] if plan.method == "looks" else (moment.shares[-1] * n / max(entered[-1], 1),)
         rule = rule_at(plan, shares, moment.ended and cut == moment.until)
         gathering.tabulate(until=cut)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("bootstrap", "mann-whitney")  # estimates that need the units themselves
 ALL_TIME, BEFORE = (0.0, None), (None, 0.0)  # windows, in days since the first exposure
+SMALL = 1_000_000  # events that one thread adds up, so that the last digit is always the same
 MOST_SLICES = 20  # of a field, those with the most units
 
 Window = tuple[float | None, float | None]
@@ -124,6 +125,8 @@ class Gathering:
                 said = str(error).splitlines()[0]
                 raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({said})") from None
         log.relation(self.connection).create_view("cranfield_events", replace=True)
+        if self.one("SELECT count(*) FROM cranfield_events")[0] < SMALL:
+            self.connection.execute("SET threads = 1")
         self._expose()
 
     def close(self) -> None:
@@ -181,13 +184,15 @@ class Gathering:
         )
         return found[0][0].replace(tzinfo=UTC) if found else None
 
-    def entered_by(self, times: Sequence[datetime]) -> list[list[int]]:
-        """How many units of each variant have entered by each of some times, filters aside."""
+    def entered_by(self, times: Sequence[datetime], table: str = "all") -> list[list[int]]:
+        """How many units of each variant have entered by each of some times; of `all`, filters aside."""
         names = list(self.plan.variants)
         found = []
         for time in times:
             counts = dict(
-                self.rows("SELECT variant, count(*) FROM cranfield_all WHERE first < ? GROUP BY variant", naive(time))
+                self.rows(
+                    f"SELECT variant, count(*) FROM cranfield_{table} WHERE first < ? GROUP BY variant", naive(time)
+                )
             )
             found.append([counts.get(name, 0) for name in names])
         return found

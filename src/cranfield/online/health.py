@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cranfield.online.gather import Gathering
 
 RATIO_LEVEL = 0.001  # below which a sample ratio is a mistake
+MOST_DAYS = 1_000  # whose ends are looked at
 OK, NOTE, BROKEN = "ok", "note", "broken"
 
 
@@ -186,7 +187,7 @@ def sample_ratio(gathering: Gathering, once: bool, table: str = "all") -> Check:
     if len(plan.variants) < 2:
         return Check(name, OK, told)
     shares = list(plan.variants.values())
-    p = float(chi_square_p(list(counts.values()), shares)) if once else _at_any_time(gathering, counts, shares)
+    p = float(chi_square_p(list(counts.values()), shares)) if once else _at_any_time(gathering, counts, shares, table)
     how = "looked at once" if once else "at any time"
     told = f"{told}; planned {', '.join(f'{share:.4g}' for share in shares)}; p {p:.2g}, {how}"
     if p < RATIO_LEVEL:
@@ -194,18 +195,13 @@ def sample_ratio(gathering: Gathering, once: bool, table: str = "all") -> Check:
     return Check(name, OK, told)
 
 
-def _at_any_time(gathering: Gathering, counts: dict[str, int], shares: Sequence[float]) -> float:
-    """By the counts at the end of every day so far; after filters by the last ones."""
+def _at_any_time(gathering: Gathering, counts: dict[str, int], shares: Sequence[float], table: str) -> float:
+    """By the counts at the end of every day so far, and the last ones."""
     start = gathering.first_exposure()
     if start is None:
         raise DataError("no exposure is in the log")
-    last = list(counts.values())
     ends: list[datetime] = []
-    while (end := midnight(start) + days(len(ends) + 1)) < gathering.until and len(ends) < 1000:
+    while (end := midnight(start) + days(len(ends) + 1)) < gathering.until and len(ends) < MOST_DAYS:
         ends.append(end)
-    looks = [
-        look
-        for look in gathering.entered_by(ends)
-        if sum(look) and all(a <= b for a, b in zip(look, last, strict=True))
-    ]
-    return anytime_p([*looks, last], shares)
+    looks = [look for look in gathering.entered_by(ends, table) if sum(look)]
+    return anytime_p([*looks, list(counts.values())], shares)
