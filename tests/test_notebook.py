@@ -47,6 +47,7 @@ from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferr
 from cranfield.workspace.topic_list import TopicList, TopicRow
 from cranfield.workspace.verbs.compare import TopicScores
 from cranfield.workspace.verbs.lists import TopLists
+from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command
 
@@ -156,6 +157,15 @@ def erased(path: Path) -> Any:
     return traffic.erase(str(path / "log"), [EVIL])
 
 
+def experiment(path: Path) -> Any:
+    trail = Trail()
+    for i in range(12):
+        unit = f"u{i}"
+        trail.expose(unit, EVIL if i % 2 else "control").search(unit, f"s{i}", clicks=[(1, 2, 3)] if i % 3 else [])
+    plan = plan_file(path, '[[primary]]\nmetric = "click-through"\n', PLAN.replace("new =", f'"{EVIL}" ='))
+    return experiments.analyze(trail.write(path / "log"), plan, history=True)
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     "Scores": lambda path: scores(),
     "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
@@ -205,6 +215,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "Analysis": experiment,
     "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
     "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
@@ -213,7 +224,17 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}
-DRAWN = {"Curves", "Leaderboard", "Plans", "CollectionStats", "Simulation", "Comparison", "Efficiency", "Both"}
+DRAWN = {
+    "Curves",
+    "Leaderboard",
+    "Plans",
+    "CollectionStats",
+    "Simulation",
+    "Comparison",
+    "Efficiency",
+    "Both",
+    "Analysis",
+}
 
 
 def test_every_result_is_made_here():

@@ -264,3 +264,52 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
     setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
     manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
     serve(setting, manner, note, certificate=how["certificate"], key=how["tls_key"], insecure=how["insecure"])
+
+
+@command.command("analyze")
+@click.argument("log")
+@click.argument("plan")
+@option("--gate", "Exit code 0: ship; 1: stop, same, not shown; 3: broken or still running.", is_flag=True)
+@option("--at", "What it was at an earlier time.  [default: now]", metavar="TIME")
+@option("--hash", "What the plan's hash was when it began; another one is broken.", name="expected", metavar="HASH")
+@option("--history", "Also the interval over time, and by day since exposure; html has it anyway.", is_flag=True)
+@option("--memory", "The most that DuckDB takes, as in 3GB.", metavar="SIZE")
+@option("--seed", "Where the bootstrap starts.")
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+@click.pass_context
+def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bool, **typed: Any) -> None:
+    """Say what an experiment shows, by its plan: ship, stop, same, continue, not shown or broken, and why.
+
+    Health comes first: a sample ratio that is wrong, units in two variants, repeats, clocks. Then every metric by
+    randomised unit, under the one method that the plan names.
+
+    \b
+    $ cranfield online analyze online/shop-log online/shop.toml
+    """
+    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, written
+    from cranfield.workspace.experiments import analyze
+
+    _, shown, how = options.split(typed)
+    shape, output = shown.pop("shape"), shown.pop("output")
+    verdict = analyze(log, plan, history=history or shape == "html", **how)
+    put(written(verdict, shape, output, **shown), output)
+    if shape in FOR_PEOPLE:
+        limits(verdict, shown["verbose"], output)
+    elif shape not in ("markdown", "html"):
+        notes(verdict.notes(shell=True))
+    if verdict.verdict == "broken" or gate:
+        ctx.exit(verdict.exit_code)
+
+
+@command.command("metrics")
+@click.argument("name", required=False)
+@options.output("table", "json")
+def _metrics(name: str | None, **shown: Any) -> None:
+    """List the metrics of experiments, or explain one.
+
+    \b
+    $ cranfield online metrics success
+    """
+    from cranfield.workspace.listing import online_metric, online_metrics
+
+    show(online_metrics() if name is None else online_metric(name), **shown)

@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, tests, corrections, measures."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, metrics, tests, measures."""
 
 from __future__ import annotations
 
@@ -126,6 +126,30 @@ def interleaving(name: str) -> Listing:
     meanings = (f"{each['name']}: {each['meaning']}; {each['range']}" for each in row["parameters"])
     defaults = (f" (default {each['default']})" for each in row["parameters"])
     facts += [("parameter", meaning + default) for meaning, default in zip(meanings, defaults, strict=True)]
+    return Listing(row, [Entries([], row["name"]), row["about"], Entries(facts, indent=0)])
+
+
+def online_metrics() -> Listing:
+    """The metrics of experiments: how each is averaged over units, which direction is good, and what it is."""
+    from cranfield.online.metrics import catalogue
+
+    rows = catalogue()
+    head = ["metric", "kind", "good", "what it is"]
+    return Listing(
+        rows, [_described([head, *([row["name"], row["kind"], row["direction"], row["about"]] for row in rows)])]
+    )
+
+
+def online_metric(name: str) -> Listing:
+    """All that is said about one metric of experiments, by any of its names."""
+    from cranfield.online.metrics import metric, page
+
+    row = page(type(metric(name)))
+    facts = [(key, _fact(row[key])) for key in ("kind", "direction", "formula", "reference", "aliases") if row[key]]
+    facts += [
+        ("parameter", f"{each['name']}: {each['meaning']}; {each['range']} (default {each['default']})")
+        for each in row["parameters"]
+    ]
     return Listing(row, [Entries([], row["name"]), row["about"], Entries(facts, indent=0)])
 
 
