@@ -485,13 +485,20 @@ def _state(service: Service) -> dict[str, Any]:
         "written": told.written,
         "refused_ahead": service.refused_ahead,
         "segments": len(segments),
-        "segment_bytes": sum(os.path.getsize(path) for path in segments if os.path.exists(path)),
+        "segment_bytes": sum(map(_size, segments)),
         "last_packing": _moment(last.at if last else None),
         "packing_problem": last.problem if last else None,
         "reused_ids": len(log.reused()),
         "free_bytes": free,
         "plans": {plan.name: plan.hash for plan in service.plans},
     }
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:  # packed meanwhile
+        return 0
 
 
 def _moment(seconds: float | None) -> str | None:
