@@ -629,8 +629,11 @@ def test_packing_once_in_this_process_says_what_is_wrong(tmp_path, monkeypatch, 
     assert log.days() == ["2026-03-01"]
 
 
-def test_health_tells_the_plans_by_hash_what_waits_and_the_disk(service, caller):
-    values = caller.get("/health").json()
+def test_health_tells_the_plans_by_hash_what_waits_and_the_disk(tmp_path):
+    with serving(tmp_path) as (_, caller):
+        first, _, values = caller.get("/health").json(), caller.send("/events", event(1)), caller.get("/health").json()
+    assert (first["segments"], first["last_sync"]) == (0, None)
+    assert first["free_bytes"] > 0
     assert values["plans"] == {plan.name: plan.hash for plan in read_plans([str(PLANS)])}
     assert values["waiting"] == 0
     assert values["free_bytes"] > 0

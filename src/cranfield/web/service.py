@@ -475,7 +475,7 @@ def _state(service: Service) -> dict[str, Any]:
     told, log = service.intake.told(), service.intake.log
     segments = segments_in(log.segments)
     last = service.packer.last if service.packer else None
-    free = shutil.disk_usage(log.folder).free if os.path.isdir(log.folder) else None
+    there = log.folder if os.path.isdir(log.folder) else os.path.dirname(os.path.abspath(log.folder))
     return {
         "ok": told.problem is None and (last is None or last.problem is None),
         "problem": told.problem,
@@ -489,7 +489,7 @@ def _state(service: Service) -> dict[str, Any]:
         "last_packing": _moment(last.at if last else None),
         "packing_problem": last.problem if last else None,
         "reused_ids": len(log.reused()),
-        "free_bytes": free,
+        "free_bytes": shutil.disk_usage(there).free,
         "plans": {plan.name: plan.hash for plan in service.plans},
     }
 
