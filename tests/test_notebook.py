@@ -36,6 +36,7 @@ from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
+from cranfield.sides import Entry
 from cranfield.workspace import experiments, judging, traffic
 from cranfield.workspace.adjudicating import Docket
 from cranfield.workspace.assessing import Choice, Open, Work
@@ -43,7 +44,9 @@ from cranfield.workspace.bench import open_bench
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.overview import overview as overview_of
 from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
+from cranfield.workspace.topic_list import TopicList, TopicRow
 from cranfield.workspace.verbs.compare import TopicScores
+from cranfield.workspace.verbs.lists import TopLists
 from shell import EXAMPLES
 from shell import cranfield as command
 
@@ -163,6 +166,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Plans": lambda path: design(difference=0.05, sd=0.2),
     "ExperimentPlan": lambda path: experiments.design(proportion=0.3, effect=0.02),
     "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "TopLists": lambda path: TopLists(TOPICS[0], (EVIL, "two"), ([Entry(1, EVIL, "", None, None, 2)], [])),
+    "TopicList": lambda path: TopicList([TopicRow(TOPICS[0], EVIL, 3, 0.1, 0.2, 0.1)], (EVIL, "two"), str),
     "Sides": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
     "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
     "Curves": lambda path: cranfield.curves(QRELS, RUNS, "pr"),
@@ -189,7 +194,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Listing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
     "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
-    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP"))),
+    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP")), str),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
     "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),

@@ -142,6 +142,16 @@ def served(folder: Path, db: str | None = None, accounts: bool = True, **manner:
         opened.close()
 
 
+def waited(site: Served, path: str, *parts: str) -> Any:
+    """The JSON of a page when its jobs are done, those of some parts too."""
+    client = site.client("vic", "viewer")
+    for _ in range(600):
+        values = client.get(path).json()
+        if all(each.get("state") != "running" for each in (values, *(values[part] for part in parts))):
+            return values
+    raise AssertionError("it is still being worked out")
+
+
 def example(folder: Path) -> Path:
     """The bundled collection with its runs as a workspace."""
     make_example(folder)

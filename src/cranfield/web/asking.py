@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cranfield.judge.policy import policies
 from cranfield.web.render import link
 from cranfield.workspace.jobs import Failed, Ready, Running
 
@@ -30,6 +31,10 @@ class Asked:
         """Of the page's twins: 202 while it is being worked out, 422 where it cannot be."""
         return {"ready": 200, "running": 202, "failed": 422}[self.kind]
 
+    def told(self, visit: Visit) -> int:
+        """The status of a page: its twins' in JSON, and 200 where people read what became of it."""
+        return self.status if visit.twin == "json" else 200
+
     @property
     def table(self) -> str | None:
         """The answer as CSV."""
@@ -49,6 +54,28 @@ class Asked:
         if isinstance(state, Running):
             return {"state": self.kind, "progress": state.progress, "told": state.told, "since": state.since}
         return {"state": self.kind, "error": state.why}
+
+
+MEASURES = "nDCG@10 AP RR@10"
+
+
+def judged(visit: Visit) -> dict[str, Any]:
+    """Which judgments count, as the query says, and which there are: what a form offers."""
+    bench = visit.site.bench
+    there = ["log", *(f"log@{each.name}" for each in bench.versions()), *(["collection"] if bench.qrels else [])]
+    return {
+        "judgments": visit.text("judgments"),
+        "policy": visit.text("policy", "latest"),
+        "policies": policies(),
+        "sources": there,
+    }
+
+
+def ask_scores(visit: Visit, verb: str, **parameters: Any) -> Asked:
+    """Ask for something that scores: by the measures, judgments and policy of the query unless told otherwise."""
+    given = {"measures": visit.text("measures") or MEASURES}
+    given |= {name: visit.text(name) for name in ("judgments", "policy") if visit.text(name)}
+    return ask(visit, verb, **{**given, **parameters})
 
 
 def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from cranfield.errors import CranfieldError, MissingExtraError, UnavailableError
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import CranfieldError, MissingExtraError, TooLargeError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SAFE = "Nothing was changed."
 
@@ -10,18 +15,28 @@ SAFE = "Nothing was changed."
 class Refusal(CranfieldError):
     """A request that is not answered; `status` says to programs why."""
 
-    def __init__(self, said: str, status: int = 400, *, safe: str = SAFE, advice: str = "", wait: float = 0) -> None:
+    def __init__(
+        self,
+        said: str,
+        status: int = 400,
+        *,
+        safe: str = SAFE,
+        advice: str = "",
+        wait: float = 0,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(said)
         self.said = said
         self.status = status
         self.safe = safe
         self.advice = advice
         self.wait = wait  # seconds after which to try again
+        self.more = more or {}  # what a program is told beside the words
 
-    def values(self) -> dict[str, str]:
+    def values(self) -> dict[str, Any]:
         """As JSON."""
         parts = {"error": self.said, "safe": self.safe, "advice": self.advice}
-        return {name: text for name, text in parts.items() if text}
+        return {**{name: text for name, text in parts.items() if text}, **self.more}
 
 
 class NotFound(Refusal):
@@ -40,4 +55,6 @@ def refusal_of(error: CranfieldError) -> Refusal:
         return Refusal(str(error), 503, advice=advice, wait=5)
     if isinstance(error, MissingExtraError):
         return Refusal(str(error), 501)
+    if isinstance(error, TooLargeError):
+        return Refusal(str(error), 413)
     return Refusal(str(error), 400)

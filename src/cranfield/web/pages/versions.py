@@ -80,4 +80,4 @@ def diff(visit: Visit) -> Page:
         return Page("Changes", "diff.html", {"versions": names}, {**shown, "asked": None})
     asked = ask(visit, "diff", a=a, b=b)
     values = {"versions": names, "a": a, "b": b, **asked.values()}
-    return Page("Changes", "diff.html", values, {**shown, "asked": asked}, asked.table, ("live.js",))
+    return Page("Changes", "diff.html", values, {**shown, "asked": asked}, asked.table, ("live.js",), asked.told(visit))
