@@ -74,7 +74,7 @@ class BadRows(Refusal):
         self.rows = rows
 
     def values(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, with the rows."""
         named = [{"row": row, "error": problem} for row, problem in self.rows[:MOST_NAMED]]
         return {**super().values(), "rows": named}
 
