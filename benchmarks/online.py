@@ -127,11 +127,11 @@ def analysis(repeats: int) -> list[Row]:
     from cranfield.workspace.experiments import analyze
 
     rows = []
-    for events in EVENTS:
+    for count in EVENTS:
         with tempfile.TemporaryDirectory() as folder:
             log, plan = Path(folder, "log"), Path(folder, "plan.toml")
             (log / "segments").mkdir(parents=True)
-            searches = round(events / 1.94)
+            searches = round(count / 1.94)
             connection = connect()
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(MADE.format(units=max(searches // 6, 2), searches=searches, folder=log))
@@ -142,7 +142,7 @@ def analysis(repeats: int) -> list[Row]:
             times = [cpu(lambda: analyze(str(log), str(plan), now=now, memory="3GB")) for _ in range(min(repeats, 3))]  # noqa: B023
         mine = Spread.of(times)
         rows.append(
-            Row("log to verdict", f"{events:,} events", f"{len(METRICS) + 1} metrics", mine, "", None, mine.median, "s")
+            Row("log to verdict", f"{count:,} events", f"{len(METRICS) + 1} metrics", mine, "", None, mine.median, "s")
         )
     return rows
 

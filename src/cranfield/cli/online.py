@@ -239,17 +239,22 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     "--run", "A run whose lists /interleave mixes by name; may be repeated.", name="runs", multiple=True, metavar="FILE"
 )
 @option("--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
-@option("--pack", "Seconds from one packing of segments to the next.", type=click.FloatRange(min=0.1), metavar="S")
+@option(
+    "--pack",
+    "Seconds from one packing of segments to the next.  [default: 300]",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+)
 @option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
 @option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
 def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
     """Serve HTTP: assign units, interleave lists, take events into a log, health.
 
     Only this machine can reach it unless --host says otherwise; any other address demands TLS, and a token for each
-    application. Events are confirmed when they are on disk.
+    application. Events are confirmed when they are on disk. Stop it with Ctrl-C.
 
     \b
-    $ cranfield online serve online/plans log
+    $ cranfield online serve online/plans log --new-token shop
     """
     from cranfield.web.applications import Applications
     from cranfield.web.service_serving import PACK, Setting, serve
@@ -260,6 +265,7 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
         return
     if drop_token is not None:
         Applications(log).drop(drop_token)
+        note(f"the token of {drop_token} is void")
         return
     setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
     manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])

@@ -74,7 +74,7 @@ class BadRows(Refusal):
         self.rows = rows
 
     def values(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, with the rows."""
         named = [{"row": row, "error": problem} for row, problem in self.rows[:MOST_NAMED]]
         return {**super().values(), "rows": named}
 
@@ -475,7 +475,7 @@ def _state(service: Service) -> dict[str, Any]:
     told, log = service.intake.told(), service.intake.log
     segments = segments_in(log.segments)
     last = service.packer.last if service.packer else None
-    free = shutil.disk_usage(log.folder).free if os.path.isdir(log.folder) else None
+    there = log.folder if os.path.isdir(log.folder) else os.path.dirname(os.path.abspath(log.folder))
     return {
         "ok": told.problem is None and (last is None or last.problem is None),
         "problem": told.problem,
@@ -485,13 +485,20 @@ def _state(service: Service) -> dict[str, Any]:
         "written": told.written,
         "refused_ahead": service.refused_ahead,
         "segments": len(segments),
-        "segment_bytes": sum(os.path.getsize(path) for path in segments if os.path.exists(path)),
+        "segment_bytes": sum(map(_size, segments)),
         "last_packing": _moment(last.at if last else None),
         "packing_problem": last.problem if last else None,
         "reused_ids": len(log.reused()),
-        "free_bytes": free,
+        "free_bytes": shutil.disk_usage(there).free,
         "plans": {plan.name: plan.hash for plan in service.plans},
     }
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:  # packed meanwhile
+        return 0
 
 
 def _moment(seconds: float | None) -> str | None:

@@ -49,7 +49,7 @@ def serve(
     uvicorn = _uvicorn()
     from cranfield.web.service import application
 
-    manner = checked(manner, certificate, key, insecure)
+    manner = checked(manner, certificate, key, insecure, "tokens and events")
     opened, manner = bound(manner)
     with opened:
         service = prepared(setting, manner, say)

@@ -26,8 +26,10 @@ SERVING = "serving.json"
 KEEP_ALIVE = 75  # seconds; browsers of assessors who read for a while keep their connection
 
 
-def checked(manner: Manner, certificate: str | None, key: str | None, insecure: bool) -> Manner:
-    """How to serve, or a refusal of what would not be safe."""
+def checked(
+    manner: Manner, certificate: str | None, key: str | None, insecure: bool, sent: str = "passwords and labels"
+) -> Manner:
+    """How to serve, or a refusal of what would not be safe; `sent` is what others could read."""
     if (certificate is None) != (key is None):
         raise ConventionError("--tls-cert and --tls-key belong together")
     for path in filter(None, (certificate, key)):
@@ -42,7 +44,7 @@ def checked(manner: Manner, certificate: str | None, key: str | None, insecure: 
     if not (certificate or insecure):
         raise ConventionError(
             f"{manner.host} can be reached from other machines: give --tls-cert and --tls-key, or --behind-proxy "
-            "ADDRESS of a proxy that speaks TLS; --insecure sends passwords and labels unencrypted"
+            f"ADDRESS of a proxy that speaks TLS; --insecure sends {sent} unencrypted"
         )
     named = manner.names or ((socket.gethostname().lower(),) if manner.everywhere else ())
     return replace(manner, accounts=True, tls=bool(certificate), names=named)
