@@ -210,3 +210,47 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
 
     _, shown, how = options.split(typed)
     show(design(methods=" ".join(methods), **how), **shown)
+
+
+users_option = option(
+    "--users",
+    lambda: f"Who they are: {names.users()}; parameters in brackets, as in 'perfect(click_relevant=0.8)'.",
+    default="navigational",
+    metavar="USERS",
+)
+
+
+@command.command("simulate")
+@options.qrels_and_runs
+@option("-o --log", "The log's folder; what is in it stays.", required=True, metavar="LOG")
+@option("--plan", "The experiment; where there is no such file, one is written there.", metavar="FILE")
+@users_option
+@option(
+    "--method",
+    lambda: f"Interleave the runs instead of splitting traffic: {names.interleavings()}.",
+    metavar="METHOD",
+)
+@option("-k --depth", "How many documents a page shows.", type=click.IntRange(min=1), default=10, metavar="K")
+@option("--units", "How many units there are.", type=int, default=1_000, metavar="N")
+@option("--days", "Over how many days.", type=int, default=14, metavar="N")
+@option("--before", "Days before the experiment, on the control.", type=int, default=0, metavar="N")
+@option("--sessions", "A unit's sessions, on average.", type=float, default=3.0, metavar="N")
+@option("--searches", "A session's searches, on average.", type=float, default=2.0, metavar="N")
+@option("--interests", "Topics that a unit asks about.", type=int, default=3, metavar="N")
+@option("--seed")
+@options.shape("table", "json", "csv", "tsv")
+@option("--run-format")
+@option("--qrels-format")
+@option("--field fields")
+def _simulate(log: str, depth: int, **typed: Any) -> None:
+    """Let simulated users search runs, and add what they do to a log: A/B of runs, A/A of one, or interleaved.
+
+    Units return over days and ask about a few topics each. What they click on they read, and now and then they buy.
+
+    \b
+    $ cranfield online simulate qrels.txt bm25.run dense.run -o simulated --plan plan.toml --units 200
+    """
+    from cranfield.workspace.online import simulate
+
+    inputs, shown, how = options.split(typed)
+    show(simulate(inputs, log, k=depth, **how), **shown)
