@@ -254,3 +254,45 @@ def _simulate(log: str, depth: int, **typed: Any) -> None:
 
     inputs, shown, how = options.split(typed)
     show(simulate(inputs, log, k=depth, **how), **shown)
+
+
+@command.command("bridge")
+@options.qrels_and_runs
+@option("-m --measures", "What to compare with users. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option(
+    "--preferred",
+    "What real users prefer, in place of simulated ones: CSV of system, against, preference, and topic and signal.",
+    name="preferences_file",
+    metavar="FILE",
+)
+@users_option
+@option(
+    "--method",
+    lambda: (
+        f"How simulated users' lists are interleaved: {names.interleavings()}. May be repeated.  [default: team-draft]"
+    ),
+    name="methods",
+    multiple=True,
+    metavar="METHOD",
+)
+@option("-k --depth", "How many documents a page shows.", type=click.IntRange(min=1), default=10, metavar="K")
+@option("--searches", "Simulated searches of each topic, by each design.", type=int, default=100, metavar="N")
+@option("--by", "Also by the classes of topics in a column of theirs.", metavar="COLUMN")
+@option("--topics-file")
+@option("--least", "Leave out pairs whose means differ by less.", type=float, default=0.0, metavar="D")
+@option("--seed")
+@options.answer("table", "json", "csv", "tsv")
+@option("--digits")
+@option("--run-format")
+@option("--qrels-format")
+@option("--field fields")
+def _bridge(depth: int, preferences_file: str | None, methods: tuple[str, ...], **typed: Any) -> None:
+    """Say which offline measure agrees with what users prefer, by interleaving and by A/B, over pairs of runs.
+
+    \b
+    $ cranfield online bridge qrels.txt bm25.run dense.run tied.run --users perfect -m "nDCG@10 RR@10"
+    """
+    from cranfield.workspace.online import bridge
+
+    inputs, shown, how = options.split(typed)
+    show(bridge(inputs, preferences=preferences_file, methods=methods, k=depth, **how), **shown)

@@ -39,8 +39,8 @@ class Perfect(User):
         stop = self.stop_irrelevant + gain * (self.stop_relevant - self.stop_irrelevant)
         wanted = shown & (rng.random(gains.shape) < click)
         last = wanted & (rng.random(gains.shape) < stop)
-        stopped_before = np.asarray(np.cumsum(last, axis=-1) - last)
-        return wanted & (stopped_before == 0)
+        stopped_before: npt.NDArray[np.int64] = np.cumsum(last, axis=-1) - last
+        return np.asarray(wanted & (stopped_before == 0), np.bool_)
 
 
 class Navigational(Perfect):
