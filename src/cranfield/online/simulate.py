@@ -304,10 +304,15 @@ def interleaving(plan: Plan, world: World) -> Method | None:
     """The method by which a plan interleaves; None where it splits traffic."""
     if plan.interleave is None:
         return None
-    method = method_named(str(plan.interleave.get("method", "team-draft")))
+    return _fitting(str(plan.interleave.get("method", "team-draft")), world)
+
+
+def _fitting(typed: str, world: World) -> Method:
+    """A method by what one types, that takes as many systems as there are."""
+    method = method_named(typed)
     if len(world.systems) < 2 or (len(world.systems) > 2 and not method.many):
         wanted = "two runs or more" if method.many else "two runs"
-        raise DataError(f"{plan.path or plan.name}: {method.name} takes {wanted}, found {len(world.systems)}")
+        raise DataError(f"{method.name} takes {wanted}, found {len(world.systems)}")
     return method
 
 
@@ -331,7 +336,7 @@ def shown_by(plan: Plan, world: World) -> dict[str, int]:
 def planned(path: str | None, world: World, audience: Audience, method: str | None = None) -> Plan:
     """The plan in a file; where there is none, one for these systems, which is written there if a path was given."""
     if method is not None:
-        method_named(method)
+        _fitting(method, world)
     text = plan_text(world.systems, audience, method)
     if path is None:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".toml") as file:
@@ -341,7 +346,7 @@ def planned(path: str | None, world: World, audience: Audience, method: str | No
     if not os.path.exists(path):
         write_bytes(path, [text.encode()])
     plan = read_plan(path)
-    if method is not None and (plan.interleave is None or interleaving(plan, world) is None):
+    if method is not None and plan.interleave is None:
         raise DataError(
             f"{path}: expected a plan that interleaves, as a method is given, found one that splits traffic"
         )
