@@ -296,3 +296,70 @@ def _bridge(depth: int, preferences_file: str | None, methods: tuple[str, ...], 
 
     inputs, shown, how = options.split(typed)
     show(bridge(inputs, preferences=preferences_file, methods=methods, k=depth, **how), **shown)
+
+
+@command.group("study")
+def study() -> None:
+    """Ask people in a study: who does what in which order, forms to fill in, and what the answers say.
+
+    STUDY is a TOML file with systems, tasks and questionnaires.
+
+    \b
+    $ cranfield online study plan online/study.toml
+    """
+
+
+study.command_class = options.Worded
+participants_option = option("--participants", "How many.  [default: as STUDY says]", type=int, metavar="N")
+
+
+@study.command("plan")
+@click.argument("file", metavar="STUDY")
+@participants_option
+@options.answer("table", "json", "csv", "tsv")
+def _study_plan(file: str, **typed: Any) -> None:
+    """Say who does which task with which system, in an order by Latin squares.
+
+    \b
+    $ cranfield online study plan online/study.toml
+    """
+    from cranfield.workspace.studies import plan
+
+    _, shown, how = options.split(typed)
+    show(plan(file, **how), **shown)
+
+
+@study.command("forms")
+@click.argument("file", metavar="STUDY")
+@option("-o --folder", "Where to write them: a folder that is empty or not there.", required=True, metavar="FOLDER")
+@participants_option
+def _study_forms(file: str, folder: str, participants: int | None) -> None:
+    """Write a page for each participant, which opens offline, and a CSV template for answers by hand.
+
+    \b
+    $ cranfield online study forms online/study.toml -o forms
+    """
+    from cranfield.workspace.studies import forms
+
+    forms(file, folder, participants)
+
+
+@study.command("analyze")
+@click.argument("file", metavar="STUDY")
+@click.argument("answers", nargs=-1, required=True, metavar="ANSWERS...")
+@participants_option
+@option("--test", "Of systems within participants: t, wilcoxon, randomisation …", default="t", metavar="TEST")
+@option("--level", "The level of intervals.")
+@option("--every-time", "Times of all tasks, not only of those that succeeded.", is_flag=True)
+@options.answer("table", "json", "csv", "tsv", "html")
+@option("--digits")
+def _study_analyze(file: str, answers: tuple[str, ...], **typed: Any) -> None:
+    """Say what answers say: success, time and questionnaires by system, systems compared, and what order did.
+
+    \b
+    $ cranfield online study analyze online/study.toml online/answers.csv
+    """
+    from cranfield.workspace.studies import analyze
+
+    _, shown, how = options.split(typed)
+    show(analyze(file, answers, **how), **shown)
