@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cranfield.kernels.table import Floats
+    from cranfield.online.study.plan import Turn
     from cranfield.online.study.questionnaire import Questionnaire
     from cranfield.stats.testing import Test
 
@@ -119,7 +120,11 @@ class StudyResults(Answer):
         if self.learning is None:
             return "Learning: too few times to tell"
         each = self.learning
-        told = "people get faster or slower" if each.p < 1 - self.level else "not shown"
+        told = (
+            "not shown"
+            if not each.p < 1 - self.level
+            else f"people get {'faster' if each.difference < 0 else 'slower'}"
+        )
         interval = f"[{each.low:+.1%}, {each.high:+.1%}]"
         return f"Learning: seconds change by {each.difference:+.1%} {interval} from one task to the next: {told}"
 
@@ -188,7 +193,7 @@ def analyze(answers: Answers, *, test: str = "t", level: float = 0.95, every_tim
     )
 
 
-def _times(answers: Answers, every_time: bool) -> Mapping[Any, float]:
+def _times(answers: Answers, every_time: bool) -> Mapping[Turn, float]:
     """The logarithm of each time, by turn: of tasks that succeeded, unless all are wanted."""
     found = {}
     for turn in answers.schedule.rows:
@@ -293,8 +298,11 @@ def _places(answers: Answers, every_time: bool) -> Iterable[Place]:
 
 
 def _learning(answers: Answers, every_time: bool, level: float) -> Versus | None:
-    """By how much the logarithm of time changes from one task to the next: the mean of participants' slopes, by t."""
-    times = _times(answers, every_time)
+    """By how much the logarithm of time changes from one task to the next: the mean of participants' slopes, by t.
+
+    What a system's times are above or below others on average is taken out first.
+    """
+    times = _apart(_times(answers, every_time))
     slopes = []
     for person in answers.schedule.study.people:
         points = [(turn.position, times[turn]) for turn in answers.schedule.of(person) if turn in times]
@@ -306,6 +314,14 @@ def _learning(answers: Answers, every_time: bool, level: float) -> Versus | None
     said = test_named("t")(np.zeros(len(slopes)), slopes, level=level, rng=np.random.default_rng(0))
     change, low, high = _shown(SECONDS, float(np.mean(slopes)), said.low, said.high)
     return Versus(SECONDS, "a task", "the next", change, low, high, said.p, said.p, len(slopes), said.reason)
+
+
+def _apart(times: Mapping[Turn, float]) -> dict[Turn, float]:
+    """Times less the mean of their system."""
+    by_system: dict[str, list[float]] = {}
+    for turn, time in times.items():
+        by_system.setdefault(turn.system, []).append(time)
+    return {turn: time - float(np.mean(by_system[turn.system])) for turn, time in times.items()}
 
 
 def _shown(outcome: str, *numbers: float) -> tuple[float, ...]:
