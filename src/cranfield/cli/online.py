@@ -256,6 +256,22 @@ def _simulate(log: str, depth: int, **typed: Any) -> None:
     show(simulate(inputs, log, k=depth, **how), **shown)
 
 
+@command.command("users")
+@click.argument("name", required=False)
+@options.output("table", "json")
+def _users(name: str | None, **shown: Any) -> None:
+    """List the models of simulated users, or explain one.
+
+    Chances are those of a click if irrelevant and if relevant, and of stopping after such a click.
+
+    \b
+    $ cranfield online users navigational
+    """
+    from cranfield.workspace.listing import user, users
+
+    show(users() if name is None else user(name), **shown)
+
+
 @command.command("bridge")
 @options.qrels_and_runs
 @option("-m --measures", "What to compare with users. May be repeated.  [default: nDCG@10 AP RR@10]")
