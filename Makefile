@@ -25,7 +25,7 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 
 , := ,
 
-.PHONY: help demo test test-all coverage lint sanitize bench bench-judge bench-online docs golden lines clean
+.PHONY: help demo test test-all coverage lint sanitize bench bench-judge bench-online bench-web docs golden lines clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
@@ -33,7 +33,7 @@ help:
 	@echo "make test-all  the slow suites too (fuzzing, soak, pdflatex if it is there), and how much of the code they reach"
 	@echo "make coverage  how much of each room the tests of make test reach"
 	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
-	@echo "make bench     time against other tools; make bench-judge: labels, agreement and consensus; make bench-online: interleaving"
+	@echo "make bench     time against other tools; make bench-judge: labels, agreement and consensus; bench-online, bench-web: experiments, the workbench"
 	@echo "make docs      write the generated pages again"
 	@echo "make golden    record again what every command prints, in tests/golden/ and in the pages"
 	@echo "make lines     count the lines of code room by room, and list the longest functions"
@@ -122,6 +122,9 @@ bench-judge: $(VENV)/.testable
 
 bench-online: $(VENV)/.testable
 	$(BIN)/python -m benchmarks.online $(BENCH)
+
+bench-web: $(VENV)/.testable
+	$(BIN)/python -m benchmarks.web $(BENCH)
 
 docs: $(VENV)/.testable
 	$(BIN)/python -m docs

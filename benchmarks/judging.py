@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks import peers, table
 from benchmarks.agreement import VoidError
 from benchmarks.logs import logs
+from benchmarks.looks import looks
 from benchmarks.suite import SCRIPTS, Plan, faster
 from benchmarks.table import Row
 from benchmarks.timing import Contender, Spread, interleave
@@ -74,6 +75,7 @@ SECTIONS: dict[str, Callable[[Plan, float], list[Row]]] = {
     "consensus": consensus,
     "coefficients": coefficients,
     "logs": logs,
+    "looks": looks,
 }
 
 

@@ -13,13 +13,13 @@ import time
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.table import Row
 from benchmarks.timing import Spread
 from cranfield.judge import Event, open_log
 from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import lease, open_round
+from cranfield.judge.rounds import answer, lease, open_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +48,9 @@ def logs(plan: Plan, scale: float = 1.0) -> list[Row]:
                 open_round(log, Round(name=name), [Asked(f"q{i % 20}", f"d{i}", 2) for i in range(size)])
                 judged = [rate(threads, count // 2, judge(log, name)) for _ in range(plan.repeats)]
                 rows.append(row("leased and labelled", kind, threads, judged, disk))
+                open_round(log, Round(name=f"{name}a"), [Asked(f"q{i % 20}", f"e{i}", 2) for i in range(size + 200)])
+                judged = [rate(threads, count, answering(log, f"{name}a")) for _ in range(plan.repeats)]
+                rows.append(row("label kept, next leased", kind, threads, judged, disk))
                 log.close()
     return rows
 
@@ -130,5 +133,21 @@ def judge(log: Log, name: str) -> Callable[[int], None]:
         if isinstance(got, list):
             place = got[0]
             log.add([Event(topic=place.topic, document=place.document, grade=1, assessor=person, round=name)])
+
+    return work
+
+
+def answering(log: Log, name: str) -> Callable[[int], None]:
+    """Labels a document and takes the next in one go, with three in hand, as a browser does."""
+    hands: dict[str, Any] = {}
+
+    def work(number: int) -> None:
+        person = f"b{threading.get_ident()}"
+        hand = hands.get(person) or lease(log, person, name, 3)
+        if isinstance(hand, list):
+            label = Event(
+                topic=hand[0].topic, document=hand[0].document, grade=1, assessor=person, round=name, repeat=False
+            )
+            hands[person] = answer(log, [label], person, name, 3)[1]
 
     return work

@@ -81,7 +81,7 @@ def values(option: click.Option) -> str:
 
 def shown(option: click.Option) -> str:
     """An option's default as one would type it."""
-    return " ".join(option.default) if isinstance(option.default, (list, tuple)) else str(option.default)
+    return " ".join(map(str, option.default)) if isinstance(option.default, (list, tuple)) else str(option.default)
 
 
 def write() -> None:

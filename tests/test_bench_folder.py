@@ -42,7 +42,7 @@ def test_an_empty_folder_is_opened_and_holds_nothing(tmp_path):
     bench = open_bench(tmp_path)
     assert (bench.collection, bench.topics(), bench.qrels, bench.shelf()) == (None, None, None, None)
     assert (bench.runs(), bench.grades(), bench.guideline(), bench.versions()) == ([], {}, "", [])
-    assert bench.rounds().rows == []
+    assert bench.rounds() == []
     assert (tmp_path / "work.db").exists()
     assert stat.S_IMODE((tmp_path / ".cranfield").stat().st_mode) == 0o700
     bench.close()

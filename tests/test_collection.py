@@ -630,3 +630,62 @@ def test_a_collection_that_lies_nowhere_cannot_be_stamped():
         hash_of("none")
     assert stats(nowhere).distributions["judged"].quantiles()["median"] == 0
     assert stats(nowhere).distributions["judged"].bins() == []
+
+
+ASPECTS = """name = "toy"
+
+[[aspects]]
+name = "trust"
+question = "Can it be trusted?"
+from_grade = 1
+
+[aspects.grades]
+1 = "yes"
+0 = {label = "no", meaning = "Nobody says who wrote it."}
+
+[[aspects]]
+name = "ease"
+question = "Is it easy to read?"
+grades = {1 = "hard", 2 = "easy"}
+"""
+
+
+def test_aspects_are_read_and_survive_a_stamp(tmp_path):
+    made = toy(tmp_path / "toy")
+    path = tmp_path / "toy" / "collection.toml"
+    path.write_text(ASPECTS)
+    stamp(read_collection(made.path))
+    assert tomllib.loads(path.read_text())["aspects"] == tomllib.loads(ASPECTS)["aspects"]
+    trust, ease = read_collection(made.path).aspects
+    assert (trust.name, trust.from_grade, list(trust.grades.items())) == (
+        "trust",
+        1,
+        [(0, Grade("no", "Nobody says who wrote it.")), (1, Grade("yes"))],
+    )
+    assert [ease.asked_at(grade) for grade in (0, 2)] == [True, True]
+    assert [trust.asked_at(grade) for grade in (0, 2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("aspects = 1", r"expected \[\[aspects\]\]"),
+        ("aspects = [1]", "number 1: expected a name and a question"),
+        ("[[aspects]]\nname = 'a'", "expected a name and a question"),
+        ("[[aspects]]\nname = 'a'\nquestion = 'b'", "two grades or more"),
+        (
+            "[[aspects]]\nname = 'a'\nquestion = 'b'\ngrades = {x = '1', y = '2'}",
+            "grades: expected a number, found 'x'",
+        ),
+        ("[[aspects]]\nname = 'relevance'\nquestion = 'b'\ngrades = {0 = 'n', 1 = 'y'}", "'relevance' is taken"),
+        (
+            "[[aspects]]\nname = 'a'\nquestion = 'b'\nfrom_grade = 'x'\ngrades = {0 = 'n', 1 = 'y'}",
+            "from_grade: expected a number",
+        ),
+    ],
+)
+def test_an_aspect_that_is_none_is_refused(tmp_path, toml, said):
+    made = toy(tmp_path / "toy")
+    (tmp_path / "toy" / "collection.toml").write_text(toml)
+    with pytest.raises(DataError, match=said):
+        read_collection(made.path)

@@ -44,6 +44,7 @@ VERBS = {
     "pool simulate": "pool simulate {qrels} bm25.run dense.run --depth 5",
     "pool make": "pool make bm25.run dense.run --depth 5 --qrels {qrels}",
     "fuse": "fuse bm25.run dense.run --method wsum --train-qrels {qrels} -o -",
+    "trec_eval": "trec_eval -m map {qrels} bm25.run",
     "convert": "convert {qrels} - --kind qrels --to csv",
 }
 
@@ -241,3 +242,34 @@ def test_files_that_are_no_logs_need_no_database() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=EXAMPLES, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_agreement_is_of_what_stood_in_a_version(tmp_path: Path) -> None:
+    location = str(tmp_path / "work.db")
+    log = open_log(location)
+    for who, grades in {"ann": (0, 1, 1, 0), "bob": (0, 1, 0, 0)}.items():
+        log.add([Event(topic="q", document=f"d{i}", grade=grade, assessor=who) for i, grade in enumerate(grades)])
+    log.close()
+    before = cranfield("judge", "agree", location)
+    assert cranfield("judge", "freeze", location, "spring").code == 0
+    log = open_log(location)
+    log.add([Event(topic="q", document="d2", grade=1, assessor="bob")])
+    log.close()
+    then = cranfield("judge", "agree", f"{location}@spring")
+    assert then.code == 0
+    assert then.out.replace("@spring", "") == before.out != cranfield("judge", "agree", location).out
+    (tmp_path / "carl.txt").write_text("q 0 d0 0\nq 0 d1 1\nq 0 d2 1\nq 0 d3 1\n")
+    both = cranfield("judge", "agree", f"{location}@spring", str(tmp_path / "carl.txt"))
+    assert both.code == 0
+    assert "carl" in both.out
+
+
+def test_a_strategy_that_goes_by_labels_that_contradict_says_so(tmp_path: Path) -> None:
+    location = str(tmp_path / "work.db")
+    log = open_log(location)
+    log.add([Event(topic="q1", document="doc-003", grade=grade, assessor=who) for who, grade in (("a", 0), ("b", 1))])
+    log.close()
+    opened = cranfield("judge", "round", location, "--strategy", "move-to-front", "--run", "bm25.run", "--depth", "5")
+    assert opened.code == 0, opened.err
+    asked = cranfield("judge", "next", location, "--assessor", "ann")
+    assert NOTE in asked.err

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 
 import pytest
+from sqlalchemy import event as listening
 
+from cranfield.errors import DataError
 from cranfield.judge import Event, open_log
 from cranfield.judge.blame import blame
 from cranfield.judge.following import Follower
 from cranfield.judge.locks import COMPLETE
 from cranfield.judge.looking import about, decided, mine, newer, waiting
+from cranfield.judge.plan import Asked, Round
 from cranfield.judge.policy import Settings, decide, policies
 from cranfield.judge.records import Transaction
+from cranfield.judge.rounds import answer, lease, open_round
+from cranfield.judge.status import round_statuses, status
 from databases import KINDS, location_of, new_database
 
 ODD = "d\\\0é"  # a document's name that no database takes as it is
@@ -66,6 +72,19 @@ def test_whoever_asks_for_what_is_newer_sees_each_event_once(log):
         place = news.place
     assert seen == log.events()
     assert newer(log, place) == (place, [])
+
+
+def test_a_rounds_places_are_counted_by_person(log):
+    open_round(log, Round(name="r"), [Asked("q", f"d{i}") for i in range(5)])
+    held = lease(log, "ann", "r", 2)
+    lease(log, "bob", "r")
+    log.add([label("ann", "q", held[0].document, round="r")])
+    [row] = round_statuses(log, "r")
+    assert (row.places, row.done, row.out, row.left) == (5, 1, 2, 2)
+    assert {person.assessor: (person.done, person.out) for person in row.people} == {"ann": (1, 1), "bob": (0, 1)}
+    assert status(log).labels == len(log.labels()) == 1
+    with pytest.raises(DataError, match="there is no round 's'"):
+        round_statuses(log, "s")
 
 
 def test_an_event_that_comes_to_light_late_is_not_missed(postgres):
@@ -150,3 +169,32 @@ def plan_of(log, statement: str) -> str:
 def test_each_look_has_its_index(log, statement, index):
     plan = plan_of(log, statement)
     assert any(each in plan for each in index.split("|")), plan
+
+
+def test_no_look_reads_a_whole_table(tmp_path):
+    log = open_log(tmp_path / "work.db")
+    open_round(log, Round(name="r"), [Asked("q", f"d{i}", 2) for i in range(9)])
+    held = lease(log, "ann", "r", 3)
+    statements: list[tuple[str, tuple[str, ...]]] = []
+    listening.listen(log.database.engine, "before_cursor_execute", lambda *given: statements.append(given[2:4]))
+    mine(log, "ann")
+    mine(log, "ann", "r", 7, 20)
+    about(log, "q", "d1")
+    about(log, "q")
+    newer(log, 3)
+    answer(log, [label("ann", "q", held[0].document, round="r")], "ann", "r", 3)
+    looked = {each: values for each, values in statements if each.startswith(("SELECT", "UPDATE", "INSERT"))}
+    assert len(looked) > 10
+    connection = sqlite3.connect(tmp_path / "work.db")
+    for statement, given in looked.items():
+        values = given[0] if isinstance(given, list) else given  # of many
+        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        assert not [step for step in steps if step.startswith(("SCAN events", "SCAN standing", "SCAN places"))], (
+            statement
+        )
+        assert "SEARCH standing USING INDEX sqlite_autoindex_standing_1 (side=?)" not in steps, statement
+        if "events.assessor = ?" in statement:
+            assert steps[0].startswith("SEARCH events USING INDEX events_assessor (assessor=?"), statement
+            assert "USE TEMP B-TREE FOR ORDER BY" not in steps
+    connection.close()
+    log.close()

@@ -257,3 +257,18 @@ def test_fifty_assessors_at_once(location, leaving, people, documents):
     assert len(set(labels)) == 3 * documents
     assert set(Counter((topic, document) for topic, document, _ in labels).values()) == {3}
     log.close()
+
+
+def test_a_label_of_another_aspect_fills_no_place_and_keeps_to_no_scale(log):
+    from cranfield.judge.rounds import answer as keep
+
+    open_round(log, Round(name="r", scale=(0.0, 1.0)), [Asked("q", "a"), Asked("q", "gold", 0, 1.0, "gold", 1.0)])
+    place = one(log, "ann")
+    said = {"topic": place.topic, "document": place.document, "assessor": "ann", "round": "r"}
+    first, trust = Event(**said, grade=7, aspect="trust"), Event(**said, grade=5, aspect="trust")
+    [outcome], [held] = keep(log, [first], "ann", "r", 1)
+    assert (outcome.said, held.document) == ("kept", place.document)  # still to be judged
+    label = Event(**said, grade=1)
+    assert [each.said for each in keep(log, [label, trust], "ann", "r", 0)[0]] == ["kept", "kept"]
+    keep(log, [Event(kind="withdrawal", refers=label.id, assessor="ann")], "ann", "r", 0)
+    assert one(log, "ann").document == place.document

@@ -25,8 +25,9 @@ from cranfield.describe.show import show
 from cranfield.formats.folder import write_collection
 from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Asked
+from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
+from cranfield.judge.rounds import open_round
 from cranfield.online import credit, interleave
 from cranfield.online.bridge import bridge, simulated
 from cranfield.online.log import Log
@@ -45,7 +46,12 @@ from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
 from cranfield.workspace import experiments, judging, studies, traffic
+from cranfield.workspace.adjudicating import Docket
+from cranfield.workspace.assessing import Choice, Open, Work
+from cranfield.workspace.bench import open_bench
 from cranfield.workspace.listing import strategies
+from cranfield.workspace.overview import overview as overview_of
+from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
 from cranfield.workspace.verbs.compare import TopicScores
 from shell import EXAMPLES
 from shell import cranfield as command
@@ -135,6 +141,16 @@ def frozen(path: Path) -> str:
     return where
 
 
+def overview(path: Path) -> Any:
+    """A workspace whose round and version have dangerous names."""
+    bench = open_bench(path, frozen(path))
+    try:
+        open_round(bench.log, Round(name=EVIL), [Asked("q", EVIL)])
+        return overview_of(bench)
+    finally:
+        bench.close()
+
+
 def users(path: Path) -> str:
     row = {"event_id": "e", "time": "2025-03-01", "kind": EVIL, "unit": EVIL}
     (path / "events.jsonl").write_text(json.dumps(row) + "\n")
@@ -199,6 +215,11 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP"))),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
+    "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
+    "Preferring": lambda path: Preferring(EVIL, "lists", comparisons=[Listed(EVIL, "lists", "open", 1, 2)]),
+    "Preferences": lambda path: Preferences(
+        EVIL, "lists", f"{EVIL}one", "two", "open", 2, 1, [ByTopic(EVIL, 2, 0, 1)], {EVIL: 3}, 1, 1
+    ),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
@@ -213,6 +234,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "StudyResults": lambda path: studies.analyze(
         str(EXAMPLES / "online/study.toml"), [str(EXAMPLES / "online/answers.csv")]
     ),
+    "Work": lambda path: Work(why=EVIL, rounds=[Open(EVIL, "open", 1, 2, 1)], grades=[Choice(1, "1", EVIL, EVIL)]),
+    "Overview": lambda path: overview(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}

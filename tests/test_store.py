@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from sqlalchemy.schema import CreateTable
 
 from cranfield.errors import DataError, MissingExtraError
 from cranfield.judge import Event, open_log
+from cranfield.judge.opening import is_database
 from cranfield.store import Database, migrations, open_database, tables
 from cranfield.store import database as store
 from cranfield.store.exact import Exact, escaped, plain
@@ -302,14 +305,18 @@ def test_connections_that_are_all_in_use_are_told(place, monkeypatch):
 
 def test_closing_finishes_what_waits(tmp_path):
     database = open_database(str(tmp_path / "work.db"))
-    gate = threading.Event()
+    started, gate = threading.Event(), threading.Event()
     insert_new = insert(tables.withdrawn)
-    works = [lambda _: gate.wait(), lambda connection: connection.execute(insert_new, {"id": "waited"})]
+    works = [
+        lambda _: (started.set(), gate.wait()),
+        lambda connection: connection.execute(insert_new, {"id": "waited"}),
+    ]
     threads = [threading.Thread(target=database.write, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    while database._writer is None or database._writer.queue.empty():
-        pass
+    threads[0].start()
+    assert started.wait(60)  # the writer is at it, and takes no more before it is done
+    threads[1].start()
+    while database._writer.queue.empty():
+        threads[1].join(0.001)
     closing = threading.Thread(target=database.close)
     closing.start()
     gate.set()
@@ -342,3 +349,28 @@ def test_what_waits_before_the_end_is_still_done(tmp_path):
     for thread in threads:
         thread.join()
     assert done == ["slow", "quick"]
+
+
+ANOTHER = """
+import sys
+from cranfield.store import open_database
+database = open_database(sys.argv[1])
+with database.reading() as connection:
+    connection.exec_driver_sql("SELECT 1")
+database.close()
+"""
+
+
+@pytest.mark.parametrize("name", ["work.db", "work"])
+def test_a_file_opened_twice_here_keeps_its_locks_and_what_is_written_when_another_process_closes_it(tmp_path, name):
+    path = tmp_path / name
+    first = open_database(str(path))
+    first.write(lambda connection: connection.execute(insert(tables.withdrawn), {"id": "before"}))
+    open_database(str(path)).close()
+    assert is_database(str(path))
+    subprocess.run([sys.executable, "-c", ANOTHER, str(path)], check=True)
+    assert (tmp_path / f"{name}-wal").exists()  # somebody still writes to it
+    first.write(lambda connection: connection.execute(insert(tables.withdrawn), {"id": "after"}))
+    with open_database(str(path)).reading() as connection:
+        assert sorted(connection.execute(select(tables.withdrawn.c.id)).scalars()) == ["after", "before"]
+    first.close()

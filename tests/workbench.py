@@ -183,6 +183,8 @@ class Process:
         """As the power going out."""
         os.kill(self.child.pid, signal.SIGKILL)
         self.child.wait()
+        if self.child.stderr is not None:
+            self.child.stderr.close()
 
     def stop(self) -> None:
         """As Ctrl-C."""

@@ -20,7 +20,7 @@ from cranfield.kernels import Index, Strings, Table, decode
 from cranfield.run import Text, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cranfield.kernels.table import Floats, Ints
 
@@ -87,6 +87,24 @@ class Grade:
 
     label: str = ""
     meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """What an assessor is asked beside the grade: by whom to be trusted, how easy to read; a label of its own.
+
+    >>> [Aspect("trust", "Can it be trusted?", {0: Grade("no")}, from_grade=1).asked_at(grade) for grade in (0, 1)]
+    [False, True]
+    """
+
+    name: str
+    question: str
+    grades: Mapping[float, Grade]
+    from_grade: float | None = None  # the lowest grade at which it is asked; None: at each
+
+    def asked_at(self, grade: float) -> bool:
+        """Whether a grade calls for it."""
+        return self.from_grade is None or grade >= self.from_grade
 
 
 @dataclass(frozen=True)
@@ -230,6 +248,7 @@ class Collection:
         subtopics: Callable[[], Qrels | None] = lambda: None,
         grades: Mapping[float, Grade] | None = None,
         relevant_from: float = 1,
+        aspects: Sequence[Aspect] = (),
         n_documents: int | None = None,
         meta: Mapping[str, Any] | None = None,
         path: str | None = None,
@@ -238,6 +257,7 @@ class Collection:
         self.path = path  # the folder it lies in, if it lies in one
         self.grades: dict[float, Grade] = dict(sorted((grades or {}).items()))
         self.relevant_from = relevant_from
+        self.aspects = tuple(aspects)  # what assessors are asked beside the grade
         self.meta: dict[str, Any] = dict(meta or {})  # all that collection.toml says
         self._documents, self._topics, self._qrels, self._subtopics = documents, topics, qrels, subtopics
         self._n_documents = n_documents

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from cranfield.errors import DataError
@@ -154,6 +155,7 @@ SHORT = re.compile(rf"{_C}[aeiouy][^aeiouwxy]\Z")  # hop, fil: m = 1, and an e i
 DOUBLED = re.compile(r"([^aeiouylsz])\1\Z")
 
 
+@lru_cache(65_536)
 def _stem(word: str) -> str:
     """A word without its English ending.
 

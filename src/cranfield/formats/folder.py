@@ -4,7 +4,7 @@
     topics.jsonl      {"id", "title", "description", "narrative", …}
     qrels.txt         TREC's four columns: topic iteration document grade
     subtopics.txt     TREC's diversity qrels, if there are any: topic subtopic document grade
-    collection.toml   name, title, licence, provenance, conventions, grades, counts and hashes
+    collection.toml   name, title, licence, provenance, conventions, grades, aspects, counts and hashes
 
 Documents are streamed in and out; any of the .jsonl and .txt files may be packed (.gz, .zst, .xz, .bz2). A folder
 is written under another name beside its place and moved there when it is whole, so that a full disk or a killed
@@ -25,7 +25,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cranfield.collection import Collection, Document, Grade, Qrels, Topic
+from cranfield.collection import Aspect, Collection, Document, Grade, Qrels, Topic
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.format import whole
 from cranfield.formats.known.trec import TREC
@@ -80,6 +80,7 @@ def read_collection(path: str | os.PathLike[str]) -> Collection:
         subtopics=lambda: _judgments(folder, SUBTOPICS),
         grades=grades,
         relevant_from=relevant_from,
+        aspects=_aspects(meta, os.path.join(folder, META)),
         n_documents=counted if isinstance(counted, int) else None,
         meta=meta,
         path=folder,
@@ -155,19 +156,51 @@ def _grades(meta: Mapping[str, Any], where: str) -> tuple[dict[float, Grade], fl
     if not isinstance(table, Mapping):
         raise DataError(f"{where}: grades: expected a table, found {table!r:.60}")
     relevant_from = table.get("relevant_from", 1)
-    if isinstance(relevant_from, bool) or not isinstance(relevant_from, (int, float)) or not isfinite(relevant_from):
+    if not _is_number(relevant_from):
         raise DataError(f"{where}: grades.relevant_from: expected a number, found {relevant_from!r:.60}")
+    entries = {key: entry for key, entry in table.items() if key != "relevant_from"}
+    return _meanings(entries, f"{where}: grades: expected a number or relevant_from"), relevant_from
+
+
+def _meanings(table: Mapping[str, Any], expected: str) -> dict[float, Grade]:
+    """What each grade of a table is called and means; a label alone will do."""
     grades = {}
     for key, entry in table.items():
-        if key == "relevant_from":
-            continue
         try:
             number = whole(real(key))
         except ValueError:
-            raise DataError(f"{where}: grades: expected a number or relevant_from, found {key!r}") from None
+            raise DataError(f"{expected}, found {key!r}") from None
         known = entry if isinstance(entry, Mapping) else {"label": entry}
         grades[number] = Grade(str(known.get("label", "")), str(known.get("meaning", "")))
-    return grades, relevant_from
+    return grades
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+def _aspects(meta: Mapping[str, Any], where: str) -> list[Aspect]:
+    """What is asked beside the grade: `[[aspects]]` with name, question, grades, and from_grade if not at every grade."""
+    entries = meta.get("aspects", [])
+    if not isinstance(entries, list):
+        raise DataError(f"{where}: aspects: expected [[aspects]] with name, question and grades, found {entries!r:.60}")
+    aspects: dict[str, Aspect] = {}
+    for number, entry in enumerate(entries, 1):
+        at = f"{where}: aspects, number {number}"
+        known = entry if isinstance(entry, Mapping) else {}
+        name, question, grades = known.get("name"), known.get("question"), known.get("grades")
+        if not (isinstance(name, str) and name and isinstance(question, str) and question):
+            raise DataError(f"{at}: expected a name and a question, found {entry!r:.60}")
+        if name == "relevance" or name in aspects:
+            raise DataError(f"{at}: the name {name!r} is taken; choose another")
+        if not isinstance(grades, Mapping) or len(grades) < 2:
+            raise DataError(f"{at}: expected a table of two grades or more, found {grades!r:.60}")
+        lowest = known.get("from_grade")
+        if lowest is not None and not _is_number(lowest):
+            raise DataError(f"{at}: from_grade: expected a number, found {lowest!r:.60}")
+        meanings = _meanings(grades, f"{at}: grades: expected a number")
+        aspects[name] = Aspect(name, question, dict(sorted(meanings.items())), lowest)
+    return list(aspects.values())
 
 
 def document_rows(path: str, source: Iterable[bytes] | None = None) -> Iterator[Document]:
@@ -368,14 +401,21 @@ def toml_text(values: Mapping[str, Any]) -> str:
     return "\n".join(_toml_lines(values, ())).lstrip("\n") + "\n"
 
 
-def _toml_lines(values: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
-    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
-    lines = ["", f"[{'.'.join(map(_toml_key, path))}]"] if path and (plain or not values) else []
+def _toml_lines(values: Mapping[str, Any], path: tuple[str, ...], one_of: bool = False) -> list[str]:
+    tables = {key: value for key, value in values.items() if isinstance(value, Mapping) or _is_tables(value)}
+    plain = {key: value for key, value in values.items() if value is not None and key not in tables}
+    name = ".".join(map(_toml_key, path))
+    lines = ["", f"[[{name}]]" if one_of else f"[{name}]"] if path and (one_of or plain or not values) else []
     lines += [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in plain.items()]
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            lines += _toml_lines(value, (*path, key))
+    for key, value in tables.items():
+        several = [value] if isinstance(value, Mapping) else value
+        for table in several:
+            lines += _toml_lines(table, (*path, key), one_of=several is value)
     return lines
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
 
 
 def _toml_key(key: str) -> str:

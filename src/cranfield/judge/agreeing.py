@@ -29,13 +29,14 @@ from cranfield.stats.agreement import (
     by_label,
     by_pair,
     coefficient,
+    coincidences,
     confusion,
     with_oneself,
 )
 from cranfield.stats.correlation import correlation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.answer import Layout, Part
     from cranfield.judge.event import Event
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 MAIN = "krippendorff(metric=ordinal)"
 NEAR = 1e-9
 VIEWS = ("topic", "pair", "assessor", "self")
+SPANS = 10  # at most, of one person's labels
+LEAST_IN_SPAN = 10  # labels that somebody else gave too
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,16 @@ class Person:
     seconds_second: float | None
     gold: int = 0
     gold_right: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """Some successive labels of one person, by time: how far they agree with the others there."""
+
+    until: int  # how many of their shared labels that is, from the first
+    agree: float
+    pairs: int  # of one label of theirs and one of somebody else
+    time: str  # of the last label
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,7 @@ class Agreements(Answer):
     contradictions: int = 0
     cannot: int = 0  # documents that somebody could not judge
     unsure: int = 0
+    drift: Mapping[str, list[Span]] = field(default_factory=dict)
 
     @property
     def items(self) -> int:
@@ -146,6 +160,12 @@ class Agreements(Answer):
                 for name, row in zip(names, confusion(self.labels).tolist(), strict=True)
             ]
             yield Table(["", *(f"{other} {name}" for name in names)], rows)
+        elif self.items:
+            rows = [
+                [f"and {name}", *("" if j < i else f"{count:,}" for j, count in enumerate(row))]
+                for i, (name, row) in enumerate(zip(names, coincidences(self.labels).tolist(), strict=True))
+            ]
+            yield Table(["pairs of labels", *names], rows)
 
     def _views(self, how: Layout) -> Iterator[Part]:
         if self.parts:
@@ -199,8 +219,10 @@ class Agreements(Answer):
             "coefficients": [_plain(one) for one in self.found],
             "by_grade": {_short(grade): _plain(one) for grade, one in self.by_grade.items()},
             "confusion": confusion(self.labels).tolist() if len(names) == 2 else None,
+            "coincidences": coincidences(self.labels).tolist(),
             "by": {self.view: {_named(name): _plain(one) for name, one in self.parts.items()}} if self.view else {},
             "people": [vars(each) for each in self.people],
+            "drift": {name: [vars(span) for span in spans] for name, spans in self.drift.items()},
             "rankings": [vars(each) for each in self.rankings],
         }
 
@@ -292,6 +314,7 @@ def agreements(
         contradictions=sum(len(grades) > 1 for grades in grades_of(events).values()),
         cannot=cannot,
         unsure=sum(not event.sure for event in events),
+        drift=drift_of(events),
     )
 
 
@@ -326,13 +349,10 @@ def _parts(
 
 def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[Person]:
     """Each assessor beside the others: agreement, drift over time, speed, answers to gold."""
-    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for event in events:
-        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
+    grades = _grades(events)
     asked, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.said == e.right)
     people = []
-    for name in sorted({event.assessor for event in events}):
-        mine = sorted((event for event in events if event.assessor == name), key=lambda event: (event.time, event.id))
+    for name, mine in _by_person(events):
         others = [[grade for who, grade in grades[event.topic, event.document] if who != name] for event in mine]
         half = len(mine) // 2
         halves = mine[:half], mine[half:]
@@ -354,6 +374,45 @@ def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[
             )
         )
     return people
+
+
+def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
+    """Each person's agreement with the others over time, in up to ten spans of as many labels; few labels show nothing."""
+    grades = _grades(events)
+    answer = {}
+    for name, mine in _by_person(events):
+        shared = [
+            (event, them)
+            for event in mine
+            if (them := [grade for who, grade in grades[event.topic, event.document] if who != name])
+        ]
+        count = min(SPANS, len(shared) // LEAST_IN_SPAN)
+        if count < 2:
+            continue
+        ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
+        answer[name] = [_span(shared[start:end], end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return answer
+
+
+def _span(shared: Sequence[tuple[Event, Sequence[float]]], until: int) -> Span:
+    mine, others = [event for event, _ in shared], [them for _, them in shared]
+    return Span(until, _same(mine, others), sum(map(len, others)), mine[-1].time)
+
+
+def _grades(events: Iterable[Event]) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """Who gave each document which grade."""
+    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for event in events:
+        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
+    return grades
+
+
+def _by_person(events: Iterable[Event]) -> list[tuple[str, list[Event]]]:
+    """Each person's labels in the order of their times."""
+    people: dict[str, list[Event]] = {}
+    for event in sorted(events, key=lambda event: (event.time, event.id)):
+        people.setdefault(event.assessor, []).append(event)
+    return sorted(people.items())
 
 
 def _same(mine: Sequence[Event], others: Sequence[Sequence[float]]) -> float:

@@ -30,23 +30,16 @@ LAST = "SELECT max(seq) FROM events"
 @cache
 def _found(wanted: frozenset[str], role: str, paged: bool, standing: bool) -> Select[Any]:
     """The query for events by some fields, and by a document in one of its roles."""
-    from sqlalchemy import and_, bindparam, literal_column, select
+    from sqlalchemy import bindparam, exists, literal_column, select
 
     from cranfield.store import tables
 
     e, s = tables.events.c, tables.standing.c
-    stands = and_(
-        s.side.in_(sorted(set(SIDES.values()))),
-        s.topic == e.topic,
-        s.document.in_([e.document, e.other]),
-        s.event == e.id,
-    )
-    joined = tables.events.join(tables.standing, stands, isouter=not standing)
-    joined = joined.outerjoin(tables.withdrawn, tables.withdrawn.c.id == e.id)
-    query = select(
-        tables.events, s.event.is_not(None).label("stands"), tables.withdrawn.c.id.is_not(None).label("gone")
-    )
-    query = query.select_from(joined).where(*(e[name] == bindparam(name) for name in sorted(wanted)))
+    same = s.side.in_(sorted(set(SIDES.values()))), s.topic == e.topic, s.document.in_([e.document, e.other])
+    stands = exists().where(*same, s.event == e.id)  # no join: what is looked for leads, and not what stands
+    gone = exists().where(tables.withdrawn.c.id == e.id)
+    query = select(tables.events, stands.label("stands"), gone.label("gone"))
+    query = query.where(*(e[name] == bindparam(name) for name in sorted(wanted)))
     if role:
         query = query.where(e[role] == bindparam("about"))
     if role == "other":
@@ -54,7 +47,7 @@ def _found(wanted: frozenset[str], role: str, paged: bool, standing: bool) -> Se
     if paged:
         query = query.where(e.seq < bindparam("before"))
     if standing:
-        query = query.where(e.kind.in_(LABELS))
+        query = query.where(e.kind.in_(LABELS), stands)
     return query.order_by(e.seq.desc())
 
 
@@ -119,7 +112,7 @@ class DatabaseLog(Log):
     ) -> list[Found]:
         given = {"topic": topic, "assessor": assessor, "round": round}
         wanted = {name: value for name, value in given.items() if value is not None}
-        roles = ("document", "other") if document else ("",)
+        roles = ("document", "other") if document is not None else ("",)
         found: dict[int, Found] = {}
         with self.database.reading() as connection:
             for role in roles:

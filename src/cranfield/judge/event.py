@@ -29,10 +29,16 @@ KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do 
 }
 SOURCES = ("human", "model", "import")
 RELEVANCE = "relevance"
+LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
 NUMBERS = ("grade", "seconds")
 LAST_RANK = 2**31 - 1  # a column of whole numbers holds it
 SURROGATE = re.compile("[\ud800-\udfff]")
 PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
+
+
+def of_lists(aspect: str) -> bool:
+    """Whether an aspect is about result lists: `document` and `other` are then runs, and nothing becomes qrels."""
+    return aspect.partition(":")[0] == LISTS
 
 
 def new_id() -> str:
@@ -176,6 +182,8 @@ def _bad_number(event: Event) -> str | None:
 
 
 def _bad_preference(event: Event) -> str | None:
+    if of_lists(event.aspect) and event.kind not in ("preference", "withdrawal"):
+        return f"the aspect {shortened(event.aspect)!r} is for preferences between result lists, found a {event.kind}"
     if event.kind != "preference":
         return (
             f"a {event.kind} is about one document, found the other {shortened(event.other)!r}" if event.other else None

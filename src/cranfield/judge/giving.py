@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from cranfield.errors import FormatError
-from cranfield.judge.event import DEFAULTS
+from cranfield.judge.event import DEFAULTS, of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,11 +33,14 @@ def as_csv(events: Sequence[Event]) -> bytes:
 
 
 def as_preferences(events: Iterable[Event]) -> bytes:
-    """trec_eval's `prefs`: topic, group, subgroup, document, level. Each preference is a subgroup, each person a group."""
+    """trec_eval's `prefs`: topic, group, subgroup, document, level. Each preference is a subgroup, each person a group.
+
+    Preferences between result lists are left out: they name runs.
+    """
     lines = []
     pairs: dict[tuple[str, str], int] = {}
     for event in events:
-        if event.kind != "preference" or event.grade is None:
+        if event.kind != "preference" or event.grade is None or of_lists(event.aspect):
             continue
         who = event.assessor or "-"
         pair = pairs[event.topic, who] = pairs.get((event.topic, who), 0) + 1

@@ -23,6 +23,10 @@ def is_database(location: str) -> bool:
     """Whether a location names a database and not a file of lines."""
     if re.match(r"postgres(ql)?://", location) or location.lower().endswith(SQLITE):
         return True
+    from cranfield.store.database import is_open
+
+    if is_open(location):
+        return True
     try:
         with open(location, "rb") as file:
             return file.read(len(HEAD)) == HEAD

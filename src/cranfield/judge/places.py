@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, bindparam, delete, insert, select, update
 
 from cranfield.errors import DataError
-from cranfield.judge.event import instant
+from cranfield.judge.event import RELEVANCE, instant
 from cranfield.judge.gold import passed
 from cranfield.judge.plan import OPEN, Asked, Round, find_round
 from cranfield.store.tables import events, items, places, rounds, versions, withdrawn
@@ -167,7 +167,7 @@ def fill(connection: Connection, place: Place, event: Event) -> None:
 
 def settle(connection: Connection, now: str, event: Event) -> None:
     """Give an event of a round its place: its own, a free one if the lease was over, else one beside the count."""
-    if event.kind not in (*ANSWERS, "skip"):
+    if event.kind not in (*ANSWERS, "skip") or event.aspect != RELEVANCE:
         return
     plan = find_round(connection, event.round)[0]
     if event.kind in ANSWERS:
@@ -269,7 +269,7 @@ def _last_word(connection: Connection, event: Event) -> str | None:
     """The id of the last answer that somebody gave to a document of a round and did not take back."""
     c = events.c
     same = [c[name] == getattr(event, name) for name in ("topic", "document", "round", "assessor", "repeat")]
-    query = select(c.id).where(*same, c.kind.in_(ANSWERS), c.id.not_in(select(withdrawn.c.id)))
+    query = select(c.id).where(*same, c.aspect == RELEVANCE, c.kind.in_(ANSWERS), c.id.not_in(select(withdrawn.c.id)))
     return connection.execute(query.order_by(c.time.desc(), c.id.desc()).limit(1)).scalar()
 
 

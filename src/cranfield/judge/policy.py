@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.judge.event import RELEVANCE
+from cranfield.judge.event import RELEVANCE, of_lists
 from cranfield.judge.standing import said_of
 from cranfield.stats.consensus.method import METHODS
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, Preferences
@@ -232,6 +232,8 @@ def _verdict(labels: list[Said], policy: str, how: Settings, gold: Mapping[Subje
 def _by_preferences(standing: Mapping[Key, Event], policy: str, how: Settings) -> Decided:
     """Strengths as grades, topic by topic: the weakest has 0."""
     method = METHODS_OF_PREFERENCES.named(policy)
+    if of_lists(how.aspect):
+        raise DataError(f"{how.aspect!r} is about the lists of runs: preferences between them make no qrels")
     pairs: dict[str, list[Event]] = {}
     for key, event in standing.items():
         if key.side == "preference" and key.aspect == how.aspect and not key.repeat and event.source in how.sources:

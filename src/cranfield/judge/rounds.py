@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import DataError
+from cranfield.judge.event import RELEVANCE
 from cranfield.judge.gold import passed
 from cranfield.judge.handing import Desk
 from cranfield.judge.places import ANSWERS, owns
@@ -133,7 +134,8 @@ def answer(
 def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
     """Keep one event, or say why not."""
     transaction = desk.transaction
-    place = desk.holds(event) if event.round == desk.plan.name and event.kind in ANSWERS else None
+    fills = event.round == desk.plan.name and event.kind in ANSWERS and event.aspect == RELEVANCE
+    place = desk.holds(event) if fills else None
     if place is not None and _refusal(desk, state, event, held=True) is None and transaction.take(event, place):
         desk.filled(place)
         return Outcome(event.id, KEPT)
@@ -177,7 +179,7 @@ def _refusal(desk: Desk, state: str, event: Event, held: bool) -> tuple[str, str
         return "round", f"round {plan.name!r} is {state}"
     if about is not event:
         return None
-    for reason, grade in (("assessor", None), ("scale", event.grade)):
+    for reason, grade in (("assessor", None), ("scale", event.grade if event.aspect == RELEVANCE else None)):
         try:
             plan.refuse(event.assessor, grade)
         except DataError as error:

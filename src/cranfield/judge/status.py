@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, select
+from sqlalchemy import case, func, select
 
 from cranfield.answer import Answer, Table
 from cranfield.judge.gold import answers
 from cranfield.judge.plan import find_round
+from cranfield.judge.policy import PEOPLE
 from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from cranfield.answer import Layout, Part
+    from cranfield.judge.gold import GoldAnswer
     from cranfield.judge.log import Log
+
+LATEST = 200  # labels of a person that say how quick they are
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Person:
     repeated: int = 0
     gold: int = 0
     gold_right: int = 0
-    seconds: float | None = None  # the median on the screen
+    seconds: float | None = None  # the median on the screen, of the latest labels
     last: str = ""
 
 
@@ -100,49 +103,77 @@ class Status(Answer):
 
 
 def status(log: Log, name: str = "") -> Status:
-    """How far every round is, or one."""
-    labels = len(log.labels())
+    """How far every round is, or one, and how many labels of people stand."""
+    labels = sum(each.side == "adjudication" or each.source in PEOPLE for each in log.said())
+    return Status(log.name, labels, round_statuses(log, name))
+
+
+def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
+    """How far every round is, or one: counted by the database, however large the round is."""
     with log.reading() as transaction:
         connection, now = transaction.connection, transaction.now
         if name:
             find_round(connection, name)
-        rows = connection.execute(select(rounds).order_by(rounds.c.created)).all()
-        return Status(log.name, labels, [_status(connection, row.name, now) for row in rows if name in ("", row.name)])
+        names = connection.execute(select(rounds.c.name).order_by(rounds.c.created)).scalars().all()
+        return [_status(connection, each, now) for each in names if name in ("", each)]
 
 
 def _status(connection: Connection, name: str, now: str) -> RoundStatus:
     plan, state = find_round(connection, name)
-    on = and_(items.c.round == places.c.round, items.c.item == places.c.item)
-    query = (
-        select(places, items.c.overlap, items.c.role, events.c.seconds, events.c.time)
-        .join(items, on)
-        .outerjoin(events, events.c.id == places.c.event)
-        .where(places.c.round == name)
-    )
-    rows = connection.execute(query).all()
-    roles = Counter(connection.execute(select(items.c.role).where(items.c.round == name)).scalars())
-    inside = [row for row in rows if row.slot < row.overlap]
-    done = sum(row.state == "done" for row in inside)
-    out = sum(row.state == "leased" and row.until >= now for row in inside)
-    right = Counter(each.assessor for each in answers(connection, name) if each.said == each.right)
+    waits = case((places.c.until >= now, 1), else_=0).label("waits")
+    kinds = places.c.assessor, places.c.state, places.c.repeat, places.c.counted, waits
+    grouped = select(*kinds, func.count().label("n")).where(places.c.round == name).group_by(*kinds)
+    rows = [_Places(*row) for row in connection.execute(grouped)]
+    by_role = select(items.c.role, func.count()).where(items.c.round == name).group_by(items.c.role)
+    roles = {row[0]: row[1] for row in connection.execute(by_role)}
+    inside = [row for row in rows if row.counted]
+    total = sum(row.n for row in inside)
+    done = sum(row.n for row in inside if row.state == "done")
+    out = sum(row.n for row in inside if row.out)
+    gold = answers(connection, name) if "gold" in roles else []
     names = sorted({row.assessor for row in rows if row.assessor} | set(plan.assessors))
-    people = [_person(who, [row for row in rows if row.assessor == who], now, right[who]) for who in names]
-    counts = roles["pool"], roles["gold"], len(inside), done, out, len(inside) - done - out
-    return RoundStatus(name, state, *counts, sum(row.state == "extra" for row in rows), plan.strategy, people)
+    people = [_person(connection, name, who, rows, gold) for who in names]
+    extra = sum(row.n for row in rows if row.state == "extra")
+    counts = roles.get("pool", 0), roles.get("gold", 0), total, done, out, total - done - out
+    return RoundStatus(name, state, *counts, extra, plan.strategy, people)
 
 
-def _person(name: str, rows: list[Any], now: str, right: int) -> Person:
-    answered = [row for row in rows if row.state == "done"]
-    seconds = [row.seconds for row in answered if row.seconds is not None]
+class _Places(NamedTuple):
+    """So many places of one person that are alike."""
+
+    assessor: str | None
+    state: str
+    repeat: bool
+    counted: bool
+    waits: int  # whether the lease is not over
+    n: int
+
+    @property
+    def out(self) -> bool:
+        return self.state == "leased" and bool(self.waits)
+
+
+def _person(connection: Connection, name: str, who: str, rows: list[_Places], gold: list[GoldAnswer]) -> Person:
+    mine = [row for row in rows if row.assessor == who]
+    asked = [answer for answer in gold if answer.assessor == who]
+    latest = select(events.c.seconds, events.c.time).where(
+        events.c.assessor == who, events.c.round == name, events.c.kind.in_(("judgment", "cannot-judge"))
+    )
+    said = connection.execute(latest.order_by(events.c.seq.desc()).limit(LATEST)).all()
+    seconds = [row.seconds for row in said if row.seconds is not None]
+
+    def count(state: str, repeat: bool | None = None) -> int:
+        return sum(row.n for row in mine if row.state == state and repeat in (None, row.repeat))
+
     return Person(
-        name,
-        done=sum(row.role == "pool" and not row.repeat for row in answered),
-        out=sum(row.state == "leased" and row.until >= now for row in rows),
-        skipped=sum(row.state == "skipped" for row in rows),
-        extra=sum(row.state == "extra" for row in rows),
-        repeated=sum(bool(row.repeat) for row in answered),
-        gold=sum(row.role == "gold" for row in answered),
-        gold_right=right,
+        who,
+        done=count("done", repeat=False) - len(asked),
+        out=sum(row.n for row in mine if row.out),
+        skipped=count("skipped"),
+        extra=count("extra"),
+        repeated=count("done", repeat=True),
+        gold=len(asked),
+        gold_right=sum(answer.said == answer.right for answer in asked),
         seconds=statistics.median(seconds) if seconds else None,
-        last=max((row.time for row in answered), default=""),
+        last=max((row.time for row in said), default=""),
     )

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cranfield.answer import Layout, Part
+    from cranfield.judge.event import Event
     from cranfield.judge.log import Log
     from cranfield.judge.policy import Grades, Subject
     from cranfield.judge.records import Transaction
+    from cranfield.judge.standing import Key
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,13 @@ def find_version(log: Log, name: str) -> Version:
         there = ", ".join(map(repr, known)) or "none"
         raise DataError(f"{log.name}: there is no version {name!r}; there are: {there}")
     return known[name]
+
+
+def stood_at(log: Log, name: str) -> dict[Key, Event]:
+    """What stood when a version was frozen."""
+    version = find_version(log, name)
+    with log.reading() as transaction:
+        return standing(transaction.events(version.place))
 
 
 def thaw(log: Log, name: str) -> Decided:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import Choice, Parameter, refuse_below, shown
-from cranfield.stats.labels import Labels, Scale, base_rates, confusion, two_columns
+from cranfield.stats.labels import Labels, Scale, base_rates, coincidences, confusion, two_columns
 from cranfield.stats.method import Method
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ __all__ = [
     "by_label",
     "by_pair",
     "coefficient",
+    "coincidences",
     "confusion",
     "with_oneself",
     "without_each",

@@ -236,6 +236,19 @@ def two_columns(labels: Labels) -> tuple[Ints, Ints]:
     return once.label[both & (once.rater == 0)], once.label[both & (once.rater == 1)]
 
 
+def coincidences(labels: Labels) -> Ints:
+    """How often two raters gave an item these two labels, over all pairs of raters; whose label is whose is not told apart.
+
+    >>> coincidences(Labels.of(["a", "b", "c"], ["d", "d", "d"], [0, 1, 1])).tolist()
+    [[0, 2], [2, 1]]
+    """
+    once = labels.once()
+    given = _cross(once.item, once.label, len(once.items), len(once.scale))
+    pairs = given.T @ given
+    np.fill_diagonal(pairs, (given * (given - 1)).sum(axis=0) // 2)
+    return pairs
+
+
 def base_rates(labels: Labels) -> Ints:
     """How often each rater (row) gave each label (column)."""
     return _cross(labels.rater, labels.label, len(labels.raters), len(labels.scale))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["anytime_p", "anytime_share", "chi_square_p", "log_evidence", "sign_p"]
+__all__ = ["anytime_p", "anytime_share", "chi_square_p", "exact_share", "log_evidence", "sign_p"]
 
 CONCENTRATION = 1_000.0
 """How close to the planned shares others are looked for: as if so many units had shown them. Of two equal shares, this is
@@ -93,6 +93,21 @@ def anytime_share(
     return _end(wins, losses, 0.0, share, outside, concentration), _end(
         wins, losses, 1.0, share, outside, concentration
     )
+
+
+def exact_share(wins: int, losses: int, level: float = 0.95) -> tuple[float, float]:
+    """The interval of the share of wins by Clopper and Pearson (1934), looked at once: it never holds less often than it says.
+
+    >>> [round(end, 3) for end in exact_share(8, 2)]
+    [0.444, 0.975]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - probability("level", level)) / 2
+    _checked([wins, losses], [0.5, 0.5])
+    low = float(betaincinv(wins, losses + 1, tail)) if wins else 0.0
+    high = float(betaincinv(wins + 1, losses, 1 - tail)) if losses else 1.0
+    return low, high
 
 
 def sign_p(wins: int, losses: int) -> float:

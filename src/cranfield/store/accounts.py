@@ -15,16 +15,17 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from cranfield.errors import DataError
 from cranfield.parameters import shortened
 from cranfield.store import tables
+from cranfield.store.exact import Exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sqlalchemy import ColumnElement, Row, Table
+    from sqlalchemy import ColumnElement, Row, Select, Table
     from sqlalchemy.engine import Connection
 
     from cranfield.store import Database
@@ -95,6 +96,7 @@ class Accounts:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._queries: dict[tuple[str, bool | None], Select[Any]] = {}
 
     def all(self) -> list[Account]:
         """Everybody, by name."""
@@ -220,24 +222,31 @@ class Accounts:
 
     def who(self, secret: str, *, local: bool | None = None) -> Account | None:
         """Whose session it is; None where it has ended. `local` asks for one by this machine's link, or for none such."""
-        fitting = [] if local is None else [tables.sessions.c.local == local]
-        row = self._holder(tables.sessions, secret, *fitting)
+        row = self._holder(tables.sessions, secret, local)
         if row is None or row.seen <= _later(row.now, -IDLE):
             return None
         self._note(tables.sessions, secret, row)
         return _account(row)
 
-    def _holder(self, table: Table, secret: str, *fitting: ColumnElement[bool]) -> Row[Any] | None:
+    def _holder(self, table: Table, secret: str, local: bool | None = None) -> Row[Any] | None:
         """The account that a session or a token is of, with when it was last seen, and now."""
-        now = self.database.moment()
-        query = select(tables.accounts, table.c.seen, now.label("now")).join(
-            table, tables.accounts.c.key == table.c.account
-        )
-        valid = or_(table.c.until.is_(None), table.c.until > now)
+        query = self._queries.get((table.name, local))
+        if query is None:  # made once: every request asks
+            query = self._queries[table.name, local] = self._query(table, local)
+        given = {"secret": hash_of(secret)}
         with self.database.reading() as connection:
-            return connection.execute(
-                query.where(table.c.hash == hash_of(secret), tables.accounts.c.active, valid, *fitting)
-            ).first()
+            now = {} if self.database.tells_time else {"now": self.database.now(connection)}
+            return connection.execute(query, given | now).first()
+
+    def _query(self, table: Table, local: bool | None) -> Select[Any]:
+        told: ColumnElement[str] = (
+            self.database.moment() if self.database.tells_time else bindparam("now", type_=Exact())
+        )
+        query = select(tables.accounts, table.c.seen, told.label("now"))
+        joined = query.join(table, tables.accounts.c.key == table.c.account)
+        valid = or_(table.c.until.is_(None), table.c.until > told)
+        mine = joined.where(table.c.hash == bindparam("secret"), tables.accounts.c.active, valid)
+        return mine if local is None else mine.where(table.c.local == local)
 
     def _note(self, table: Table, secret: str, row: Row[Any]) -> None:
         """Write down that it was used, now and then; a disk that is full keeps nobody out."""

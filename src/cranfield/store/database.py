@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from cranfield.errors import DataError, MissingExtraError, UnavailableError
 from cranfield.parameters import masked
@@ -35,6 +36,25 @@ HEAD = 100  # bytes
 QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
 SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
+_opening = threading.Lock()
+_opened: WeakSet[Database] = WeakSet()
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has a database open in a file. Whoever closes such a file by other means than SQLite's lets go
+    of the locks that SQLite holds on it, and another process may then take away its journal with what was written last.
+    """
+    number = _number(path)
+    return number is not None and any(database.file == number for database in list(_opened))
+
+
+def _number(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
     """A database by its URL or file; made where there is none, and brought up to date. `clock` stands in for its own."""
@@ -55,13 +75,16 @@ class Database:
         self._clock = clock
         self._writer: Writer | None = None
         self._starting = threading.Lock()
-        self.engine = _engine(url, self.name)
-        try:
-            with self._errors():
-                self._migrate()
-        except BaseException:
-            self.engine.dispose()
-            raise
+        with _opening if self.dialect == "sqlite" else nullcontext():
+            self.engine = _engine(url, self.name)
+            try:
+                with self._errors():
+                    self._migrate()
+            except BaseException:
+                self.engine.dispose()
+                raise
+            self.file = _number(url.database or "") if self.dialect == "sqlite" else None
+            _opened.add(self)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -127,7 +150,8 @@ class Database:
                 return self._write_alone(work)
             with self._starting:
                 writer = self._writer = self._writer or Writer(self.engine)
-            return writer.run(work)
+                done = writer.put(work)  # before anybody can close it
+            return done.result()
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
         import random
@@ -234,6 +258,8 @@ def _refuse_others(path: str, name: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise DataError(f"{name}: cannot be opened: there is no folder {folder}")
+    if is_open(path):
+        return
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)

@@ -81,6 +81,13 @@ versions = Table(
     *_texts("definition", "created"),
 )
 
+comparisons = Table(
+    "comparisons",
+    metadata,
+    Column("name", Exact, primary_key=True),
+    *_texts("definition", "state", "created"),
+)
+
 accounts = Table(
     "accounts",
     metadata,

@@ -32,11 +32,11 @@ class Writer:
         self.thread = threading.Thread(target=self._loop, name="cranfield-writer", daemon=True)
         self.thread.start()
 
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Do some work in a transaction, and return what it returns when that is committed."""
+    def put(self, work: Callable[[Connection], T]) -> Future[T]:
+        """Have some work done in a transaction; what it returns is there when that is committed. Not after `close`."""
         future: Future[T] = Future()
         self.queue.put((work, future))
-        return future.result()
+        return future
 
     def close(self) -> None:
         """Finish what waits, and end the thread."""

@@ -39,6 +39,14 @@ USUAL = (
 )
 
 
+SHARED = ("undo", "help")  # keys of /judge that /prefer has too
+
+
+def is_on(each: Key, page: str) -> bool:
+    """Whether a key does something on a page."""
+    return each.page == page or (page == "prefer" and each.name in SHARED)
+
+
 def keys_of(settings: Mapping[str, Any]) -> list[Key]:
     """The keys as somebody has set them."""
     own = settings.get("keys", {})
@@ -54,7 +62,7 @@ def checked(wanted: Mapping[str, str]) -> dict[str, str]:
             raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits grade")
     for page in ("judge", "prefer"):
         taken: dict[str, Key] = {}
-        for each in (each._replace(key=own.get(each.name, each.key)) for each in USUAL if each.page == page):
+        for each in (each._replace(key=own.get(each.name, each.key)) for each in USUAL if is_on(each, page)):
             other = taken.setdefault(each.key.lower(), each)
             if other is not each:
                 raise Refusal(f"the key {each.key!r} cannot be both: {other.said}, and {each.said}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import DataError
@@ -26,11 +27,11 @@ from cranfield.workspace.run_files import RunFile, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.collection import Collection, Grade
+    from cranfield.collection import Aspect, Collection, Grade
     from cranfield.formats.shelf import Shelf
     from cranfield.formats.topics import TopicTable
     from cranfield.judge.database import DatabaseLog
-    from cranfield.judge.status import Status
+    from cranfield.judge.status import RoundStatus
     from cranfield.judge.versions import Version
     from cranfield.store import Database
     from cranfield.workspace.hashes import Mark
@@ -39,10 +40,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATE = ".cranfield"
+SETTLED = 2_000_000_000  # nanoseconds after which a folder's time of change is not that of another change too
 GUIDELINES = ("guidelines.md", "guidelines.txt")
 LONGEST_GUIDELINE = 1 << 20  # bytes
 WEIGHTY = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # events that can change a result
 UPLOAD = 256 << 20  # bytes of a run that is added, packed and unpacked
+
+
+def _changed(folder: str) -> int:
+    """When something was put into a folder or taken out; 0 where there is none."""
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def open_bench(folder: str | os.PathLike[str], db: str | None = None, clock: Callable[[], str] | None = None) -> Bench:
@@ -80,6 +90,7 @@ class Bench:
         self.hashes = Hashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
         self._read: dict[str, tuple[Mark, Any]] = {}
+        self._seen: tuple[list[int] | None, tuple[str | None, dict[str, str]]] = None, (None, {})
 
     @property
     def name(self) -> str:
@@ -100,16 +111,31 @@ class Bench:
     @property
     def home(self) -> str | None:
         """The folder with any of a collection's files; None where there are none yet."""
-        for folder in (os.path.join(self.folder, "collection"), self.folder):
-            if any(os.path.isfile(file_in(folder, name)) for name in (DOCUMENTS, TOPICS, QRELS, META)):
-                return folder
-        return None
+        return self._layout()[0]
 
     @property
     def collection(self) -> str | None:
         """The collection's folder; None where there is no file of documents."""
-        home = self.home
-        return home if home is not None and os.path.isfile(file_in(home, DOCUMENTS)) else None
+        home, files = self._layout()
+        return home if DOCUMENTS in files else None
+
+    def _layout(self) -> tuple[str | None, dict[str, str]]:
+        """The collection's folder and which files it has, looked at again when either folder has changed."""
+        folders = os.path.join(self.folder, "collection"), self.folder
+        marks = [_changed(folder) for folder in folders]
+        known, layout = self._seen
+        if known == marks:
+            return layout
+        found: tuple[str | None, dict[str, str]] = (None, {})
+        for folder in folders:
+            paths = {name: file_in(folder, name) for name in (DOCUMENTS, TOPICS, QRELS, META)}
+            there = {name: path for name, path in paths.items() if os.path.isfile(path)}
+            if there:
+                found = folder, there
+                break
+        settled = all(mark < time.time_ns() - SETTLED for mark in marks)
+        self._seen = (marks if settled else None), found  # a change within one tick of the clock would not be seen
+        return found
 
     def opened(self) -> Collection | None:
         """The collection; nothing but collection.toml is read yet."""
@@ -130,23 +156,26 @@ class Bench:
 
     def grades(self) -> dict[float, Grade]:
         """What the grades mean, the lowest first; empty where the collection does not say."""
-        return self._meta()[0]
+        described = self._described()
+        return {} if described is None else described.grades
 
     @property
     def relevant_from(self) -> float:
         """The lowest grade of a relevant document."""
-        return self._meta()[1]
+        described = self._described()
+        return 1 if described is None else described.relevant_from
 
-    def _meta(self) -> tuple[dict[float, Grade], float]:
+    def aspects(self) -> tuple[Aspect, ...]:
+        """What assessors are asked beside the grade."""
+        described = self._described()
+        return () if described is None else described.aspects
+
+    def _described(self) -> Collection | None:
+        """The collection as its collection.toml describes it; None where there is none."""
         path = self.file(META)
         if path is None or self.collection is None:
-            return {}, 1
-
-        def read(_path: str) -> tuple[dict[float, Grade], float]:
-            opened = self.opened()
-            return ({}, 1) if opened is None else (opened.grades, opened.relevant_from)
-
-        return self._once("grades", path, read)
+            return None
+        return self._once("described", path, lambda _: self.opened())
 
     @property
     def qrels(self) -> str | None:
@@ -155,9 +184,11 @@ class Bench:
 
     def file(self, name: str) -> str | None:
         """One of the collection's files, packed or not, that holds anything."""
-        home = self.home
-        path = None if home is None else file_in(home, name)
-        return path if path is not None and os.path.isfile(path) and os.path.getsize(path) else None
+        path = self._layout()[1].get(name)
+        try:
+            return path if path is not None and os.path.getsize(path) else None
+        except OSError:
+            return None
 
     def guideline(self) -> str:
         """What assessors are told; empty where nobody wrote it down."""
@@ -237,11 +268,11 @@ class Bench:
 
         return all_versions(self.log)
 
-    def rounds(self) -> Status:
-        """How far every round is."""
-        from cranfield.judge.status import status
+    def rounds(self) -> list[RoundStatus]:
+        """How far every round is, the oldest first."""
+        from cranfield.judge.status import round_statuses
 
-        return status(self.log)
+        return round_statuses(self.log)
 
     def newer(self, place: int) -> int:
         """How many labels and other events that can change a result have come since a place of the log."""

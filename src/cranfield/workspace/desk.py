@@ -195,9 +195,9 @@ class FromRound(Source):
         return Task(lease.topic, lease.document, f"round {self.round}", lease.item + 1, self.round, lease.repeat)
 
     def told(self, progress: Progress) -> str:
-        from cranfield.judge.status import status
+        from cranfield.judge.status import round_statuses
 
-        [row] = status(self.log, self.round).rows
+        [row] = round_statuses(self.log, self.round)
         mine = next((person.done for person in row.people if person.assessor == self.assessor), 0)
         return f"round {self.round}: {row.done} of {row.places} labels, {mine} of them yours"
 

@@ -232,10 +232,17 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
 
 def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | Nothing:
     """What somebody is to judge next, leased to them; or why there is nothing."""
+    from cranfield.judge.looking import decided
+    from cranfield.judge.plan import find_round
     from cranfield.judge.rounds import lease
 
     with _opened(location, new=False) as log:
-        return lease(log, assessor, name, n)
+        answer = lease(log, assessor, name, n)
+        with log.reading() as transaction:
+            adaptive = isinstance(answer, list) and find_round(transaction.connection, answer[0].round)[0].strategy
+        if adaptive:  # the strategy went by the labels that stand
+            say(decided(log).notes())
+        return answer
 
 
 def set_round(location: str, name: str, state: str) -> None:
@@ -404,16 +411,17 @@ def agree(
     disagreements: str | None = None,
     aspect: str = RELEVANCE,
     whose: Sequence[str] = PEOPLE,
+    round: str = "",
     **how: Any,
 ) -> Agreements:
-    """How far people agree: those of a log, or the files of several qrels."""
+    """How far people agree: those of a log, of one round of it, or the files of several qrels."""
     from dataclasses import replace
 
     from cranfield.formats.pools import pool_lines
     from cranfield.formats.streams import write_bytes
     from cranfield.judge import agreeing
 
-    name, events, more = _opinions(sources, aspect, whose)
+    name, events, more = _opinions(sources, aspect, whose, round)
     found = agreeing.agreements(name, events, **more, **how)
     if not any(one.defined for one in (*found.found, *found.parts.values())):
         told = f"expected two people who labelled the same documents, found {found.found[0].reason}"
@@ -428,30 +436,51 @@ def agree(
     )
 
 
-def _opinions(sources: Sequence[str], aspect: str, whose: Sequence[str]) -> tuple[str, list[Event], dict[str, Any]]:
+def _opinions(
+    sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
+) -> tuple[str, list[Event], dict[str, Any]]:
     """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
     from cranfield.judge.policy import labels_of
     from cranfield.judge.taking import read_events
+    from cranfield.judge.versions import stood_at
 
     once(*sources)
     if len(sources) > 1:
-        events = [event for path in sources for event in read_events(path)]
+        events = [event for path in sources for event in _version_as_opinion(path) or read_events(path)]
         names = {event.assessor for event in events}
         if len(names) < len(sources):
             raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
-    with _opened(sources[0], new=False) as log:
-        stand = log.standing()
-        answers = _answers(log)
-        name = log.name
+    word = named(sources[0]) or Named(sources[0])
+    with _opened(word.log, new=False) as log:
+        stand = log.standing() if word.version is None else stood_at(log, word.version)
+        answers = _answers(log, round)
+        name = log.name if word.version is None else f"{log.name}@{word.version}"
+    if round:
+        stand = {key: event for key, event in stand.items() if event.round == round}
+        name = f"{name}, round {round}"
     labels = labels_of(stand, aspect, whose)
     again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
     cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 
-def _answers(log: Log) -> list[GoldAnswer]:
-    """The answers to gold of all rounds."""
+def _version_as_opinion(word: str) -> list[Event]:
+    """The qrels of a version (LOG@NAME) as labels of one person, named as it is written; none for anything else."""
+    log = named(word)
+    if log is None or log.version is None:
+        return []
+    from cranfield.formats.reading import as_qrels
+
+    return [
+        Event(topic=topic, document=document, grade=grade, assessor=word, source="import", time="0001-01-01")
+        for topic, grades in as_qrels(judgments_of(word)).to_dict().items()
+        for document, grade in grades.items()
+    ]
+
+
+def _answers(log: Log, round: str = "") -> list[GoldAnswer]:
+    """The answers to gold of one round, or of all."""
     if not log.has_records():
         return []
     from sqlalchemy import select
@@ -460,5 +489,5 @@ def _answers(log: Log) -> list[GoldAnswer]:
     from cranfield.store.tables import rounds
 
     with log.reading() as transaction:
-        names = transaction.connection.execute(select(rounds.c.name)).scalars().all()
+        names = [round] if round else transaction.connection.execute(select(rounds.c.name)).scalars().all()
         return [answer for name in names for answer in answers(transaction.connection, name)]

@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, tests, corrections, measures."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, tests, measures …"""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.answer import Answer, Entries, Layout, Table, plain
 from cranfield.judge.plan import OPEN
-from cranfield.judge.status import status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,7 +81,7 @@ class Overview(Answer):
 def overview(bench: Bench) -> Overview:
     """Look at a workspace without computing anything long."""
     topics = bench.topics()
-    rounds = status(bench.log).rows
+    rounds = bench.rounds()
     facts: dict[str, Any] = {
         "name": os.path.basename(bench.folder),
         "collection": bench.home and os.path.basename(bench.home),

@@ -108,9 +108,9 @@ class Verb(Registered, ABC):
         return answer.to_csv(spreadsheet=True) if self.csv else None
 
 
-def shown(answer: Answer) -> str:
+def shown(answer: Answer, every: bool = False) -> str:
     """The answer's tables, each scrolling by itself, and its sentences; notes are said elsewhere."""
-    how = Layout(digits=DIGITS, undefined="–", medium="html")
+    how = Layout(digits=DIGITS, undefined="–", medium="html", every=every)
     return "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in answer.content(how))
 
 

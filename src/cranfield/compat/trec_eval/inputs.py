@@ -20,6 +20,7 @@ from cranfield.formats.preferences import Preferences, read_preferences, read_qr
 from cranfield.formats.streams import open_buffer
 from cranfield.kernels import Found, Index, Layout, Order, encode, hits_of_table, processors
 from cranfield.run import Run, Text
+from cranfield.workspace.logs import judgments_of
 
 if TYPE_CHECKING:
     from cranfield.compat.trec_eval.options import Options
@@ -91,6 +92,9 @@ def _judgments(options: Options, twice: dict[int, str]) -> Qrels | Preferences:
     if options.judgments in readers:
         _content(path)
         return readers[options.judgments](os.path.join(".", path) if path.startswith("-") else path, comments)
+    opened = judgments_of(path) if options.judgments == "qrels" else path
+    if not isinstance(opened, str):
+        return opened
     text = Text(_content(path), QRELS._replace(comments=comments), path)
     if options.judgments == "qrels_jg":
         return Qrels(text)

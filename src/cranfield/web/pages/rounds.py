@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.answer import plain
 from cranfield.judge.plan import STATES, find_round
 from cranfield.judge.rounds import set_state
-from cranfield.judge.status import status
+from cranfield.judge.status import Status, round_statuses
 from cranfield.pool.strategy import STRATEGIES
 from cranfield.registry import about
 from cranfield.web.asking import ask
@@ -29,8 +29,9 @@ USUAL = {"strategy": "depth", "depth": "20", "overlap": "1", "lease": "30", "gol
 @page("/rounds", LEAD, "judge.status", table=True)
 def rounds(visit: Visit) -> Page:
     """Every round: how far it is, who is at work, what is left."""
-    found = status(visit.site.bench.log)
-    values = {"rounds": [_round(each) for each in found.rows], "labels": found.labels}
+    log = visit.site.bench.log
+    found = Status(log.name, log.place(), round_statuses(log))
+    values = {"rounds": [_round(each) for each in found.rows]}
     table = found.to_csv(spreadsheet=True)
     return Page("Rounds", "rounds.html", values, table=table, scripts=("rounds.js",))
 
@@ -61,10 +62,10 @@ def new_round(visit: Visit) -> Page:
         "strategies": [(name, about(each).split(". ")[0], each.adaptive) for name, each in STRATEGIES.items()],
         "people": [account.name for account in known],
         "sources": [*(["collection"] if bench.qrels else []), *(f"log@{each.name}" for each in bench.versions())],
-        "qualifying": [each.name for each in status(bench.log).rows],
+        "qualifying": [each.name for each in bench.rounds()],
         "guideline": bool(bench.guideline()),
         "grades": bench.grades(),
-        "name": visit.text("name") or f"{len(status(bench.log).rows) + 1}",
+        "name": visit.text("name") or f"{len(bench.rounds()) + 1}",
     }
     values = {"runs": runs, "plan": None if asked is None else asked.values()}
     return Page("Plan a round", "round_new.html", values, shown, asked.table if asked else None, ("live.js",))
@@ -105,7 +106,7 @@ def one_round(visit: Visit) -> Page:
     """One round: who is where, what is out, what is left, and whether it may stop."""
     name = visit.needed("name")
     log = visit.site.bench.log
-    [row] = status(log, name).rows
+    [row] = round_statuses(log, name)
     with log.reading() as transaction:
         plan, _ = find_round(transaction.connection, name)
     about_plan = {

@@ -1,0 +1,340 @@
+"""`make bench-web`: the workbench under load, timed from the outside. Bars are shown, and never fail.
+
+Fifty assessors judge over HTTP on each database, with pauses and without; a browser judges by keys; pages are asked for in
+a workspace of a million labels and of a hundred runs. Generator and server share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks import table
+from benchmarks.load import Connection, Tally, judged
+from benchmarks.logs import server as postgres
+from benchmarks.suite import Plan
+from benchmarks.table import Row
+from benchmarks.timing import Spread
+from cranfield.judge.plan import Asked, Round
+from cranfield.judge.rounds import open_round
+from cranfield.store.accounts import Accounts
+from cranfield.workspace.bench import make_example, open_bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+PEOPLE = 50
+SECONDS = 60.0
+LATE, RATE = 0.1, 200.0  # seconds at the 95th percentile; judgments a second
+KEY, PAINT = 0.05, 1.0
+PAGE, FIRST = 0.3, 1.0
+LABELS, RUNS, TOPICS, DEPTH = 1_000_000, 100, 250, 1000
+
+
+class Wrong(Exception):
+    """A judgment that was confirmed is missing, or one is there twice."""
+
+
+@contextmanager
+def serving(folder: Path, db: str | None = None) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """`cranfield serve` with accounts as a process, and its port."""
+    command = [sys.executable, "-m", "cranfield", "serve", str(folder), "--port", "0", "--accounts"]
+    child = subprocess.Popen([*command, *(["--db", db] if db else [])], stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    try:
+        for line in child.stderr:
+            found = re.search(r"http://[^ ]*:(\d+)/", line)
+            if found:
+                yield child, int(found[1])
+                break
+        else:
+            raise RuntimeError("the server did not start")
+    finally:
+        child.send_signal(signal.SIGINT)
+        child.wait(30)
+        child.stderr.close()
+
+
+def prepared(folder: Path, db: str | None, people: int, documents: int) -> list[str]:
+    """A workspace with a round of so many documents, and the secrets of so many assessors."""
+    if not folder.exists():
+        make_example(folder)
+    bench = open_bench(folder, db)
+    known = [f"d{number:03d}" for number in range(1, 333)]
+    topics = [f"{topic}" for topic in range(101, 175)]
+    asked = [Asked(topics[i // 332 % 74], known[i % 332]) for i in range(min(documents, 332 * 74))]
+    open_round(bench.log, Round(name="1"), asked)
+    accounts = Accounts(bench.database)
+    secrets = []
+    for number in range(people):
+        accounts.create(f"a{number}", "assessor", "no password")
+        secrets.append(accounts.begin(f"a{number}"))
+    bench.close()
+    return secrets
+
+
+def proven(folder: Path, db: str | None, tally: Tally, sent: set[str]) -> None:
+    """Stop where a confirmed judgment is not in the log just once."""
+    bench = open_bench(folder, db)
+    ids = [event.id for event in bench.log.events() if event.kind == "judgment"]
+    bench.close()
+    missing, doubled, strange = tally.confirmed - set(ids), len(ids) - len(set(ids)), set(ids) - sent
+    if missing or doubled or strange:
+        raise Wrong(
+            f"{len(missing)} confirmed judgments are missing, {doubled} are doubled, {len(strange)} are strange"
+        )
+
+
+def places(url: str | None) -> list[tuple[str, str | None]]:
+    """Each kind of database."""
+    return [("SQLite", None), *([] if url is None else [("PostgreSQL", url)])]
+
+
+def assessors(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """Fifty assessors with a judgment a second each, and without pauses."""
+    rows = []
+    people, seconds = max(2, round(PEOPLE * min(1.0, scale * 5))), max(2.0, SECONDS * scale)
+    with postgres() as url, tempfile.TemporaryDirectory(dir=".") as home:
+        for kind, db in places(url):
+            folder = Path(home) / kind
+            cookies = prepared(folder, db, people, 24_000)
+            sent: set[str] = set()
+            for pause in (1.0, 0.0):
+                with serving(folder, db) as (_, port):
+                    named = [f"cranfield-{port}={secret}" for secret in cookies]
+                    took = seconds if pause else seconds / 3
+                    tally = judged(("127.0.0.1", port), named, took, pause)
+                sent |= tally.sent
+                proven(folder, db, tally, sent)
+                rows += _rows(kind, people, pause, tally, took)
+    return rows
+
+
+def _rows(kind: str, people: int, pause: float, tally: Tally, took: float) -> list[Row]:
+    where = f"{kind}, {people} assessors"
+    if tally.refused:
+        print(f"{where}: {len(tally.refused)} refused, such as {tally.refused[0]}", file=sys.stderr)
+    late = Spread.of([tally.share(0.95)])
+    if pause:
+        what = f"a judgment a second each, {took:.0f} s, p95"
+        return [Row(what, where, "serve", late, "the bar", None, late.median * 1e3, "ms", "ms", "≤", LATE * 1e3)]
+    rate = len(tally.confirmed) / took
+    return [Row("judgments without pauses", where, "serve", late, "the bar", None, rate, "a second", "ms", "≥", RATE)]
+
+
+def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """Keys pressed in Chromium: until the next document is painted; and the first paint of the page."""
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        found = None
+    if found is None:
+        print("no browser, or no playwright: keys are not measured", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory(dir=".") as home, sync_playwright() as driver:
+        folder = Path(home) / "w"
+        [secret] = prepared(folder, None, 1, 500)
+        opened = driver.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        )
+        with serving(folder) as (_, port):
+            context = opened.new_context(base_url=f"http://127.0.0.1:{port}")
+            context.add_cookies([{"name": f"cranfield-{port}", "value": secret, "url": f"http://127.0.0.1:{port}"}])
+            page = context.new_page()
+            page.goto("/judge")
+            first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1e3
+            taken = [page.evaluate(PRESS) / 1e3 for _ in range(max(5, round(100 * scale)))]
+        opened.close()
+    taken.sort()
+    late = Spread.of([taken[int(0.95 * len(taken))]])
+    paint = Spread.of([first])
+    return [
+        Row(
+            f"a key until the next document is painted, p95 of {len(taken)}",
+            "Chromium",
+            "/judge",
+            late,
+            "the bar",
+            None,
+            late.median * 1e3,
+            "ms",
+            "ms",
+            "≤",
+            KEY * 1e3,
+        ),
+        Row("first paint", "Chromium", "/judge", paint, "the bar", None, paint.median, "s", "ms", "≤", PAINT),
+    ]
+
+
+# press 1, wait until it is another document, then until that was painted; a pause as of somebody who reads
+PRESS = """async () => {
+  const shown = () => document.getElementById("doc-id").textContent;
+  const before = shown(), began = performance.now();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "1", code: "Digit1", bubbles: true }));
+  while (shown() === before && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const took = performance.now() - began;
+  await new Promise((done) => setTimeout(done, 150));
+  return took;
+}"""
+
+
+def large(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """A million labels and a hundred runs: the first page, and each page once it is computed."""
+    rows = []
+    with postgres() as url, tempfile.TemporaryDirectory(dir=".") as home:
+        for kind, db in places(url):
+            folder = Path(home) / kind
+            make_large(folder, db, scale)
+            bench = open_bench(folder, db)
+            accounts = Accounts(bench.database)
+            accounts.create("lead", "lead", "no password")
+            secret = accounts.begin("lead")
+            bench.close()
+            began = time.perf_counter()
+            with serving(folder, db) as (_, port):
+                rows += asyncio.run(_pages(kind, port, secret))
+            print(f"{kind}: {time.perf_counter() - began:.0f} s for all pages", file=sys.stderr)
+    return rows
+
+
+PAGES = (
+    "/",
+    "/rounds",
+    "/round?name=1",
+    "/runs",
+    "/topic",
+    "/topic?topic=7",
+    "/label?topic=7&document=d7",
+    "/agreement",
+    "/adjudicate",
+    "/versions",
+    "/judge",
+)
+
+
+async def _pages(kind: str, port: int, secret: str) -> list[Row]:
+    connection = Connection("127.0.0.1", port, {"Cookie": f"cranfield-{port}={secret}"})
+    rows = []
+    for path in PAGES:
+        first, settled, waits = await _page(connection, path)
+        bar = FIRST if path == "/" else PAGE
+        what = f"page {path.partition('?')[0]}, first asked"
+        rows.append(
+            Row(what, kind, "serve", Spread.of([first]), "the bar", None, first * 1e3, "ms", "ms", "≤", FIRST * 1e3)
+        )
+        done = f"page {path.partition('?')[0]}, computed after {waits:.0f} s"
+        rows.append(
+            Row(done, kind, "serve", Spread.of([settled]), "the bar", None, settled * 1e3, "ms", "ms", "≤", bar * 1e3)
+        )
+    connection.close()
+    return rows
+
+
+async def _page(connection: Connection, path: str) -> tuple[float, float, float]:
+    """Seconds of the first answer, of the answer once its jobs are done, and how long those took."""
+    began = time.perf_counter()
+    body = await connection.get(path)
+    first = time.perf_counter() - began
+    while b"data-job" in body and time.perf_counter() - began < 300:
+        await asyncio.sleep(0.5)
+        body = await connection.get(path)
+    waits = time.perf_counter() - began
+    taken = []
+    for _ in range(5):
+        start = time.perf_counter()
+        await connection.get(path)
+        taken.append(time.perf_counter() - start)
+    return first, sorted(taken)[2], waits
+
+
+def make_large(folder: Path, db: str | None, scale: float) -> None:
+    """A workspace with so many labels and runs, written in bulk."""
+    import numpy as np
+
+    from cranfield.judge.event import Event
+
+    topics, runs, labels = max(5, round(TOPICS * min(1, scale * 4))), max(3, round(RUNS * scale)), round(LABELS * scale)
+    (folder / "runs").mkdir(parents=True)
+    with (folder / "topics.jsonl").open("w") as file:
+        file.writelines(json.dumps({"id": f"{t}", "title": f"words of topic {t}"}) + "\n" for t in range(topics))
+    with (folder / "documents.jsonl").open("w") as file:
+        file.writelines(
+            json.dumps({"id": f"d{i}", "title": f"document {i}", "text": "words " * 50}) + "\n" for i in range(20_000)
+        )
+    rng = np.random.default_rng(0)
+    for run in range(runs):
+        with (folder / "runs" / f"run{run}.run").open("w") as file:
+            for topic in range(topics):
+                found = rng.permutation(5000)[: max(10, round(DEPTH * min(1, scale * 4)))]
+                file.writelines(f"{topic} Q0 d{d} {r} {2000 - r} run{run}\n" for r, d in enumerate(found, 1))
+    bench = open_bench(folder, db)
+    each = labels // topics
+    open_round(
+        bench.log, Round(name="1", overlap=2), [Asked(f"{t}", f"d{d}", 2) for t in range(topics) for d in range(20)]
+    )
+    for topic in range(topics):
+        bench.log.add(
+            [
+                Event(
+                    topic=f"{topic}",
+                    document=f"d{i // 2}",
+                    grade=int(rng.integers(0, 4)),
+                    assessor=f"a{i % 2 + 2 * (topic % 20)}",
+                    seconds=7.0,
+                )
+                for i in range(each)
+            ]
+        )
+    bench.close()
+
+
+def documents(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """A million documents by id."""
+    from benchmarks.shelf import documents as by_id
+
+    return by_id(plan, scale)
+
+
+SECTIONS: dict[str, Callable[[Plan, float], list[Row]]] = {
+    "assessors": assessors,
+    "browser": browser,
+    "documents": documents,
+    "large": large,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the sections asked for and print one table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.web", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="measure this part only (may be repeated)")
+    parser.add_argument("--repeats", type=int, default=3, help="how often a document's index is made (3)")
+    parser.add_argument("--scale", type=float, default=1.0, help="shrink what is made, to try things out (1.0)")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        rows = [row for name in given.only or SECTIONS for row in SECTIONS[name](Plan(given.repeats, 0), given.scale)]
+    except Wrong as error:
+        print(f"void: {error}", file=sys.stderr)
+        return 1
+    print(table.text(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

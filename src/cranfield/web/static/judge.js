@@ -1,0 +1,512 @@
+// Judging: the next document is painted from what is already here, and the judgment goes to the server behind it.
+import { ask, newId } from "./net.js";
+import { Outbox } from "./queue.js";
+import { listen } from "./keys.js";
+import { button, tell } from "./unsent.js";
+import { build, places } from "./text.js";
+
+const $ = (id) => document.getElementById(id);
+const config = JSON.parse($("config").textContent);
+const form = $("form");
+const KEPT = 30; // documents that are kept to go back to
+const LONG = 800; // characters before the best passage from which on a document opens there
+
+const items = []; // to judge, the first is on the screen
+const needs = {};
+const seen = new Map(); // documents of before, by key
+const answered = new Map(); // when the server had the answer to a document; never, until it says so
+let labels = []; // one's own, the newest first
+let more = false; // whether the server has older ones
+let looking = -1; // at which of them, or at what is to be judged
+let view = null; // the document on the screen
+let changes = ""; // the label that a grade would change
+let asking = null; // further aspects of the document on the screen
+let passage = "";
+let spent = 0, since = performance.now();
+let found = null; // a text that is looked for
+let hit = -1;
+
+const keyOf = ({ topic, document }) => JSON.stringify([topic, document]);
+const said = (label) => label.kind === "skip" ? "skipped" : label.kind === "cannot-judge" ? "cannot judge" : `${label.grade}${label.sure === false ? "?" : ""}`;
+const announce = (text) => { $("announce").textContent = text; };
+const url = (extra = {}) => {
+  const query = new URLSearchParams({ ...(config.round && { round: config.round }), ...extra });
+  return `/judge.json?${query}`;
+};
+
+// what waits
+
+const outbox = new Outbox({
+  page: "judge",
+  url: "/judge.json",
+  body: (events, round) => ({ round, events, n: round === config.round && round ? config.ahead : 0, have: items.map(({ topic, document }) => [topic, document]) }),
+  answered: (values, round) => { if (round === config.round) take(values); },
+  changed: () => { told(); replenish(); },
+  elsewhere: ({ event, group }) => { if (group === config.round && event.document && !event.aspect) judgedElsewhere(event); },
+  settled: ({ event }) => { if (answered.has(keyOf(event))) answered.set(keyOf(event), performance.now()); },
+});
+
+const told = tell(outbox, (event) => said(event));
+
+// what comes
+
+// `begun` is when they were asked for: what was answered since is none of them
+const take = (values, begun = Infinity) => {
+  Object.assign(needs, values.needs);
+  const waiting = new Set(outbox.rows().map((row) => keyOf(row.event)));
+  const there = new Set(items.map(keyOf));
+  for (const item of values.items || []) {
+    const key = keyOf(item);
+    if (!there.has(key) && !waiting.has(key) && !(answered.get(key) > begun)) items.push(item);
+  }
+  if (values.progress) showProgress(values.progress);
+  if (!view && items.length) paint(items[0]);
+  else if (!items.length && values.why && looking < 0 && !asking) showNothing(values);
+  prepare();
+};
+
+// texts of documents to come are made before they are needed
+const prepare = () => setTimeout(() => {
+  for (const item of items.slice(1)) item.node ||= build(item.text, item.marks, item.opens_at);
+}, 0);
+
+let asked = null;
+const replenish = (force = false) => {
+  if (config.alone || !config.round || asked || (!force && (items.length > 1 || outbox.rows().length || nothing))) return;
+  const begun = performance.now();
+  asked = ask(url()).then((values) => take(values, begun)).catch(() => {}).finally(() => { setTimeout(() => { asked = null; }, 500); });
+};
+
+let nothing = null;
+const showNothing = (values) => {
+  const text = values.why || "nothing is left", held = form.contains(document.activeElement);
+  view = null;
+  $("judge").hidden = form.hidden = true;
+  $("nothing").hidden = false;
+  $("nothing-title").textContent = `${text[0].toUpperCase()}${text.slice(1)}.`;
+  if (held) $("nothing-title").focus();
+  announce(text);
+  clearTimeout(nothing);
+  nothing = setTimeout(() => { nothing = null; if (!document.hidden) replenish(true); else showNothing(values); }, 15000);
+};
+
+const showProgress = ({ done, all, mine, pace, left }) => {
+  const time = left === null ? "" : left < 90 ? `${Math.round(left)} s` : left < 5400 ? `${Math.round(left / 60)} min` : `${(left / 3600).toFixed(1)} h`;
+  $("progress").textContent = `${done}${all === null ? "" : ` of ${all}`} labels, ${mine} yours${pace === null ? "" : ` · ${pace} s each`}${time && ` · about ${time} left`}`;
+  if ($("bar")) $("bar").value = done;
+};
+
+// what is shown
+
+const paint = (item, label = null) => {
+  clearTimeout(nothing);
+  nothing = null;
+  const topic = !view || view.topic !== item.topic;
+  view = item;
+  changes = label ? label.id : "";
+  $("nothing").hidden = true;
+  $("judge").hidden = form.hidden = false;
+  const need = needs[item.topic] || {};
+  if (topic) {
+    $("need-title").textContent = need.title || item.topic;
+    $("need-id").textContent = `topic ${item.topic}`;
+    $("need-text").replaceChildren(...[need.description, need.narrative].filter((text) => text && text !== need.title).map((text) => {
+      const made = document.createElement("p");
+      made.className = "text";
+      made.dir = "auto";
+      made.textContent = text;
+      return made;
+    }));
+  }
+  $("title").textContent = item.title || item.document;
+  $("doc-id").textContent = item.document;
+  document.title = document.title.replace(/^.* · /s, `${item.title || item.document} · `);
+  found = null;
+  $("find").value = "";
+  showText(item);
+  $("state").hidden = item.found && item.text !== "";
+  $("state").textContent = item.found ? "This document has no text." : "The collection does not have this document. “Cannot judge” says so.";
+  showLooking(label);
+  fill(label);
+  open(item, topic);
+  announce(`${topic ? `New topic: ${need.title || item.topic}. ` : ""}${item.title || item.document}`);
+  spent = 0;
+  since = performance.now();
+};
+
+const showText = (item) => {
+  $("text").replaceChildren(item.node || build(item.text, item.marks, item.opens_at));
+  item.node = null;
+  hit = -1;
+  $("hits").textContent = "";
+  const cut = item.length > item.text.length && !item.whole;
+  $("cut").hidden = !cut;
+  if (cut) {
+    const link = document.createElement("a");
+    link.href = `/document?${new URLSearchParams({ id: item.document, topic: item.topic, all: 1 })}`;
+    link.textContent = "Show all";
+    link.addEventListener("click", (event) => { event.preventDefault(); showAll(item); });
+    $("cut").replaceChildren(`${item.text.length.toLocaleString("en")} of ${item.length.toLocaleString("en")} characters, around the best passage. `, link);
+  }
+};
+
+const showAll = async (item) => {
+  try {
+    const values = await ask(`/document.json?${new URLSearchParams({ id: item.document, topic: item.topic })}`);
+    Object.assign(item, { text: values.text, marks: [], opens_at: 0, whole: true });
+    if (view === item) showText(item);
+  } catch (error) { announce(`The rest did not come: ${error.message}`); }
+};
+
+const open = (item, topic) => {
+  const best = item.opens_at > LONG && $("best");
+  if (best) best.scrollIntoView({ block: "center" });
+  else if (topic) scrollTo(0, 0);
+  else if ($("title").getBoundingClientRect().top < 0) $("title").scrollIntoView({ block: "start" });
+};
+
+const fill = (label) => {
+  $("unsure").checked = !!label && label.sure === false;
+  $("note").value = (label && label.note) || "";
+  mark((label && label.passage) || "");
+  for (const each of form.querySelectorAll(".grade")) {
+    if (label && label.grade === Number(each.value)) each.setAttribute("aria-pressed", "true");
+    else each.removeAttribute("aria-pressed");
+  }
+};
+
+const showLooking = (label) => {
+  $("looking").hidden = !label;
+  if (label) $("looking").replaceChildren(`You said ${said(label)}. A grade changes it. `, button("Back to the next document", work));
+  [...$("labels").children].forEach((line, i) => {
+    if (i === looking) line.setAttribute("aria-current", "true");
+    else line.removeAttribute("aria-current");
+  });
+};
+
+const showLabels = () => {
+  $("no-labels").hidden = labels.length > 0;
+  $("labels").replaceChildren(...labels.map((label, i) => {
+    const line = document.createElement("li"), link = document.createElement("a"), grade = document.createElement("b"), title = document.createElement("span"), rest = document.createElement("span");
+    grade.textContent = said(label);
+    title.textContent = label.title || label.document;
+    title.dir = "auto";
+    rest.className = "note";
+    rest.textContent = ` topic ${label.topic}${label.note ? ` · ${label.note}` : ""}`;
+    link.href = `/judge?${new URLSearchParams({ round: config.round, topic: label.topic, document: label.document })}`;
+    link.append(grade, " ", title);
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      look(i);
+    });
+    line.append(link, rest);
+    return line;
+  }));
+};
+
+let labelling = 0;
+const noteLabels = () => { // behind the paint
+  clearTimeout(labelling);
+  labelling = setTimeout(showLabels, 60);
+};
+
+// what is said
+
+const seconds = () => Math.round((spent + (document.hidden ? 0 : performance.now() - since)) / 100) / 10;
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) spent += performance.now() - since;
+  else { since = performance.now(); outbox.flush(); }
+});
+
+const judge = (kind, grade) => {
+  if (!view || asking) return false;
+  const { topic, document } = view, sure = !$("unsure").checked, note = $("note").value.trim();
+  const event = { id: newId(), kind, topic, document, seconds: seconds(), ...(kind === "judgment" && { grade }), ...(!sure && { sure }), ...(note && { note }), ...(passage && { passage }), ...(changes && { changes }) };
+  const label = { ...event, sure, note, passage, title: view.title, before: changes ? labels.find((each) => each.id === changes) : undefined, aspects: [] };
+  remember(view);
+  answered.set(keyOf(view), Infinity);
+  labels = [label, ...labels.filter((each) => each.id !== changes && !(each.kind === "skip" && keyOf(each) === keyOf(label)))];
+  const asks = kind === "judgment" ? config.aspects.filter((each) => each.from_grade === null || grade >= each.from_grade) : [];
+  outbox.add(event, config.round); // stored before anything else, sent behind the paint
+  if (asks.length) {
+    asking = { label, asks, at: 0 };
+    showAsking();
+  } else next();
+  noteLabels();
+  return true;
+};
+
+const remember = (item) => {
+  seen.delete(keyOf(item));
+  seen.set(keyOf(item), item);
+  if (seen.size > KEPT) seen.delete(seen.keys().next().value);
+};
+
+const next = () => {
+  if (looking < 0) {
+    const at = view ? items.findIndex((each) => keyOf(each) === keyOf(view)) : -1;
+    if (at >= 0) items.splice(at, 1);
+  }
+  work();
+};
+
+// back to what is to be judged
+const work = () => {
+  looking = -1;
+  changes = "";
+  if (config.alone && config.round) config.alone = false;
+  if (items.length) return paint(items[0]);
+  view = null;
+  if (config.alone) return showNothing({ why: "kept" });
+  $("title").textContent = navigator.onLine ? "The next document is on its way…" : "No connection: the next documents come when it is back";
+  $("doc-id").textContent = "";
+  $("text").replaceChildren();
+  $("looking").hidden = $("cut").hidden = $("state").hidden = true;
+  fill(null);
+  replenish();
+};
+
+const showAsking = () => {
+  const box = $("asking"), ask = asking && asking.asks[asking.at], held = document.activeElement.closest("#buttons, #asking");
+  const focus = () => { if (held) form.querySelector(ask ? "#asking button" : "#buttons button").focus(); };
+  box.hidden = !ask;
+  $("buttons").hidden = !!ask;
+  if (!ask) return focus();
+  const line = document.createElement("p"), row = document.createElement("div");
+  line.textContent = ask.question;
+  line.dir = "auto";
+  row.className = "row buttons";
+  row.append(...ask.grades.map((each) => {
+    const made = button("", () => answer(each.grade)), key = document.createElement("kbd");
+    made.className = "grade";
+    key.textContent = each.key;
+    made.append(key, ` ${each.label || each.grade}`);
+    return made;
+  }));
+  box.setAttribute("aria-label", ask.question);
+  box.replaceChildren(line, row);
+  focus();
+  announce(ask.question);
+};
+
+const answer = (grade) => { // of a further aspect; null passes over it
+  const { label, asks, at } = asking;
+  if (grade !== null) {
+    const event = { id: newId(), topic: label.topic, document: label.document, aspect: asks[at].name, grade, ...(label.changes && { changes: label.changes }) };
+    label.aspects.push(event.id);
+    outbox.add(event, config.round);
+  }
+  asking.at++;
+  if (asking.at < asks.length) return showAsking();
+  asking = null;
+  showAsking();
+  next();
+};
+
+const itemOf = async (label) => seen.get(keyOf(label)) || ask(url({ topic: label.topic, document: label.document })).then((values) => {
+  Object.assign(needs, values.needs);
+  return values.items[0];
+});
+
+const look = async (at) => {
+  if (at >= labels.length && more) await older();
+  if (at < 0 || at >= labels.length) {
+    if (at < 0 && looking >= 0) work();
+    else announce("No more labels.");
+    return;
+  }
+  if (asking) return;
+  try {
+    const label = labels[at], item = await itemOf(label);
+    looking = at;
+    paint(item, label);
+    announce(`You said ${said(label)}. ${item.title || item.document}`);
+  } catch (error) { announce(`That document did not come: ${error.message}`); }
+};
+
+const older = async () => {
+  const values = await ask(url({ labels: labels.filter((each) => !each.unknown).length, ahead: 0 })).catch(() => null);
+  if (!values) return;
+  const there = new Set(labels.map((each) => each.id));
+  labels.push(...values.labels.filter((each) => !there.has(each.id)));
+  more = values.more_labels;
+  showLabels();
+};
+
+const undo = async () => {
+  const last = asking ? asking.label : labels[0];
+  if (!last) return announce("There is nothing to take back.");
+  const item = asking ? view : await itemOf(last).catch(() => null);
+  if (!item) return announce("That document did not come.");
+  labels = labels.filter((each) => each !== last);
+  if (last.before) labels.unshift(last.before);
+  if (last.kind !== "skip") { // a grade after a skip takes its place
+    for (const id of [last.id, ...(last.aspects || [])]) {
+      if (outbox.refused().some((row) => row.event.id === id)) outbox.drop(id);
+      else outbox.add({ id: newId(), kind: "withdrawal", refers: id }, config.round);
+    }
+  }
+  asking = null;
+  showAsking();
+  looking = -1;
+  if (!last.before) {
+    answered.delete(keyOf(item));
+    if (!items.some((each) => keyOf(each) === keyOf(item))) items.unshift(item);
+    item.node = null;
+    paint(item);
+  } else work();
+  noteLabels();
+  announce(`Taken back: ${said(last)} for ${item.title || item.document}.`);
+};
+
+const judgedElsewhere = (event) => {
+  answered.set(keyOf(event), Infinity);
+  const at = items.findIndex((each) => keyOf(each) === keyOf(event));
+  if (at < 0) return;
+  const shown = view === items[at] && !asking;
+  items.splice(at, 1);
+  if (shown) {
+    work();
+    announce("That document was judged in another tab.");
+  }
+};
+
+// within the document
+
+const mark = (text) => {
+  passage = text.slice(0, 20000);
+  $("passage").hidden = !passage;
+  $("passage").replaceChildren(...(passage ? [`Marked: “${passage.length > 160 ? `${passage.slice(0, 160)}…` : passage}” `, button("Remove", () => mark(""))] : []));
+  if (!passage && window.CSS && CSS.highlights) CSS.highlights.delete("passage");
+};
+
+const markSelection = () => {
+  const selection = getSelection();
+  const inside = selection.rangeCount && !selection.isCollapsed && $("text").contains(selection.getRangeAt(0).commonAncestorContainer);
+  if (!inside) {
+    announce(passage ? "The mark is removed." : "Select some of the text first.");
+    return mark("");
+  }
+  mark(selection.toString().trim());
+  if (window.CSS && CSS.highlights) CSS.highlights.set("passage", new Highlight(selection.getRangeAt(0).cloneRange()));
+  announce("Marked.");
+};
+
+const step = (by) => {
+  const hits = $("text").querySelectorAll("mark");
+  if (hits[hit]) hits[hit].classList.remove("at");
+  if (!hits.length) { $("hits").textContent = found ? "not found" : "no words of the need"; return; }
+  hit = hit < 0 ? (by > 0 ? 0 : hits.length - 1) : (hit + by + hits.length) % hits.length;
+  hits[hit].classList.add("at");
+  hits[hit].scrollIntoView({ block: "center" });
+  $("hits").textContent = `${hit + 1} of ${hits.length}`;
+};
+
+let typing = 0;
+$("find").addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    if (!view) return;
+    found = $("find").value;
+    const spans = found ? places(view.text, found) : view.marks;
+    $("text").replaceChildren(build(view.text, spans, found ? 0 : view.opens_at, !found));
+    hit = -1;
+    if (found) step(1);
+    else $("hits").textContent = "";
+  }, 120);
+});
+$("find").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") { event.preventDefault(); step(event.shiftKey ? -1 : 1); }
+});
+$("note").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") { event.preventDefault(); $("note").blur(); }
+});
+
+const guidelines = () => {
+  const box = $("guidelines") || $("meanings");
+  box.open = !box.open;
+  if (box.open) box.scrollIntoView({ block: "nearest" });
+};
+
+const help = () => $("keys").showModal();
+
+// keys and buttons
+
+const grade = (digit) => {
+  const choices = asking ? asking.asks[asking.at].grades : config.grades;
+  const choice = choices.find((each) => each.key === digit);
+  if (!choice) { announce(`No grade has the key ${digit}.`); return true; }
+  if (asking) answer(choice.grade);
+  else judge("judgment", choice.grade);
+  return true;
+};
+
+const acts = {
+  grade,
+  unsure: () => { $("unsure").checked = !$("unsure").checked; announce($("unsure").checked ? "Not sure." : "Sure."); },
+  cannot: () => judge("cannot-judge"),
+  skip: () => (asking ? answer(null) : judge("skip")),
+  undo,
+  note: () => $("note").focus(),
+  mark: markSelection,
+  guidelines,
+  find: () => { $("find").focus(); $("find").select(); },
+  next_hit: () => step(1),
+  previous_hit: () => step(-1),
+  older: () => look(looking + 1),
+  newer: () => look(looking - 1),
+  help,
+};
+
+listen({ keys: config.keys, single: config.single, act: (name, digit) => { acts[name](digit); return true; } });
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const by = event.submitter;
+  if (by && by.name === "grade") judge("judgment", Number(by.value));
+  else if (by && by.name === "kind") acts[by.id]();
+});
+form.addEventListener("click", (event) => { // the second click of a double click is about a document nobody has read
+  if (event.detail > 1 && event.target.closest(".grade, #skip, #cannot, #undo")) event.preventDefault();
+}, true);
+$("undo").addEventListener("click", (event) => { if (event.detail < 2) undo(); });
+$("mark").addEventListener("mousedown", (event) => event.preventDefault()); // the selection stays
+$("mark").addEventListener("click", markSelection);
+$("help").addEventListener("click", help);
+$("next-hit").addEventListener("click", () => step(1));
+$("previous-hit").addEventListener("click", () => step(-1));
+if ($("more")) $("more").addEventListener("click", (event) => { event.preventDefault(); older().then(() => { $("more").hidden = !more; }); });
+
+// begin
+
+let begun = false;
+const begin = async () => {
+  for (const each of document.querySelectorAll(".scripted")) each.hidden = false;
+  for (const each of form.querySelectorAll(".aspect")) each.remove();
+  told();
+  outbox.flush();
+  if (config.at && !begun) view = { topic: config.at[0], document: config.at[1], title: $("title").textContent, text: $("text").textContent, marks: [], opens_at: 0, found: true, bare: true };
+  if (view && outbox.rows().some((row) => row.event.document && keyOf(row.event) === keyOf(view))) view = null;
+  if (view && !begun) items.push(view);
+  begun = true;
+  if (view && $("best") && $("best").previousSibling && $("best").previousSibling.textContent.length + $("best").offsetTop > 2 * LONG) $("best").scrollIntoView({ block: "center" });
+  const asked = performance.now();
+  const values = await ask(`/judge.json${location.search}`).catch(() => null);
+  if (!values) return setTimeout(begin, 5000);
+  const unsent = outbox.waiting().filter((row) => row.group === config.round && row.event.document && !row.event.aspect).reverse().map(({ event }) => ({ ...event, kind: event.kind || "judgment" }));
+  const there = new Set(values.labels.map((each) => each.id));
+  const own = labels.filter((each) => !there.has(each.id)), known = new Set([...there, ...own.map((each) => each.id)]);
+  labels = [...own, ...unsent.filter((each) => !known.has(each.id)), ...values.labels];
+  more = values.more_labels;
+  for (const item of values.items) { // what the page itself brought, with its text
+    const bare = items.find((each) => each.bare && keyOf(each) === keyOf(item));
+    if (bare) Object.assign(bare, item, { bare: false });
+  }
+  if (config.alone && values.label) changes = values.label.id;
+  take(values, asked);
+  if (!view && !items.length && !values.why && !config.alone) work();
+  if (config.round) showLabels();
+  form.dataset.ready = "true";
+};
+begin();

@@ -1,0 +1,89 @@
+"""Many assessors at once, and a server that is killed under them: no confirmed judgment is missing, none is doubled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from benchmarks.load import judged
+from benchmarks.web import prepared
+
+from cranfield.workspace.bench import open_bench
+from workbench import Process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.load import Tally
+
+
+def proven(folder: Path, db: str | None, tally: Tally) -> int:
+    """How many judgments the log holds, each confirmed one once."""
+    bench = open_bench(folder, db)
+    ids = [event.id for event in bench.log.events() if event.kind == "judgment"]
+    places = [(event.topic, event.document) for event in bench.log.events() if event.kind == "judgment"]
+    bench.close()
+    assert len(ids) == len(set(ids))
+    assert len(places) == len(set(places)), "a document was judged twice in a round without overlap"
+    assert tally.confirmed <= set(ids)
+    assert set(ids) <= tally.sent
+    return len(ids)
+
+
+def killed_under_load(folder: Path, db: str | None, people: int, kills: int, every: float) -> Tally:
+    """Assessors without pauses, and a server that is killed again and again and started at the same port."""
+    secrets = prepared(folder, db, people, 24_000)
+    options = ["--accounts", *(["--db", db] if db else [])]
+    server = Process(folder, *options)
+    cookies = [f"cranfield-{server.port}={secret}" for secret in secrets]
+    over = threading.Event()
+
+    def reaper() -> None:
+        for _ in range(kills):
+            time.sleep(every)
+            server.kill()
+            server.start()
+        time.sleep(every)
+        over.set()
+
+    thread = threading.Thread(target=reaper)
+    thread.start()
+    try:
+        tally = judged(("127.0.0.1", server.port), cookies, 600, 0.0, over=over.is_set)
+    finally:
+        thread.join()
+        server.stop()
+    assert tally.broken
+    assert len(tally.confirmed) >= kills
+    return tally
+
+
+def test_a_killed_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    tally = killed_under_load(tmp_path / "w", None, 8, 2, 1.0)
+    assert proven(tmp_path / "w", None, tally) >= len(tally.confirmed)
+    assert not tally.refused, tally.refused[:3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_hundred_kills_under_load_lose_and_double_nothing(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    db = request.getfixturevalue("postgres") if kind == "postgresql" else None
+    tally = killed_under_load(tmp_path / "w", db, 20, 50, 0.7)
+    assert proven(tmp_path / "w", db, tally) >= len(tally.confirmed)
+    assert not tally.refused, tally.refused[:3]
+
+
+def test_assessors_together_get_different_documents_and_each_label_is_there(tmp_path: Path) -> None:
+    secrets = prepared(tmp_path / "w", None, 12, 2000)
+    server = Process(tmp_path / "w", "--accounts")
+    try:
+        cookies = [f"cranfield-{server.port}={secret}" for secret in secrets]
+        tally = judged(("127.0.0.1", server.port), cookies, 3, 0.0)
+    finally:
+        server.stop()
+    assert proven(tmp_path / "w", None, tally) == len(tally.confirmed)
+    assert not tally.refused, tally.refused[:3]
