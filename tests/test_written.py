@@ -76,11 +76,19 @@ WRITES = {  # a command that writes, and the files that it then names
     "online export events-log -o events.parquet": ["events.parquet"],
     "online erase events-log u1 -o erased.txt": ["erased.txt"],
     "online retain events-log --days 1 -o retained.txt": ["retained.txt"],
+    "online users -o users.json --format json": ["users.json"],
+    f"online bridge {QRELS} {RUNS} --searches 2 -o agreement.csv --format csv": ["agreement.csv"],
+    f"online study plan {EXAMPLES}/online/study.toml -o orders.csv --format csv": ["orders.csv"],
+    f"online study forms {EXAMPLES}/online/study.toml --participants 1 -o forms": [
+        "forms/P01.html",
+        "forms/answers.csv",
+    ],
+    f"online study analyze {EXAMPLES}/online/study.toml {EXAMPLES}/online/answers.csv -o said.txt": ["said.txt"],
     "collection stamp imported": ["imported/collection.toml"],
     "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
-OTHERS = {"pool judge"}  # whose last line says how many labels there are, and where
+OTHERS = {"pool judge", "online simulate"}  # which say how many labels or events there are, and where
 
 
 @pytest.fixture
