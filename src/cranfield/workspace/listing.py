@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, metrics, tests, measures."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, metrics, tests …"""
 
 from __future__ import annotations
 
