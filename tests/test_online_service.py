@@ -475,6 +475,22 @@ def test_all_who_wait_share_one_sync_and_are_told_after_it():
     intake.seal().result(1)
 
 
+def test_a_group_is_told_by_one_call_in_the_thread_that_is_wished():
+    log, calls = Slow(), []
+    intake = Intake(log)  # type: ignore[arg-type]
+    intake.tell = calls.append
+    first = intake.add([b"0\n"])
+    log.begun.acquire()
+    others = [intake.add([b"1\n"]) for _ in range(3)]
+    log.let.release(2)
+    intake.close()
+    assert not any(one.done() for one in (first, *others))
+    assert len(calls) == 2
+    calls[1]()
+    assert not first.done()
+    assert all(one.done() for one in others)
+
+
 def test_too_much_that_waits_and_too_long_a_wait_are_refused_and_what_waits_is_kept():
     log, now = Slow(), [0.0]
     intake = Intake(log, most=10, longest=2.0, clock=lambda: now[0])  # type: ignore[arg-type]

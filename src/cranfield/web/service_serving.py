@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cranfield.web.site import Manner
 
 PACK = 300.0  # seconds
+SWITCH = 0.0005  # seconds after which a thread that computes lets another have the interpreter: the one that syncs
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d+)?|https?://\[[0-9a-f:.]+\](:\d+)?")
 
 
@@ -69,6 +71,7 @@ def serve(
         )
         try:
             opened.listen(1024)
+            sys.setswitchinterval(SWITCH)
             say(f"{setting.log}: {manner.url}/")
             with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
                 uvicorn.Server(config).run(sockets=[opened])
