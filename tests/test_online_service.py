@@ -8,6 +8,7 @@ import random
 import re
 import resource
 import shutil
+import socket
 import ssl
 import stat
 import subprocess
@@ -34,6 +35,7 @@ from cranfield.online.segments import segments_in
 from cranfield.web import service as service_module
 from cranfield.web.applications import Applications
 from cranfield.web.service_serving import Setting, named, prepared
+from cranfield.web.serving import bound
 from cranfield.web.site import Manner
 from pages import ROOT, blocks, same
 from service import PLANS, Caller, Process, event, serving
@@ -668,6 +670,13 @@ def test_health_tells_the_plans_by_hash_what_waits_and_the_disk(tmp_path):
 
 
 # starting
+
+
+def test_answers_are_sent_at_once_and_do_not_wait_for_a_delayed_acknowledgment():
+    """asyncio switches Nagle's algorithm off for sockets that say they are TCP; with it a small answer takes 40 ms."""
+    opened, _ = bound(Manner(port=0))
+    with opened:
+        assert opened.proto == socket.IPPROTO_TCP
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def checked(
 def bound(manner: Manner) -> tuple[socket.socket, Manner]:
     """A socket at the address, and the port it has."""
     family = socket.AF_INET6 if ":" in manner.host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # by which asyncio knows to send at once
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((manner.host, manner.port))
