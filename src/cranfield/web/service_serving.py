@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, MissingExtraError
 from cranfield.formats.events.format import imported
-from cranfield.web.serving import KEEP_ALIVE, bound, checked
+from cranfield.web.serving import bound, checked, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -55,20 +55,7 @@ def serve(
     opened, manner = bound(manner)
     with opened:
         service = prepared(setting, manner, say)
-        config = uvicorn.Config(
-            application(service),
-            http="h11",
-            ws="none",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=5,
-            proxy_headers=bool(manner.proxy),
-            forwarded_allow_ips=manner.proxy or None,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-        )
+        config = configuration(application(service), manner, certificate, key)
         try:
             opened.listen(1024)
             sys.setswitchinterval(SWITCH)

@@ -115,14 +115,18 @@ def serve(
 
 
 def configured(site: Site, certificate: str | None = None, key: str | None = None) -> Any:
+    """What uvicorn is told of the workbench."""
+    from cranfield.web.app import application
+
+    return configuration(application(site), site.manner, certificate, key)
+
+
+def configuration(application: Any, manner: Manner, certificate: str | None = None, key: str | None = None) -> Any:
     """What uvicorn is told. Its parser h11 takes 64 KB of headers; of other parsers it has no such promise."""
     import uvicorn
 
-    from cranfield.web.app import application
-
-    proxy = site.manner.proxy
     return uvicorn.Config(
-        application(site),
+        application,
         http="h11",
         ws="none",
         log_level="warning",
@@ -130,8 +134,8 @@ def configured(site: Site, certificate: str | None = None, key: str | None = Non
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=5,
-        proxy_headers=bool(proxy),
-        forwarded_allow_ips=proxy or None,
+        proxy_headers=bool(manner.proxy),
+        forwarded_allow_ips=manner.proxy or None,
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
