@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import UnavailableError
@@ -61,6 +62,9 @@ class Intake:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.log, self.most, self.longest = log, most, longest
+        self.tell: Callable[[Callable[[], object]], object] = lambda telling: (
+            telling()
+        )  # in which thread futures are done
         self._say, self._clock, self._now = say, clock, now
         self._changed = threading.Condition()
         self._queue: list[_Entry] = []
@@ -128,11 +132,7 @@ class Intake:
                 self._events -= sum(len(entry.lines) for entry in taken)
                 self._bytes -= sum(entry.size for entry in taken)
                 self._note(failure, sum(len(entry.lines) for entry in written))
-            for entry in written:
-                if failure is None:
-                    entry.done.set_result(None)
-                else:
-                    entry.done.set_exception(failure)
+            self.tell(partial(_settle, written, failure))
 
     def _write(self, group: list[_Entry]) -> Exception | None:
         """Write and sync a group; what goes wrong is for all of it to hear, and the thread goes on."""
@@ -158,6 +158,15 @@ class Intake:
             self._say(f"events cannot be written: {failure}")
         elif before is not None and failure is None:
             self._say("events are written again")
+
+
+def _settle(group: Sequence[_Entry], failure: Exception | None) -> None:
+    """Tell all of a group how it went."""
+    for entry in group:
+        if failure is None:
+            entry.done.set_result(None)
+        else:
+            entry.done.set_exception(failure)
 
 
 class Recent:

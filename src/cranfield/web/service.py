@@ -16,6 +16,7 @@ import traceback
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -38,6 +39,7 @@ from cranfield.web.refusal import NotFound, Refusal, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from starlette.types import Receive, Scope, Send
 
@@ -101,9 +103,22 @@ class Service:
 
     async def kept(self, events: Sequence[tuple[Event, bytes]]) -> None:
         """Wait until events are on disk."""
-        await asyncio.wrap_future(self.intake.add([line for _, line in events]))
+        done = asyncio.get_running_loop().create_future()
+        self.intake.add([line for _, line in events]).add_done_callback(partial(_pass_on, done))
+        await done
         for event, line in events:
             self.recent.keep(event.event_id, line)
+
+
+def _pass_on(done: asyncio.Future[None], source: Future[None]) -> None:
+    """Wake a request, in the thread of the loop."""
+    if done.done():  # it was given up
+        return
+    failure = source.exception()
+    if failure is None:
+        done.set_result(None)
+    else:
+        done.set_exception(failure)
 
 
 @dataclass(frozen=True)
@@ -157,6 +172,8 @@ def application(service: Service) -> Starlette:
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
+        # one call wakes all who share a sync: a call for each would wait for the interpreter's lock as often
+        service.intake.tell = asyncio.get_running_loop().call_soon_threadsafe
         yield
         await anyio.to_thread.run_sync(service.intake.close)
 
@@ -184,8 +201,7 @@ class _Endpoint:
             response = _failed(scope["path"])
         finally:
             self.service.at_once -= 1
-        for name, value in (door.HEADERS | _for(origin)).items():
-            response.headers.setdefault(name, value)
+        response.raw_headers += _for(origin)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -264,10 +280,14 @@ def _sorted_out(value: Any, kind: str, events: bool) -> tuple[dict[str, Any], Se
     return {}, [*enumerate(value, 1)] if isinstance(value, list) else [(1, value)]
 
 
-def _for(origin: str) -> dict[str, str]:
-    """What lets a page of a named origin send and read; nothing for others."""
-    if not origin:
-        return {"Vary": "Origin"}
+@lru_cache(maxsize=64)
+def _for(origin: str) -> list[tuple[bytes, bytes]]:
+    """The headers of every answer: of the workbench, and what lets a page of a named origin send and read."""
+    named = {**door.HEADERS, "Vary": "Origin", **(_allowed(origin) if origin else {})}
+    return [(name.lower().encode(), value.encode()) for name, value in named.items()]
+
+
+def _allowed(origin: str) -> dict[str, str]:
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Allow-Methods": METHODS,
@@ -275,7 +295,6 @@ def _for(origin: str) -> dict[str, str]:
         "Access-Control-Expose-Headers": "retry-after",
         "Access-Control-Max-Age": "600",
         "Cross-Origin-Resource-Policy": "cross-origin",
-        "Vary": "Origin",
     }
 
 

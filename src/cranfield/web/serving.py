@@ -73,7 +73,7 @@ def _behind(manner: Manner) -> Manner:
 def bound(manner: Manner) -> tuple[socket.socket, Manner]:
     """A socket at the address, and the port it has."""
     family = socket.AF_INET6 if ":" in manner.host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # by which asyncio knows to send at once
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((manner.host, manner.port))
@@ -115,14 +115,18 @@ def serve(
 
 
 def configured(site: Site, certificate: str | None = None, key: str | None = None) -> Any:
+    """What uvicorn is told of the workbench."""
+    from cranfield.web.app import application
+
+    return configuration(application(site), site.manner, certificate, key)
+
+
+def configuration(application: Any, manner: Manner, certificate: str | None = None, key: str | None = None) -> Any:
     """What uvicorn is told. Its parser h11 takes 64 KB of headers; of other parsers it has no such promise."""
     import uvicorn
 
-    from cranfield.web.app import application
-
-    proxy = site.manner.proxy
     return uvicorn.Config(
-        application(site),
+        application,
         http="h11",
         ws="none",
         log_level="warning",
@@ -130,8 +134,8 @@ def configured(site: Site, certificate: str | None = None, key: str | None = Non
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=5,
-        proxy_headers=bool(proxy),
-        forwarded_allow_ips=proxy or None,
+        proxy_headers=bool(manner.proxy),
+        forwarded_allow_ips=manner.proxy or None,
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )

@@ -43,7 +43,7 @@ class Manner:
         """Of the address in the browser."""
         return "https" if self.tls else "http"
 
-    @property
+    @cached_property
     def hosts(self) -> frozenset[str]:
         """What may stand in Host: as named, with and without the port."""
         own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - EVERYWHERE
