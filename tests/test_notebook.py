@@ -45,6 +45,7 @@ from cranfield.pool.statistics import statistics
 from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
+from cranfield.sides import Entry
 from cranfield.workspace import experiments, judging, studies, traffic
 from cranfield.workspace.adjudicating import Docket
 from cranfield.workspace.assessing import Choice, Open, Work
@@ -52,7 +53,10 @@ from cranfield.workspace.bench import open_bench
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.overview import overview as overview_of
 from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
+from cranfield.workspace.topic_list import TopicList, TopicRow
 from cranfield.workspace.verbs.compare import TopicScores
+from cranfield.workspace.verbs.lists import TopLists
+from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command
 
@@ -176,6 +180,15 @@ def erased(path: Path) -> Any:
     return traffic.erase(str(path / "log"), [EVIL])
 
 
+def experiment(path: Path) -> Any:
+    trail = Trail()
+    for i in range(12):
+        unit = f"u{i}"
+        trail.expose(unit, EVIL if i % 2 else "control").search(unit, f"s{i}", clicks=[(1, 2, 3)] if i % 3 else [])
+    plan = plan_file(path, '[[primary]]\nmetric = "click-through"\n', PLAN.replace("new =", f'"{EVIL}" ='))
+    return experiments.analyze(trail.write(path / "log"), plan, history=True)
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     "Scores": lambda path: scores(),
     "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
@@ -186,6 +199,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Plans": lambda path: design(difference=0.05, sd=0.2),
     "ExperimentPlan": lambda path: experiments.design(proportion=0.3, effect=0.02),
     "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "TopLists": lambda path: TopLists(TOPICS[0], (EVIL, "two"), ([Entry(1, EVIL, "", None, None, 2)], [])),
+    "TopicList": lambda path: TopicList([TopicRow(TOPICS[0], EVIL, 3, 0.1, 0.2, 0.1)], (EVIL, "two"), str),
     "Sides": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
     "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
     "Curves": lambda path: cranfield.curves(QRELS, RUNS, "pr"),
@@ -212,7 +227,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Listing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
     "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
-    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP"))),
+    "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP")), str),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
     "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
@@ -223,6 +238,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "Analysis": experiment,
     "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
     "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
@@ -239,7 +255,17 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}
-DRAWN = {"Curves", "Leaderboard", "Plans", "CollectionStats", "Simulation", "Comparison", "Efficiency", "Both"}
+DRAWN = {
+    "Curves",
+    "Leaderboard",
+    "Plans",
+    "CollectionStats",
+    "Simulation",
+    "Comparison",
+    "Efficiency",
+    "Both",
+    "Analysis",
+}
 
 
 def test_every_result_is_made_here():

@@ -67,6 +67,10 @@ WRITES = {  # a command that writes, and the files that it then names
     f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],
     "online design --proportion 0.3 --effect 0.02 -o plan.json --format json": ["plan.json"],
     "online methods -o methods.json --format json": ["methods.json"],
+    f"online analyze {EXAMPLES}/online/shop-log {EXAMPLES}/online/shop.toml --format html -o verdict.html": [
+        "verdict.html"
+    ],
+    "online metrics -o metrics.json --format json": ["metrics.json"],
     f"online assign {EXAMPLES}/online/plans alice -o who.txt": ["who.txt"],
     f"online ingest events {EXAMPLES}/online/events.jsonl -o added.json --format json": ["added.json"],
     "online export events-log -o events.parquet": ["events.parquet"],

@@ -32,12 +32,16 @@ A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
 
 
 class Cell(NamedTuple):
-    """A text; the number behind it, to sort by; whether it is the best of its column; what is raised beside it."""
+    """A text; the number behind it, to sort by; whether it is the best of its column; what is raised beside it.
+
+    `to` is where a page leads from it.
+    """
 
     text: str
     value: float | None = None
     best: bool = False
     marks: str = ""
+    to: str = ""
 
 
 class Table(NamedTuple):
@@ -564,7 +568,9 @@ def _html_cell(tag: str, scope: str, cell: Cell, words: bool) -> str:
     classes = " ".join(name for name, wanted in (("n", words), ("best", cell.best and tag == "td")) if wanted)
     look = (f' scope="{scope}"' if scope else "") + (f' class="{classes}"' if classes else "")
     raised = f"<sup>{html_text(cell.marks)}</sup>" if cell.marks else ""
-    return f"<{tag}{look}>{html_text(cell.text)}{raised}</{tag}>"
+    said = html_text(cell.text)
+    said = f'<a href="{html_text(cell.to)}">{said}</a>' if cell.to else said
+    return f"<{tag}{look}>{said}{raised}</{tag}>"
 
 
 def html_list(lines: Sequence[str], look: str = "") -> str:

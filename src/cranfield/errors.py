@@ -7,6 +7,7 @@ CranfieldError
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
 │   ├── TokenError                    a token that was not sealed here, was changed, or has expired
+│   ├── TooLargeError                 more than is taken, packed or unpacked
 │   ├── TopicError                    a topic that is missing where one is needed
 │   └── UnavailableError              a database or a disk that cannot be used now
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
@@ -39,6 +40,7 @@ __all__ = [
     "MeasureError",
     "MissingExtraError",
     "TokenError",
+    "TooLargeError",
     "TopicError",
     "UnavailableError",
     "UnjudgedWarning",
@@ -93,6 +95,10 @@ class FormatError(DataError):
 
 class TokenError(DataError):
     """A token that was not sealed here, was changed on the way, or has expired."""
+
+
+class TooLargeError(DataError):
+    """More than is taken, packed or unpacked."""
 
 
 class TopicError(DataError):

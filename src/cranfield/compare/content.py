@@ -79,7 +79,7 @@ def _screen(
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
     yield Lines(verdict(evidence))
     if _single(evidence):
-        yield _table_of_two(evidence, how)
+        yield table_of_two(evidence, how)
     else:
         yield pair_table(evidence, pairs, how)
         yield Lines(_legend(evidence, pairs))
@@ -132,7 +132,7 @@ def one_way(evidence: Evidence, pairs: list[Pair]) -> list[Pair]:
     return [pair.turned() if mean[pair.one] > mean[pair.other] else pair for pair in pairs]
 
 
-def _table_of_two(evidence: Evidence, how: Layout) -> Table:
+def table_of_two(evidence: Evidence, how: Layout) -> Table:
     """A row a measure: the means of both systems, and their difference."""
     pairs, percent, corrected = evidence.pairs, f"{evidence.level * 100:g}%", evidence.named_correction
     heads = [pairs[0].one, pairs[0].other]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure
     from cranfield.stats.ties import Ints
 
+MOST_TIERS, MOST_NAMED = 4, 6  # in a sentence: tiers, and runs of each
 FEW_TOPICS = 50  # below, how often a run leads when they are drawn again says little
 
 
@@ -152,6 +153,23 @@ class Leaderboard(Answer):
         if not told:
             return f"{lead}; {others[0].run} {'is' if apart else 'is not'} told apart from it"
         return f"{lead}; {told} others are told apart"
+
+    def tiers(self) -> dict[str, list[str]]:
+        """The runs of each letter, best first."""
+        letters_ = dict.fromkeys(letter for row in self.rows for letter in row.tier)
+        return {letter: [row.run for row in self.rows if letter in row.tier] for letter in letters_}
+
+    def tiers_in_words(self) -> str:
+        """Which runs were not told apart, the best first; empty where there are no tiers."""
+        tiers = self.tiers()
+        open_ = {letter: runs for letter, runs in tiers.items() if len(runs) > 1}
+        if not tiers or len(self.rows) < 2:
+            return ""
+        if not open_:
+            return "Each run is told apart from every other"
+        said = [f"{_few_of(runs)} are not told apart (tier {letter})" for letter, runs in open_.items()]
+        more = f"; {len(said) - MOST_TIERS} further tiers" if len(said) > MOST_TIERS else ""
+        return "; ".join(said[:MOST_TIERS]) + more
 
     @property
     def usual(self) -> bool:
@@ -423,6 +441,15 @@ def _rows(
             )
         )
     return rows
+
+
+def _few_of(runs: list[str]) -> str:
+    """Names in a sentence: all of a few, or the first and how many more."""
+    return (
+        joined(runs)
+        if len(runs) <= MOST_NAMED
+        else f"{', '.join(runs[: MOST_NAMED - 1])} and {len(runs) - MOST_NAMED + 1} more"
+    )
 
 
 def _short(tier: str) -> str:

@@ -27,6 +27,7 @@ from cranfield.errors import (
     DataError,
     FormatError,
     MissingExtraError,
+    TooLargeError,
 )
 from cranfield.hearing import tell_written
 
@@ -371,7 +372,7 @@ def refuse_larger(path: str, limit: int, where: str) -> None:
         for part in _parts(packing, memoryview(buffer), PIECE):
             room -= len(part)
             if room < 0:
-                raise DataError(f"{where}: unpacks to more than {limit / 1e6:,.4g} MB, the most that is taken")
+                raise TooLargeError(f"{where}: unpacks to more than {limit / 1e6:,.4g} MB, the most that is taken")
 
 
 def salvaged(path: str) -> bytes:

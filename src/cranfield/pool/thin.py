@@ -59,8 +59,13 @@ class Thin:
     residual: float
     sampled: bool  # whether the qrels say what was pooled and not judged
 
-    def advice(self) -> str:
-        """Which number to read."""
+    @property
+    def readable(self) -> str:
+        """Whether its scores say how good it is: yes, with care, or not yet."""
+        return "yes" if self.sampled or self.judged >= JUDGED else "with care" if self.judged >= SPARSE else "not yet"
+
+    def advice(self, shell: bool = True) -> str:
+        """Which number to read; with `shell`, hints name options of the command line."""
         first, reading = next(iter(self.measures.items()))
         open_ = f"its unjudged documents leave {first} open from {reading.low:.4f} to {reading.high:.4f}"
         if self.sampled:
@@ -80,7 +85,7 @@ class Thin:
             )
         return (
             f"{self.run}: only {self.judged:.0%} of the top 10 is judged: no number says how good it is; {open_}. "
-            "Have its top judged first (--holes writes a pool)."
+            f"Have its top judged first{' (--holes writes a pool)' if shell else ''}."
         )
 
 

@@ -67,7 +67,7 @@ def page(report: Report) -> str:
     bodies = {
         "summary": _summary(report),
         "leaderboard": _leaderboard(report),
-        "limits": _limits(report),
+        "limits": limits_html(report),
         "comparison": _comparison(report),
         "two": _two(report),
         "topic-scores": _topics(report),
@@ -171,7 +171,7 @@ def _summary(report: Report) -> str:
     return f'<p class="verdict">{html_text(first)}</p>{said}<p class="lead">{html_text(what)}</p>'
 
 
-def _limits(report: Report) -> str:
+def limits_html(report: Report) -> str:
     """Cautions by their kind, the first few open and the others folded, then the notes."""
     kinds = [_caution(texts) for texts in limits(report)]
     boxed = ""

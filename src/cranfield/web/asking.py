@@ -6,10 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cranfield.judge.policy import policies
 from cranfield.web.render import link
 from cranfield.workspace.jobs import Failed, Ready, Running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.web.visit import Visit
 
 
@@ -19,6 +22,7 @@ class Asked:
 
     state: Ready | Running | Failed
     again: str
+    public: Callable[[str], str] = str  # a text without what is nobody's business
 
     @property
     def kind(self) -> str:
@@ -30,6 +34,10 @@ class Asked:
         """Of the page's twins: 202 while it is being worked out, 422 where it cannot be."""
         return {"ready": 200, "running": 202, "failed": 422}[self.kind]
 
+    def told(self, visit: Visit) -> int:
+        """The status of a page: its twins' in JSON, and 200 where people read what became of it."""
+        return self.status if visit.twin == "json" else 200
+
     @property
     def table(self) -> str | None:
         """The answer as CSV."""
@@ -38,17 +46,49 @@ class Asked:
     @property
     def answer(self) -> Any:
         """The answer as plain values; None while there is none."""
-        return json.loads(self.state.answer.json) if isinstance(self.state, Ready) else None
+        return _told(json.loads(self.state.answer.json), self.public) if isinstance(self.state, Ready) else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What limits the answer."""
+        return [self.public(each) for each in self.state.answer.notes] if isinstance(self.state, Ready) else []
+
+    @property
+    def why(self) -> str:
+        """Why there is no answer."""
+        return self.public(self.state.why) if isinstance(self.state, Failed) else ""
 
     def values(self) -> dict[str, Any]:
         """For the JSON twin."""
         state = self.state
         if isinstance(state, Ready):
-            told = {"place": state.place, "newer": state.newer, "made": state.made, "notes": state.answer.notes}
+            told = {"place": state.place, "newer": state.newer, "made": state.made, "notes": self.notes}
             return {"state": self.kind, **told, "answer": self.answer}
         if isinstance(state, Running):
             return {"state": self.kind, "progress": state.progress, "told": state.told, "since": state.since}
-        return {"state": self.kind, "error": state.why}
+        return {"state": self.kind, "error": self.why}
+
+
+MEASURES = "nDCG@10 AP RR@10"
+
+
+def judged(visit: Visit) -> dict[str, Any]:
+    """Which judgments count, as the query says, and which there are: what a form offers."""
+    bench = visit.site.bench
+    there = ["log", *(f"log@{each.name}" for each in bench.versions()), *(["collection"] if bench.qrels else [])]
+    return {
+        "judgments": visit.text("judgments"),
+        "policy": visit.text("policy", "latest"),
+        "policies": policies(),
+        "sources": there,
+    }
+
+
+def ask_scores(visit: Visit, verb: str, **parameters: Any) -> Asked:
+    """Ask for something that scores: by the measures, judgments and policy of the query unless told otherwise."""
+    given = {"measures": visit.text("measures") or MEASURES}
+    given |= {name: visit.text(name) for name in ("judgments", "policy") if visit.text(name)}
+    return ask(visit, verb, **{**given, **parameters})
 
 
 def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
@@ -57,4 +97,13 @@ def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
     state = visit.site.jobs.ask(verb, refresh=wanted if wanted else False, **parameters)
     now = state.now if isinstance(state, Ready) else 0
     query = {name: values for name, values in visit.query.items() if name != "of"}
-    return Asked(state, link(visit.path, **query, of=now))
+    return Asked(state, link(visit.path, **query, of=now), visit.site.told)
+
+
+def _told(value: Any, told: Callable[[str], str]) -> Any:
+    """Plain values with every text in them told so."""
+    if isinstance(value, str):
+        return told(value)
+    if isinstance(value, list):
+        return [_told(each, told) for each in value]
+    return {name: _told(each, told) for name, each in value.items()} if isinstance(value, dict) else value

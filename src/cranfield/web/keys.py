@@ -1,4 +1,4 @@
-"""The keys of the judging pages: the one list of what can be done by a key, shown on screen and remapped on /me."""
+"""The keys of the pages: the one list of what can be done by a key, shown on screen and remapped on /me."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Key(NamedTuple):
     name: str
     key: str
     said: str
-    page: str = "judge"  # or "prefer"
+    page: str = "judge"  # or "prefer", "topic"
 
 
 USUAL = (
@@ -36,6 +36,8 @@ USUAL = (
     Key("left", "ArrowLeft", "the left one", "prefer"),
     Key("right", "ArrowRight", "the right one", "prefer"),
     Key("same", "=", "neither", "prefer"),
+    Key("next_topic", "n", "next topic", "topic"),
+    Key("previous_topic", "p", "previous topic", "topic"),
 )
 
 
@@ -60,7 +62,7 @@ def checked(wanted: Mapping[str, str]) -> dict[str, str]:
     for key in own.values():
         if key.isdigit() or not (len(key) == 1 or key.startswith("Arrow")) or key.isspace():
             raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits grade")
-    for page in ("judge", "prefer"):
+    for page in dict.fromkeys(each.page for each in USUAL):
         taken: dict[str, Key] = {}
         for each in (each._replace(key=own.get(each.name, each.key)) for each in USUAL if is_on(each, page)):
             other = taken.setdefault(each.key.lower(), each)

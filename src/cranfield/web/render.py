@@ -6,13 +6,13 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cranfield.columns import legible
 from cranfield.web.roles import ASSESSOR, LEAD, NOBODY, VIEWER, may
+from cranfield.workspace.links import link as link  # templates and pages find it here
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,12 +69,6 @@ def static_file(name: str) -> Static | None:
 def static_url(name: str) -> str:
     """Where a file is found; another content has another address."""
     return f"/static/{name}?v={statics()[name].hash}"
-
-
-def link(path: str, **parameters: Any) -> str:
-    """A path with ids in its query."""
-    kept = {name: value for name, value in parameters.items() if value not in ("", None)}
-    return f"{path}?{urlencode(kept, doseq=True, errors='surrogateescape')}" if kept else path
 
 
 def shown(answer: Answer) -> Markup:

@@ -32,6 +32,13 @@ class Judged(NamedTuple):
     version: str = ""
 
     @property
+    def in_words(self) -> str:
+        """As a page says it."""
+        if self.word == COLLECTION:
+            return "judged by the collection's own judgments"
+        return f"judged by version {self.version}" if self.version else "judged by the labels in the log"
+
+    @property
     def moves(self) -> bool:
         """Whether a new label changes them."""
         return self.word == LOG and not self.version

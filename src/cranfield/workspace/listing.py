@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, tests, measures …"""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, metrics, tests …"""
 
 from __future__ import annotations
 
@@ -152,6 +152,26 @@ def user(name: str) -> Listing:
 
     row = page(type(USERS.named(name)))
     facts = [(key, _fact(row[key])) for key in ("formula", "reference", "aliases")]
+    return Listing(row, [Entries([], row["name"]), row["about"], Entries([*facts, *_parameters(row)], indent=0)])
+
+
+def online_metrics() -> Listing:
+    """The metrics of experiments: how each is averaged over units, which direction is good, and what it is."""
+    from cranfield.online.metrics import catalogue
+
+    rows = catalogue()
+    head = ["metric", "kind", "good", "what it is"]
+    return Listing(
+        rows, [_described([head, *([row["name"], row["kind"], row["direction"], row["about"]] for row in rows)])]
+    )
+
+
+def online_metric(name: str) -> Listing:
+    """All that is said about one metric of experiments, by any of its names."""
+    from cranfield.online.metrics import metric, page
+
+    row = page(type(metric(name)))
+    facts = [(key, _fact(row[key])) for key in ("kind", "direction", "formula", "reference", "aliases") if row[key]]
     return Listing(row, [Entries([], row["name"]), row["about"], Entries([*facts, *_parameters(row)], indent=0)])
 
 

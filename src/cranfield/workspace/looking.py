@@ -33,6 +33,17 @@ def topics_of(bench: Bench) -> list[dict[str, Any]]:
     ]
 
 
+def categories_of(bench: Bench) -> dict[str, list[str]]:
+    """The columns that sort topics into a few kinds, each with its values."""
+    from cranfield.report.texts import categories
+
+    table = bench.topics()
+    if table is None:
+        return {}
+    topics = list(dict.fromkeys([*table.queries, *(topic for column in table.columns.values() for topic in column)]))
+    return {name: sorted(set(column.values()) - {""}) for name, column in categories(table, topics).items()}
+
+
 def judge_now(bench: Bench, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
     """Label a document outside any round; False where this person has labelled it with the same grade already."""
     scale = bench.grades()

@@ -38,7 +38,7 @@ class Overview(Answer):
     runs: Sequence[str]
     rounds: Sequence[RoundStatus]
     versions: Sequence[Version]
-    labels: int
+    events: int  # in the log
     steps: Sequence[Step]
 
     def content(self, how: Layout) -> Iterable[Part]:
@@ -49,7 +49,7 @@ class Overview(Answer):
                 ("topics", f"{self.topics}"),
                 ("runs", f"{len(self.runs)}"),
                 ("rounds", f"{len(self.rounds)}"),
-                ("labels", f"{self.labels}"),
+                ("events", f"{self.events}"),
                 ("versions", f"{len(self.versions)}"),
             ]
         )
@@ -73,7 +73,7 @@ class Overview(Answer):
                 plain({"name": each.name, "documents": each.documents, "created": each.created})
                 for each in self.versions
             ],
-            "labels": self.labels,
+            "events": self.events,
             "next": [step._asdict() for step in self.steps],
         }
 
@@ -91,15 +91,15 @@ def overview(bench: Bench) -> Overview:
         "runs": [run.name for run in bench.runs()],
         "rounds": rounds,
         "versions": bench.versions(),
-        "labels": bench.log.place(),
+        "events": bench.log.place(),
     }
-    return Overview(**facts, steps=list(_steps(bench.folder, facts)))
+    return Overview(**facts, steps=list(_steps(facts)))
 
 
-def _steps(folder: str, facts: dict[str, Any]) -> Iterable[Step]:
+def _steps(facts: dict[str, Any]) -> Iterable[Step]:
     """What to do next, the most urgent first."""
     if not facts["has_documents"]:
-        yield Step(f"There are no documents yet: cranfield import … -o {folder} brings a collection.")
+        yield Step(f"There are no documents yet: cranfield import … -o {facts['name']} brings a collection.")
     if not facts["topics"]:
         yield Step("There are no topics yet: put topics.jsonl beside the documents.")
     if not facts["runs"]:
@@ -114,7 +114,7 @@ def _steps(folder: str, facts: dict[str, Any]) -> Iterable[Step]:
     if facts["runs"] and not facts["rounds"]:
         told = "No round of judging yet" if facts["has_qrels"] else "Nothing is judged yet"
         yield Step(f"{told}: plan one.", "/rounds/new", "lead")
-    if facts["labels"] and not facts["versions"]:
+    if facts["events"] and not facts["versions"]:
         yield Step("Labels are there and no version of them is frozen yet.", "/versions", "lead")
-    if facts["runs"] and (facts["has_qrels"] or facts["labels"]):
+    if facts["runs"] and (facts["has_qrels"] or facts["events"]):
         yield Step("See which run is best.", "/runs")

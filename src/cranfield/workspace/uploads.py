@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.check.findings import Findings
 from cranfield.columns import legible
-from cranfield.errors import CranfieldError, DataError
+from cranfield.errors import CranfieldError, DataError, TooLargeError
 from cranfield.formats import run_name
 from cranfield.formats.streams import reason, refuse_larger
 from cranfield.parameters import shortened
@@ -86,7 +86,7 @@ def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
             for piece in data:
                 left -= len(piece)
                 if left < 0:
-                    raise DataError(f"{name}: larger than {limit / 1e6:,.4g} MB, the most that is taken")
+                    raise TooLargeError(f"{name}: larger than {limit / 1e6:,.4g} MB, the most that is taken")
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())

@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.answer import Layout, Table, html
+from cranfield.answer import Layout, Table, html, html_text
 from cranfield.errors import ConventionError
 from cranfield.parameters import Parameter, Text
 from cranfield.registry import Registered, Registry
 from cranfield.workspace.chosen import Chosen, Judged, basis, chosen, judged, of_runs, qrels_of
 from cranfield.workspace.inputs import DEFAULT_MEASURES
+from cranfield.workspace.links import link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 VERBS: Registry[Verb] = Registry("verb", "cranfield.workspace.verbs")
 DIGITS = 4
+PAGE = Layout(digits=DIGITS, undefined="–", medium="html")
 
 
 class Names(Parameter["tuple[str, ...]"]):
@@ -110,8 +112,8 @@ class Verb(Registered, ABC):
 
 def shown(answer: Answer, every: bool = False) -> str:
     """The answer's tables, each scrolling by itself, and its sentences; notes are said elsewhere."""
-    how = Layout(digits=DIGITS, undefined="–", medium="html", every=every)
-    return "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in answer.content(how))
+    content = answer.content(PAGE._replace(every=every))
+    return "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in content)
 
 
 def shown_table(table: Table) -> str:
@@ -119,6 +121,32 @@ def shown_table(table: Table) -> str:
     from cranfield.report.html import TALL, table_html
 
     return table_html(table, sortable=True, tall=len(table.rows) > TALL)
+
+
+def verdict_html(first: str, *others: str) -> str:
+    """What it comes to, before anything else: a sentence, and others below it."""
+    said = "".join(f"<p>{html_text(each)}</p>" for each in map(sentence, others))
+    return f'<p class="verdict">{html_text(sentence(first))}</p>{said}'
+
+
+def sentence(text: str) -> str:
+    """With a full stop at its end.
+
+    >>> sentence("bm25 leads"), sentence("Nothing is judged.")
+    ('bm25 leads.', 'Nothing is judged.')
+    """
+    return text if text.endswith((".", ":", "?")) else f"{text}."
+
+
+def section(name: str, body: str, look: str = "") -> str:
+    """A part of a page below a heading; nothing where there is nothing in it."""
+    classes = f' class="{look}"' if look else ""
+    return f"<section{classes}><h2>{html_text(name)}</h2>{body}</section>" if body else ""
+
+
+def folded(name: str, body: str) -> str:
+    """A part of a page that opens when somebody asks."""
+    return f"<details><summary>{html_text(name)}</summary>{body}</details>" if body else ""
 
 
 def figures(drawn: Sequence[tuple[dict[str, Any], str]]) -> str:
@@ -179,6 +207,12 @@ class Scoring(OfRuns):
         from cranfield.judge.versions import find_version
 
         return find_version(bench.log, version).place
+
+    def link(self, path: str, **ids: Any) -> str:
+        """A page that asks by the same measures and judgments."""
+        policy = "" if self.policy == "latest" else self.policy
+        asked = {"measures": " ".join(self.measures), "judgments": self.judgments, "policy": policy}
+        return link(path, **ids, **asked)
 
     def inputs(self, bench: Bench, **more: Any) -> Chosen:
         """What the verb of the workspace reads."""

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def home(visit: Visit) -> Page:
     """The workspace at a glance: collection and its findings, runs, rounds, versions, what to do next."""
     found = overview(visit.site.bench)
-    values = found.to_dict()
-    mine = [each for each in found.steps if visit.may(each.role)]
+    steps = [each._asdict() for each in found.steps if visit.may(each.role)]
     checked = ask(visit, "check")
-    shown = {"steps": [each._asdict() for each in mine], "checked": checked}
-    return Page(found.name, "home.html", {**values, "check": checked.values()}, shown, scripts=("live.js",))
+    values = {**found.to_dict(), "next": steps, "check": checked.values()}
+    return Page(found.name, "home.html", values, {"checked": checked}, scripts=("live.js", "sort.js"))

@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Table
+from cranfield.columns import counted
+from cranfield.findings import SEVERITIES
 from cranfield.parameters import Flag
 from cranfield.workspace.chosen import of_runs
-from cranfield.workspace.verb import Names, Verb, shown_table
+from cranfield.workspace.verb import Names, Verb, folded, shown_table
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
+    from cranfield.findings import Finding
     from cranfield.workspace.bench import Bench
     from cranfield.workspace.run_files import RunFile
     from cranfield.workspace.verb import Tell
@@ -47,7 +50,9 @@ class Check(Verb):
         found = list(check_collection(bench.collection, tell)) if self.collection and bench.collection else []
         files = self.files(bench)
         if files:
-            found += [each for each in check([run.path for run in files], bench.qrels) if each.file != bench.qrels]
+            found += [
+                each for each in check([run.path for run in files], bench.qrels, "run") if each.file != bench.qrels
+            ]
         start = f"{bench.folder}/"
         return Findings(replace(each, file=each.file.removeprefix(start)) for each in found)
 
@@ -56,10 +61,24 @@ class Check(Verb):
 
         assert isinstance(answer, Findings)
         if not answer:
-            return "<p>nothing to report</p>"
-        rows: list[list[Cell | str]] = [
-            [each.severity, each.file, Cell("" if each.line is None else str(each.line), each.line), each.message]
-            for each in answer
+            return "<p>Nothing found.</p>"
+        parts = []
+        for severity in SEVERITIES:
+            found = [each for each in answer if each.severity == severity]
+            if found:
+                table, name = _table(found), counted(len(found), severity)
+                parts.append(folded(name, table) if severity == "note" else f"<h3>{name}</h3>{table}")
+        return f'<div class="findings">{"".join(parts)}</div>'
+
+
+def _table(found: list[Finding]) -> str:
+    """A row a finding, with the first lines that it was found in."""
+    rows: list[list[Cell | str]] = [
+        [
+            each.file,
+            Cell("" if each.line is None else str(each.line), each.line),
+            " ".join([each.message, *(f"[{example}]" for example in each.examples)]),
         ]
-        caption = ", ".join(f"{n} {word}{'s' * (n != 1)}" for word, n in answer.counts.items() if n)
-        return shown_table(Table(["severity", "file", "line", "finding"], rows, 2, 4, caption=caption))
+        for each in found
+    ]
+    return shown_table(Table(["file", "line", "finding"], rows, 1, 3))
