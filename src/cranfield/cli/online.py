@@ -212,6 +212,115 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     show(design(methods=" ".join(methods), **how), **shown)
 
 
+@command.command("serve")
+@click.argument("plans", metavar="PLANS")
+@click.argument("log")
+@option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8766, show_default=True)
+@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", metavar="FILE")
+@option("--tls-key", "The certificate's key.", name="tls_key", metavar="FILE")
+@option("--behind-proxy", "The address of the proxy that speaks TLS.", name="proxy", metavar="ADDRESS")
+@option("--insecure", "Serve other machines without TLS: tokens and events can be read on the way.", is_flag=True)
+@option(
+    "--allow-host",
+    "A name by which programs and pages call it; may be repeated.",
+    name="hosts",
+    multiple=True,
+    metavar="NAME",
+)
+@option(
+    "--allow-origin",
+    "The origin of pages that may call it from a browser, as https://shop.example; may be repeated.",
+    name="origins",
+    multiple=True,
+    metavar="ORIGIN",
+)
+@option(
+    "--run", "A run whose lists /interleave mixes by name; may be repeated.", name="runs", multiple=True, metavar="FILE"
+)
+@option("--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
+@option(
+    "--pack",
+    "Seconds from one packing of segments to the next.  [default: 300]",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+)
+@option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
+@option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
+def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
+    """Serve HTTP: assign units, interleave lists, take events into a log, health.
+
+    Only this machine can reach it unless --host says otherwise; any other address demands TLS, and a token for each
+    application. Events are confirmed when they are on disk. Stop it with Ctrl-C.
+
+    \b
+    $ cranfield online serve online/plans log --new-token shop
+    """
+    from cranfield.web.applications import Applications
+    from cranfield.web.service_serving import PACK, Setting, serve
+    from cranfield.web.site import Manner
+
+    if new_token is not None:
+        click.echo(Applications(log).new(new_token))
+        return
+    if drop_token is not None:
+        Applications(log).drop(drop_token)
+        note(f"the token of {drop_token} is void")
+        return
+    setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
+    manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
+    serve(setting, manner, note, certificate=how["certificate"], key=how["tls_key"], insecure=how["insecure"])
+
+
+@command.command("analyze")
+@click.argument("log")
+@click.argument("plan")
+@option("--gate", "Exit code 0: ship; 1: stop, same, not shown; 3: broken or still running.", is_flag=True)
+@option("--at", "What it was at an earlier time.  [default: now]", metavar="TIME")
+@option("--hash", "What the plan's hash was when it began; another one is broken.", name="expected", metavar="HASH")
+@option("--history", "Also the interval over time, and by day since exposure; html has it anyway.", is_flag=True)
+@option("--memory", "The most that DuckDB takes, as in 3GB.", metavar="SIZE")
+@option("--seed", "Where the bootstrap starts.")
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+@click.pass_context
+def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bool, **typed: Any) -> None:
+    """Say what an experiment shows, by its plan: ship, stop, same, continue, not shown or broken, and why.
+
+    Health comes first: a sample ratio that is wrong, units in two variants, repeats, clocks. Then every metric by
+    randomised unit, under the one method that the plan names.
+
+    \b
+    $ cranfield online analyze online/shop-log online/shop.toml
+    """
+    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, written
+    from cranfield.workspace.experiments import analyze
+
+    _, shown, how = options.split(typed)
+    shape, output = shown.pop("shape"), shown.pop("output")
+    verdict = analyze(log, plan, history=history or shape == "html", **how)
+    put(written(verdict, shape, output, **shown), output)
+    if shape in FOR_PEOPLE:
+        limits(verdict, shown["verbose"], output)
+    elif shape not in ("markdown", "html"):
+        notes(verdict.notes(shell=True))
+    if verdict.verdict == "broken" or gate:
+        ctx.exit(verdict.exit_code)
+
+
+@command.command("metrics")
+@click.argument("name", required=False)
+@options.output("table", "json")
+def _metrics(name: str | None, **shown: Any) -> None:
+    """List the metrics of experiments, or explain one.
+
+    \b
+    $ cranfield online metrics success
+    """
+    from cranfield.workspace.listing import online_metric, online_metrics
+
+    show(online_metrics() if name is None else online_metric(name), **shown)
+
+
 users_option = option(
     "--users",
     lambda: f"Who they are: {names.users()}; parameters in brackets, as in 'perfect(click_relevant=0.8)'.",
@@ -379,112 +488,3 @@ def _study_analyze(file: str, answers: tuple[str, ...], **typed: Any) -> None:
 
     _, shown, how = options.split(typed)
     show(analyze(file, answers, **how), **shown)
-
-
-@command.command("serve")
-@click.argument("plans", metavar="PLANS")
-@click.argument("log")
-@option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
-@option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8766, show_default=True)
-@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", metavar="FILE")
-@option("--tls-key", "The certificate's key.", name="tls_key", metavar="FILE")
-@option("--behind-proxy", "The address of the proxy that speaks TLS.", name="proxy", metavar="ADDRESS")
-@option("--insecure", "Serve other machines without TLS: tokens and events can be read on the way.", is_flag=True)
-@option(
-    "--allow-host",
-    "A name by which programs and pages call it; may be repeated.",
-    name="hosts",
-    multiple=True,
-    metavar="NAME",
-)
-@option(
-    "--allow-origin",
-    "The origin of pages that may call it from a browser, as https://shop.example; may be repeated.",
-    name="origins",
-    multiple=True,
-    metavar="ORIGIN",
-)
-@option(
-    "--run", "A run whose lists /interleave mixes by name; may be repeated.", name="runs", multiple=True, metavar="FILE"
-)
-@option("--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
-@option(
-    "--pack",
-    "Seconds from one packing of segments to the next.  [default: 300]",
-    type=click.FloatRange(min=0.1),
-    metavar="S",
-)
-@option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
-@option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
-def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
-    """Serve HTTP: assign units, interleave lists, take events into a log, health.
-
-    Only this machine can reach it unless --host says otherwise; any other address demands TLS, and a token for each
-    application. Events are confirmed when they are on disk. Stop it with Ctrl-C.
-
-    \b
-    $ cranfield online serve online/plans log --new-token shop
-    """
-    from cranfield.web.applications import Applications
-    from cranfield.web.service_serving import PACK, Setting, serve
-    from cranfield.web.site import Manner
-
-    if new_token is not None:
-        click.echo(Applications(log).new(new_token))
-        return
-    if drop_token is not None:
-        Applications(log).drop(drop_token)
-        note(f"the token of {drop_token} is void")
-        return
-    setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
-    manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
-    serve(setting, manner, note, certificate=how["certificate"], key=how["tls_key"], insecure=how["insecure"])
-
-
-@command.command("analyze")
-@click.argument("log")
-@click.argument("plan")
-@option("--gate", "Exit code 0: ship; 1: stop, same, not shown; 3: broken or still running.", is_flag=True)
-@option("--at", "What it was at an earlier time.  [default: now]", metavar="TIME")
-@option("--hash", "What the plan's hash was when it began; another one is broken.", name="expected", metavar="HASH")
-@option("--history", "Also the interval over time, and by day since exposure; html has it anyway.", is_flag=True)
-@option("--memory", "The most that DuckDB takes, as in 3GB.", metavar="SIZE")
-@option("--seed", "Where the bootstrap starts.")
-@options.answer("text", "json", "csv", "tsv", "markdown", "html")
-@click.pass_context
-def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bool, **typed: Any) -> None:
-    """Say what an experiment shows, by its plan: ship, stop, same, continue, not shown or broken, and why.
-
-    Health comes first: a sample ratio that is wrong, units in two variants, repeats, clocks. Then every metric by
-    randomised unit, under the one method that the plan names.
-
-    \b
-    $ cranfield online analyze online/shop-log online/shop.toml
-    """
-    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, written
-    from cranfield.workspace.experiments import analyze
-
-    _, shown, how = options.split(typed)
-    shape, output = shown.pop("shape"), shown.pop("output")
-    verdict = analyze(log, plan, history=history or shape == "html", **how)
-    put(written(verdict, shape, output, **shown), output)
-    if shape in FOR_PEOPLE:
-        limits(verdict, shown["verbose"], output)
-    elif shape not in ("markdown", "html"):
-        notes(verdict.notes(shell=True))
-    if verdict.verdict == "broken" or gate:
-        ctx.exit(verdict.exit_code)
-
-
-@command.command("metrics")
-@click.argument("name", required=False)
-@options.output("table", "json")
-def _metrics(name: str | None, **shown: Any) -> None:
-    """List the metrics of experiments, or explain one.
-
-    \b
-    $ cranfield online metrics success
-    """
-    from cranfield.workspace.listing import online_metric, online_metrics
-
-    show(online_metrics() if name is None else online_metric(name), **shown)

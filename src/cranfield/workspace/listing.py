@@ -172,7 +172,8 @@ def online_metric(name: str) -> Listing:
 
     row = page(type(metric(name)))
     facts = [(key, _fact(row[key])) for key in ("kind", "direction", "formula", "reference", "aliases") if row[key]]
-    return Listing(row, [Entries([], row["name"]), row["about"], Entries([*facts, *_parameters(row)], indent=0)])
+    facts += _parameters(row)
+    return Listing(row, [Entries([], row["name"]), row["about"], Entries(facts, indent=0)])
 
 
 def _blind(row: dict[str, Any]) -> str:
