@@ -375,3 +375,12 @@ def test_what_cannot_be_simulated_is_refused_in_words(tmp_path, more, code, says
     assert answer.code == code
     assert says in answer.err
     assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--method", "team-draft"]])
+def test_what_is_simulated_can_be_analyzed(tmp_path, more):
+    typed = ["online", "simulate", FILES[0], *FILES[1], "-o", "log", "--plan", "plan.toml", "--units", "80", *more]
+    assert cranfield(*typed, folder=tmp_path).code == 0
+    answer = cranfield("online", "analyze", "log", "plan.toml", "--format", "json", folder=tmp_path)
+    assert answer.code == 0, answer.err
+    assert json.loads(answer.out)["verdict"] in ("ship", "stop", "same", "not shown")
