@@ -264,7 +264,9 @@ class Stage:
 
     def _exposure(self, search: int, unit: int) -> Event:
         assigned = self.assigned[unit]
-        return self._event("exposure", search, unit, 0.0, "x", **(assigned.exposure() if assigned else {}))
+        return self._event(
+            "exposure", search, unit, 0.0, "x", **(assigned.exposure(self.plan.hash) if assigned else {})
+        )
 
     def _happenings(self, search: int, unit: int) -> Iterator[Event]:
         """One search: its page, then each click, how long it was read, and what it sold."""

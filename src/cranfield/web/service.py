@@ -392,6 +392,7 @@ async def _assign(asked: Asked) -> Said:
     found = assign(service.plans, unit)
     exposed = _exposed(asked, [one.experiment for one in found])
     values = {"unit": unit, "assignments": [one._asdict() for one in found]}
+    hashes = {plan.name: plan.hash for plan in service.plans}
     rows = [
         {
             "event_id": secrets.token_hex(16),
@@ -400,7 +401,7 @@ async def _assign(asked: Asked) -> Said:
             "unit": unit,
             "session": asked.text("session") or None,
             "search": asked.text("search") or None,
-            **one.exposure(),
+            **one.exposure(hashes[one.experiment]),
         }
         for one in found
         if one.experiment in exposed
