@@ -100,7 +100,9 @@ def test_a_token_that_was_changed_anywhere_is_refused(place, letter):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "á" * 50, "A" * 61 + "=", "A" * 61 + "+", "A" * 2**21, token()[:-4], token() * 2]
+    "text",
+    ["", "x", "á" * 50, "A" * 61 + "=", "A" * 61 + "+", "A" * 2**21, token()[:-4], token() * 2],
+    ids="nothing short letters padding sign long cut twice".split(),
 )
 def test_what_is_no_token_is_refused_in_words(text):
     with pytest.raises(TokenError, match=r"expected a token as it was sealed|not one of ours|of version"):
@@ -197,7 +199,11 @@ def test_a_file_of_keys_that_others_can_read_is_refused(tmp_path):
         Keys.of_file(path)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing", "short", "ä" * 43, f"{Keys.new().text()} tail"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing", "short", "ä" * 43, f"{Keys.new().text()} tail"],
+    ids="nothing remark short letters tail".split(),
+)
 def test_what_are_no_keys_is_refused_and_not_repeated(tmp_path, text):
     with pytest.raises(
         DataError, match=rf"{KEYS_VARIABLE}: expected keys of 32 bytes in URL-safe base64 \(43 "
