@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST", "Predicted", "calibrated_total", "predicted_mean", "predicted_total"]
 
 LEAST = 3  # measured units: two go into the line
+UNSEEN = 0.5  # of the square that a unit can miss by at the most: without it 4 misses in a sample cover 90 %, not 94 %
 SINGULAR = 1e-10  # of the greatest: what is explained by less than this is explained by nothing
 
 
@@ -103,9 +104,10 @@ def predicted_total(
 def calibrated_total(y: Floats, known: Floats, totals: Floats, probability: Floats) -> Estimate:
     """The total of y over all units from those drawn; `known` are columns (the last axis) whose totals are known.
 
-    The coefficients are those of the least variance. What a unit misses the line by is taken as if the line had been made
-    without it, as in a jackknife. Degrees of freedom are the effective number of units by the squares of the first column,
-    how much a unit can add at the most, less the columns.
+    The first column is how much a unit can add at the most. The coefficients are those of the least variance; squares of
+    what the line misses are raised by how far each unit pulls it (HC2), and `UNSEEN` is added, lest an interval vanish
+    where a sample happens to show few misses. Degrees of freedom are the effective number of units by the squares of the
+    first column, less the columns.
 
     >>> estimate = calibrated_total(np.array([1.0, 2.0]), np.ones((2, 1)), np.array([4.0]), np.array([0.5, 0.5]))
     >>> float(estimate.value)
@@ -124,10 +126,11 @@ def calibrated_total(y: Floats, known: Floats, totals: Floats, probability: Floa
     left = yc - np.einsum("...ni,...i->...n", xc, slope)
     pull = spare * np.einsum("...ni,...ij,...nj->...n", xc, inverse, xc, optimize=True)
     by_chance = np.maximum((spare > 0).sum(axis=-1), 2)
-    squares = (spare * np.square(left / np.maximum(1 - pull, SINGULAR))).sum(axis=-1)
-    error = np.sqrt(squares * by_chance / (by_chance - 1))
-    square = np.square(known[..., 0])
-    effective = _quotient(np.square(square.sum(axis=-1)), np.square(square).sum(axis=-1))
+    squares = (spare * np.square(left) / np.maximum(1 - pull, SINGULAR)).sum(axis=-1)
+    most = spare * np.square(columns[..., 0])
+    one_miss = most.sum(axis=-1) / np.maximum((most > 0).sum(axis=-1), 1)
+    error = np.sqrt((squares + UNSEEN * one_miss) * by_chance / (by_chance - 1))
+    effective = _quotient(np.square(most.sum(axis=-1)), np.square(most).sum(axis=-1))
     freedom = np.maximum(effective - known.shape[-1], 1.0)
     return Estimate(value, error, freedom)
 
