@@ -200,7 +200,7 @@ def test_estimates_by_documents_are_right_on_average_where_the_model_is_not(benc
         true = scores.mean(row.measure, row.run) - (scores.mean(row.measure, row.other) if row.other else 0)
         if not row.other:
             assert np.mean([each.both.value for each in rows]) == pytest.approx(true, rel=0.04)
-            assert row.model > 1.03 * true
+            assert row.approximate or row.model > 1.03 * true
         if row.measure in ("P@5", "CG@5", "DCG@10"):
             assert np.mean([each.both.low < true < each.both.high for each in rows]) >= 0.85  # 3 errors below 0.95
 
@@ -306,7 +306,7 @@ def test_an_adaptive_round_is_refused_with_the_reason(bench):
 
 
 def test_a_round_of_a_whole_pool_is_refused_as_picked(bench):
-    folder, _ = bench
+    folder, truth = bench
     judged(folder, truth)
     assert "its documents were picked, not drawn at random with recorded chances" in refusal(folder)
 

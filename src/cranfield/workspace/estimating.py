@@ -11,7 +11,7 @@ from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.judge.models.estimating import Estimates
+    from cranfield.judge.models.estimating import PredictedScores
 
 
 def estimate(
@@ -24,7 +24,7 @@ def estimate(
     policy: str = "latest",
     aspect: str = RELEVANCE,
     level: float = 0.95,
-) -> Estimates:
+) -> PredictedScores:
     """What runs score and by how much they differ, from the sample of a round and the labels of a model."""
     from cranfield.judge.models.drawn import sampled
     from cranfield.judge.models.estimating import estimates

@@ -69,7 +69,7 @@ class Row:
 
 
 @dataclass(frozen=True, repr=False)
-class Estimates(Answer):
+class PredictedScores(Answer):
     """Scores and differences with intervals, those by people and by the model alone beside them."""
 
     log: str
@@ -152,14 +152,14 @@ def _told(row: Row) -> str:
     return f"{row.run} and {row.other} are not told apart"
 
 
-def estimates(sample: Sampled, runs: Sequence[Run], names: Sequence[str], level: float = 0.95) -> Estimates:
+def estimates(sample: Sampled, runs: Sequence[Run], names: Sequence[str], level: float = 0.95) -> PredictedScores:
     """What runs score by measures, and by how much they differ, from a sample that people labelled and a model's labels."""
     measures = measures_of(list(names))
     work = _by_topics if sample.by_topics else _by_documents
     rows = [_row(each, level) for each in work(sample, runs, measures)]
     documents = sum(map(len, sample.frame.values()))
     drawn, of = (len(sample.topics), len(sample.frame)) if sample.by_topics else (len(sample.chances.of), documents)
-    return Estimates(
+    return PredictedScores(
         sample.log,
         sample.chances.round.name,
         sample.model,
