@@ -356,6 +356,17 @@ def test_no_model_several_models_and_one_that_is_not_there_are_refused(bench):
     assert "no label of a model stands" in refusal(folder)
 
 
+def test_a_model_is_named_without_its_prompt_where_there_is_one(bench):
+    folder, truth = bench
+    chances = judged(folder, truth, sample=60)
+    for prompt in ("graded-1", "graded-2"):
+        add(folder, [label(t, d, n % 3, f"small/{prompt}", "model") for n, (t, d) in enumerate(chances)])
+        if prompt == "graded-1":
+            assert asked(folder, "P@5", model="small").model == "small/graded-1"
+    assert "labels of 2 models; name one with --model" in refusal(folder, "--model", "small")
+    assert asked(folder, "P@5", model="small/graded-2").model == "small/graded-2"
+
+
 def test_a_model_that_labelled_nothing_that_people_did_is_refused(bench):
     folder, truth = bench
     chances = judged(folder, truth, sample=60)

@@ -135,17 +135,19 @@ def _not_drawn(plan: Round) -> str:
 
 
 def _model(log: str, said: Iterable[Said], wanted: str) -> tuple[str, dict[Subject, float]]:
-    """The labels of one model: the one that is named, or the only one."""
+    """The labels of one model: the one that is named, with its prompt (MODEL/PROMPT-VERSION) or without, or the only one."""
     labels = [each for each in said if each.source == "model" and each.side == "label"]
     counts = Counter(each.assessor for each in labels)
     if not counts:
         raise DataError(f"{log}: no label of a model stands; ask one, or add its labels with judge add --source model")
     told = ", ".join(f"{shortened(name)!r} ({count:,})" for name, count in counts.most_common(10))
-    if wanted and wanted not in counts:
+    fitting = [name for name in counts if not wanted or name.startswith(f"{wanted}/")]
+    fitting = [wanted] if wanted in counts else fitting
+    if not fitting:
         raise DataError(f"{log}: no label of the model {shortened(wanted)!r}; there are those of {told}")
-    if not wanted and len(counts) > 1:
-        raise DataError(f"{log}: labels of {len(counts)} models; name one with --model: {told}")
-    name = wanted or next(iter(counts))
+    if len(fitting) > 1:
+        raise DataError(f"{log}: labels of {len(fitting)} models; name one with --model: {told}")
+    name = fitting[0]
     mine = sorted((each for each in labels if each.assessor == name), key=lambda each: (each.time, each.id))
     return name, {(each.topic, each.document): each.grade for each in mine}
 
