@@ -29,4 +29,4 @@ def agreement(visit: Visit) -> Page:
         "views": VIEWS,
         "apart": found["contradictions"] if found else 0,
     }
-    return Page("Agreement", "agreement.html", values, shown, asked.table, ("live.js",), asked.status)
+    return Page("Agreement", "agreement.html", values, shown, asked.table, ("live.js",), asked.told(visit))
