@@ -231,6 +231,14 @@ def test_the_verdict_comes_first_and_all_forms_say_the_same(bench):
     assert rows[-1]["worth_share"] == pytest.approx(rows[-1]["worth"] / 25)
 
 
+def test_no_interval_of_a_score_goes_beyond_what_a_score_can_be(bench):
+    folder, truth = bench
+    judged(folder, truth, sample_topics=4)
+    scores = [row for row in asked(folder, "P@5", "AP", level=0.999).rows if not row.other]
+    assert max(row.both.high for row in scores) <= 1
+    assert any(row.both.high == 1 for row in scores)
+
+
 def test_a_wider_level_is_a_wider_interval(bench):
     folder, truth = bench
     judged(folder, truth, sample_topics=20)

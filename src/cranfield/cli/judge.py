@@ -434,7 +434,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 @option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
 @option("--aspect", "What was judged.", default="relevance", metavar="NAME")
 @option("--level", "Of the intervals.")
-@options.output("table", "json", "csv", "tsv")
+@options.answer("table", "json", "csv", "tsv")
 def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
     """Estimate scores and differences of runs from few labels of people and many of a model.
 
@@ -446,5 +446,5 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     """
     from cranfield.workspace.estimating import estimate
 
-    shown = {name: typed.pop(name) for name in ("shape", "output", "spreadsheet") if name in typed}
+    shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
     show(estimate(log, runs, measures, **typed), **shown)

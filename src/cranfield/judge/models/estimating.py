@@ -88,18 +88,25 @@ class PredictedScores(Answer):
         whose = "topics like these" if self.unit == "topics" else f"these {self.topics:,} topics"
         about = f"people labelled {self.drawn:,} of {self.of:,} {self.unit}, drawn at random (round {self.round})"
         yield f"{about}, {self.model} all that it could; intervals of {self.level:.0%} for {whose}"
+        yield f"people, model: by the labels of one alone; worth: {self.unit} labelled by people that tell as much"
         scores, differences = ([row for row in self.rows if bool(row.other) == pair] for pair in (False, True))
         for rows, what in ((scores, "run"), (differences, "difference")):
             if rows:
-                head = ["measure", what, "estimate", "low", "high", "people alone", "low", "high", "model alone"]
+                head = ["measure", what, "estimate", "low", "high", "people", "theirs", "model", "worth"]
                 cells = [self._cells(row, how) for row in rows]
-                yield Table([*head, f"worth {self.unit}"], cells, names=2, left=2, spare=(6, 7))
+                yield Table(head, cells, names=2, left=2, spare=(6,))
 
     def _cells(self, row: Row, how: Layout) -> list[Any]:
         signed = bool(row.other)
-        numbers = [how.cell(number, signed) for number in (*row.both, *row.people, row.model)]
-        worth = how.undefined if row.worth != row.worth else f"{row.worth:,.0f}"
-        return [f"{row.measure}{' ~' if row.approximate else ''}", row.named, *numbers, worth]
+        low, high = (how.number(end, signed) for end in row.people[1:])
+        return [
+            f"{row.measure}{' ~' if row.approximate else ''}",
+            row.named,
+            *(how.cell(number, signed) for number in (*row.both, row.people.value)),
+            how.undefined if row.people.low != row.people.low else f"{low} to {high}",
+            how.cell(row.model, signed),
+            how.undefined if row.worth != row.worth else f"{row.worth:,.0f}",
+        ]
 
     def _verdicts(self, how: Layout) -> list[str]:
         """What the differences come to, of two runs; of one run its score."""
@@ -156,7 +163,7 @@ def estimates(sample: Sampled, runs: Sequence[Run], names: Sequence[str], level:
     """What runs score by measures, and by how much they differ, from a sample that people labelled and a model's labels."""
     measures = measures_of(list(names))
     work = _by_topics if sample.by_topics else _by_documents
-    rows = [_row(each, level) for each in work(sample, runs, measures)]
+    rows = [_row(each, level, measures[each.measure]) for each in work(sample, runs, measures)]
     documents = sum(map(len, sample.frame.values()))
     drawn, of = (len(sample.topics), len(sample.frame)) if sample.by_topics else (len(sample.chances.of), documents)
     return PredictedScores(
@@ -183,8 +190,10 @@ class _Found(NamedTuple):
     approximate: bool = False
 
 
-def _row(each: _Found, level: float) -> Row:
+def _row(each: _Found, level: float, measure: Measure) -> Row:
     both, people = (_interval(one, level) for one in each.found[:2])
+    if not each.other:
+        both, people = (_within(one, measure.low, measure.high) for one in (both, people))
     worth = float(each.found.worth) if both.low == both.low and people.low == people.low else np.nan
     names = each.measure, each.run, each.other
     freedom = float(each.found.both.df)
@@ -197,6 +206,12 @@ def _interval(estimate: Estimate, level: float) -> Interval:
         return Interval(value, np.nan, np.nan)
     low, high = estimate.interval(level)
     return Interval(value, float(low), float(high))
+
+
+def _within(interval: Interval, lowest: float, highest: float) -> Interval:
+    """No end beyond what a score can be, but for an estimate that is there itself."""
+    low, high = min(interval.value, lowest), max(interval.value, highest)
+    return Interval(interval.value, *np.clip(interval[1:], low, high).tolist())
 
 
 def _by_topics(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_Found]:
