@@ -46,6 +46,13 @@ def test_every_subcommand_says_what_it_does_and_its_example_runs(name, folder):
         assert cranfield("judge", "freeze", "work.db", "spring", folder=folder).code == 0
     if name == "round":
         os.remove(folder / "work.db")
+    if name == "estimate":
+        for typed in (
+            "judge add work.db qrels.txt",
+            "judge add work.db bob.csv --source model --assessor gpt",
+            "judge round work.db --name drawn --pool pool.jsonl --sample 20",
+        ):
+            assert cranfield(*typed.split(), folder=folder).code == 0
     for example in examples:
         answer = cranfield(*shlex.split(example), folder=folder)
         assert answer.code == 0, answer.err

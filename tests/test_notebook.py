@@ -25,6 +25,8 @@ from cranfield.describe.show import show
 from cranfield.formats.folder import write_collection
 from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
+from cranfield.judge.models.drawn import sampled
+from cranfield.judge.models.estimating import estimates as scores_from
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
 from cranfield.judge.rounds import open_round
@@ -145,6 +147,27 @@ def frozen(path: Path) -> str:
     return where
 
 
+def predicted(path: Path) -> Any:
+    """Scores by two dangerous people, one of them a model, on what a round drew."""
+    where = str(path / "sampled.db")
+    log = open_log(where)
+    for who, source, grade in ((EVIL, "human", 1), (f"{EVIL}2", "model", 2)):
+        rows = [(topic, document) for topic, grades in QRELS.items() for document in grades]
+        given = [QRELS[topic][document] + grade * (i % 3 == 0) for i, (topic, document) in enumerate(rows)]
+        log.add(
+            [
+                Event(topic=topic, document=document, grade=each, assessor=who, source=source)
+                for (topic, document), each in zip(rows, given, strict=True)
+            ]
+        )
+    frame = {topic: list(grades) for topic, grades in QRELS.items()}
+    drawn = [Asked(topic, document, 1, 0.5) for topic in TOPICS[:4] for document in frame[topic]]
+    open_round(log, Round(name=EVIL, sample="4 of 8", unit="topics", frame=frame), drawn)
+    sample = sampled(log)
+    log.close()
+    return scores_from(sample, opened(), ["AP"])
+
+
 def overview(path: Path) -> Any:
     """A workspace whose round and version have dangerous names."""
     bench = open_bench(path, frozen(path))
@@ -236,6 +259,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
         EVIL, "lists", f"{EVIL}one", "two", "open", 2, 1, [ByTopic(EVIL, 2, 0, 1)], {EVIL: 3}, 1, 1
     ),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
+    "PredictedScores": predicted,
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
     "Analysis": experiment,

@@ -59,6 +59,7 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge aggregate {EXAMPLES}/labels.jsonl -o stands.txt": ["stands.txt"],
     f"judge export {EXAMPLES}/labels.jsonl -o events.jsonl": ["events.jsonl"],
     f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv -o agree.txt": ["agree.txt"],
+    f"judge estimate sampled.db {RUNS} -m P@5 -o estimated.txt": ["estimated.txt"],
     f"judge blame {EXAMPLES}/labels.jsonl q1 doc-003 -o blame.txt": ["blame.txt"],
     "judge diff work.db spring -o changes.txt": ["changes.txt"],
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
@@ -103,6 +104,10 @@ def folder(tmp_path: Path) -> Path:
     assert cranfield("import", tables, tmp_path / "imported").code == 0
     assert cranfield("judge", "add", tmp_path / "work.db", EXAMPLES / "labels.jsonl").code == 0
     assert cranfield("judge", "freeze", tmp_path / "work.db", "spring").code == 0
+    sampled = tmp_path / "sampled.db"
+    assert cranfield("judge", "add", sampled, QRELS, "--assessor", "ann").code == 0
+    assert cranfield("judge", "add", sampled, EXAMPLES / "bob.csv", "--source", "model").code == 0
+    assert cranfield("judge", "round", sampled, "--pool", EXAMPLES / "pool.jsonl", "--sample", 20).code == 0
     assert cranfield("online", "ingest", tmp_path / "events-log", EXAMPLES / "online/events.jsonl").code == 0
     return tmp_path
 

@@ -141,6 +141,9 @@ def _withdraw(log: str, **what: Any) -> None:
 @option("--gold-share", "How often gold is asked.", metavar="5%", callback=share)
 @option("--repeat", "How often somebody is asked again.", name="repeat_share", metavar="5%", callback=share)
 @option("--sample", "Draw so many documents of the pool at random.", type=click.IntRange(min=1), metavar="N")
+@option(
+    "--sample-topics", "Draw so many topics at random, all their documents.", type=click.IntRange(min=1), metavar="N"
+)
 @option("--seed")
 @option("--strategy", "Choose as labels come (cranfield pool strategies), from --run.", default="", metavar="NAME")
 @option(
@@ -420,3 +423,28 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
     show(found, **printed)
     if disagreements is not None:
         note(f"documents that people disagree about are in {disagreements}")
+
+
+@command.command("estimate")
+@log_argument
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10]")
+@option("--round", "Which round drew.  [default: the only one]", default="", show_default=False, metavar="NAME")
+@option("--model", "Whose labels predict.  [default: the only model's]", default="", show_default=False, metavar="NAME")
+@option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
+@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--level", "Of the intervals.")
+@options.answer("table", "json", "csv", "tsv")
+def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
+    """Estimate scores and differences of runs from few labels of people and many of a model.
+
+    People label topics (any measure) or documents (sums over documents: P, CG, DCG, RBP) that a round drew at random; a
+    model labels the whole pool.
+
+    \b
+    $ cranfield judge estimate work.db bm25.run dense.run -m P@10
+    """
+    from cranfield.workspace.estimating import estimate
+
+    shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
+    show(estimate(log, runs, measures, **typed), **shown)

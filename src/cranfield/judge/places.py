@@ -45,7 +45,7 @@ def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
     name = record["name"]
     if connection.execute(select(rounds.c.name).where(rounds.c.name == name)).first():
         raise DataError(f"there is a round {name!r} already; give this one another --name")
-    plan = {key: record[key] for key in Round.__dataclass_fields__}
+    plan = {key: record[key] for key in Round.__dataclass_fields__ if key in record}
     values = {"name": name, "definition": json.dumps(plan), "state": OPEN, "created": record["at"]}
     connection.execute(insert(rounds).values(values))
     _add_items(connection, name, [Asked(*each) for each in record["items"]], 0)

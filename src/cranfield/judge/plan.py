@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 Lists = dict[str, dict[str, list[str]]]  # topic → run → documents
+DOCUMENTS, TOPICS = "documents", "topics"
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
 
 
@@ -50,6 +51,8 @@ class Round:
     rel: float = 1.0
     lists: Lists = field(default_factory=dict)  # for the strategy
     sample: str = ""  # how documents were drawn at random; empty if they were not
+    unit: str = DOCUMENTS  # what was drawn: single documents, or topics with all of theirs
+    frame: dict[str, list[str]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
     passing: float | None = None  # of a round that qualifies: the share of gold one must get right
     after: str = ""  # the round that must be passed first
     guideline: str = ""

@@ -28,12 +28,13 @@ def planned(
     overlap: int = 1,
     double: float = 0.0,
     sample: int | None = None,
+    sample_topics: int | None = None,
     gold: Mapping[str, Mapping[str, float]] | None = None,
     seed: int = 0,
 ) -> list[Asked]:
     """The documents of a round in the order of judging; `double` is the share that gets one label more than the others.
 
-    A sample is drawn from all items with equal chances, and the chance is kept with each.
+    A sample is drawn with equal chances from all items, or from all topics with their items; the chance is kept with each.
 
     >>> from cranfield.formats.pools import Item
     >>> [asked.probability for asked in planned([Item("q", "a", 1), Item("q", "b", 2)], sample=1)]
@@ -46,12 +47,13 @@ def planned(
     unique = list({(item.topic, item.document): item for item in items}.values())
     drawn = [item for item in unique if item.priority or not any(each.priority for each in unique)]
     chance = 1.0
+    if sample is not None and sample_topics is not None:
+        raise DataError("--sample draws documents, --sample-topics topics: give one of them")
     if sample is not None:
-        if not 1 <= sample <= len(drawn):
-            raise DataError(f"--sample: expected 1 to {len(drawn)}, the documents of the pool, found {sample}")
-        chosen = rng.choice(len(drawn), sample, replace=False)
-        chance = sample / len(drawn)
-        drawn = [drawn[i] for i in np.sort(chosen).tolist()]
+        chosen, chance = _lot(len(drawn), sample, "--sample", "documents", rng)
+        drawn = [drawn[i] for i in chosen]
+    elif sample_topics is not None:
+        drawn, chance = _of_topics(drawn, sample_topics, rng)
     drawn.sort(key=lambda item: item.priority)
     twice = set(rng.permutation(len(drawn))[: round(double * len(drawn))].tolist())
     asked = [
@@ -59,6 +61,38 @@ def planned(
         for number, item in enumerate(drawn)
     ]
     return asked + _gold(gold or {}, {(each.topic, each.document) for each in asked})
+
+
+def frame_of(items: Sequence[Item]) -> dict[str, list[str]]:
+    """What a round's documents are drawn from: every document of the pool, those that it did not draw itself as well.
+
+    >>> from cranfield.formats.pools import Item
+    >>> frame_of([Item("q", "a", 1), Item("q", "b", 2, priority=0)])
+    {'q': ['a', 'b']}
+    """
+    frame: dict[str, dict[str, None]] = {}
+    for item in items:
+        frame.setdefault(item.topic, {})[item.document] = None
+    return {topic: list(documents) for topic, documents in frame.items()}
+
+
+def _lot(all_of_them: int, wanted: int, option: str, what: str, rng: np.random.Generator) -> tuple[list[int], float]:
+    """Some numbers drawn with equal chances, in order, and the chance."""
+    if not 1 <= wanted <= all_of_them:
+        raise DataError(f"{option}: expected 1 to {all_of_them}, the {what} of the pool, found {wanted}")
+    return np.sort(rng.choice(all_of_them, wanted, replace=False)).tolist(), wanted / all_of_them
+
+
+def _of_topics(items: list[Item], wanted: int, rng: np.random.Generator) -> tuple[list[Item], float]:
+    """The items of topics that are drawn; of a topic all count, so that a pool that is itself a sample is refused."""
+    part = next((item for item in items if item.probability < 1), None)
+    if part is not None:
+        told = f"topic {part.topic!r}, document {part.document!r} is in the pool with a chance of {part.probability:g}"
+        raise DataError(f"--sample-topics: {told}; draw topics from a pool that is whole")
+    topics = list(dict.fromkeys(item.topic for item in items))
+    numbers, chance = _lot(len(topics), wanted, "--sample-topics", "topics", rng)
+    chosen = {topics[i] for i in numbers}
+    return [item for item in items if item.topic in chosen], chance
 
 
 def _gold(gold: Mapping[str, Mapping[str, float]], asked: set[tuple[str, str]]) -> list[Asked]:

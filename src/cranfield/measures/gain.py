@@ -50,6 +50,12 @@ class _Discounted(_Gained):
         """The discounted gain of all hits."""
         return hits.sum(Gain.of(self.gain, hits.grade) / self.discounts(hits.rank))
 
+    def gained(self, hits: Hits) -> Floats:
+        """The discounted gain of each hit, 0 below rank k."""
+        return np.where(
+            hits.rank <= (self.k or np.inf), Gain.of(self.gain, hits.grade) / self.discounts(hits.rank), 0.0
+        )
+
     def expected_dcg(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: each document at the mean discount of its tie group's ranks."""
         counts = averaged(hits, np.r_[0.0, 1 / self.discounts(ranks(hits, self.k))])
@@ -132,6 +138,9 @@ class CG(_Gained):
         found = hits.top(self.k)
         return found.sum(Gain.of(self.gain, found.grade))
 
+    def shares(self, hits: Hits) -> Floats:
+        return np.where(hits.rank <= (self.k or np.inf), Gain.of(self.gain, hits.grade), 0.0)
+
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties."""
         return hits.sum(Gain.of(self.gain, hits.grade) * averaged(hits, np.r_[0.0, np.ones(len(ranks(hits, self.k)))]))
@@ -159,6 +168,9 @@ class DCG(_Discounted):
 
     def score(self, hits: Hits) -> Floats:
         return self.dcg(hits.top(self.k))
+
+    def shares(self, hits: Hits) -> Floats:
+        return self.gained(hits)
 
     def expected(self, hits: Hits) -> Floats:
         return self.expected_dcg(hits)
@@ -194,10 +206,14 @@ class nDCG(_Discounted):
         "NTCIREVAL": ("MSnDCG",),
     }
     normalised = True
+    shares_alone = False  # the ideal ranking is made from all judgments
     ideal = Choice("cut", "where the ideal ranking ends", "all", "hits")
 
     def score(self, hits: Hits) -> Floats:
         return ratio(self.dcg(hits.top(self.k)), self.dcg(self.ideal_hits(hits)))
+
+    def shares(self, hits: Hits) -> Floats:
+        return ratio(self.gained(hits), self.dcg(self.ideal_hits(hits))[hits.topic])
 
     def ideal_hits(self, hits: Hits) -> Hits:
         best, _ = ideal(hits, self.gain)

@@ -195,6 +195,7 @@ class Measure(Parametrised, ABC):
     normalised: ClassVar[bool] = False  # a run of all relevant documents and no others, best first, scores 1
     monotone: ClassVar[bool] = True  # moving a better document up never lowers the score
     empty_is_zero: bool = True  # a topic without an answer scores 0
+    shares_alone: ClassVar[bool] = True  # what a hit adds (`shares`) depends on no judgment but its own
     lower_is_better: bool = False  # a rank or a rate of error
     undefined: ClassVar[str] = ""  # when a topic has no value (NaN, left out of the mean), in words; "" if never
 
@@ -247,6 +248,10 @@ class Measure(Parametrised, ABC):
 
     def expected(self, hits: Hits) -> Floats | None:
         """One value a topic: the mean of the score over all orders of tied documents; None if no formula is known."""
+        return None
+
+    def shares(self, hits: Hits) -> Floats | None:
+        """What each hit adds to the score of its topic, where that is a sum over hits; None where it is not."""
         return None
 
     def assumed(self, highest: float) -> str:

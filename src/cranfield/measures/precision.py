@@ -77,6 +77,10 @@ class P(_AtCut):
     def _whole(self, hits: Hits) -> int | Ints:
         return self.k if self.divide == "k" else hits.top(self.k).retrieved
 
+    def shares(self, hits: Hits) -> Floats:
+        whole = np.broadcast_to(self._whole(hits), (hits.size,))[hits.topic]
+        return ratio((hits.grade >= self.rel) & (hits.rank <= self.k), whole)
+
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: the chance of each relevant document to stand within the first k."""
         found = hits.relevant(self.rel)

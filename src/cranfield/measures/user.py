@@ -111,6 +111,13 @@ class RBP(_UserModel):
         weight = np.maximum(self.p ** (found.tied_from - 1.0) - self.p**end, 0) / (found.tied_to - found.tied_from + 1)
         return found.sum(weight if self.gain == "binary" else weight * found.grade / self.max)
 
+    def shares(self, hits: Hits) -> Floats | None:
+        if self.output != "EU" or self.residual or self.gain == "topic":
+            return None
+        least = self.rel if self.gain == "binary" else 0
+        seen = (hits.grade >= least) & (hits.rank <= (self.k or np.inf))
+        return np.where(seen, (1 - self.p) * self._worth(hits) * self.p ** (hits.rank - 1.0), 0.0)
+
     def _utility(self, hits: Hits) -> Floats:
         found = hits.top(self.k).relevant(self.rel if self.gain == "binary" else 0)
         return (1 - self.p) * found.sum(self._worth(found) * self.p ** (found.rank - 1.0))

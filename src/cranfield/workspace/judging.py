@@ -160,6 +160,7 @@ def begin_round(
     overlap: int = 1,
     double: float = 0.0,
     sample: int | None = None,
+    sample_topics: int | None = None,
     seed: int = 0,
     guideline: str | None = None,
     **options: Any,
@@ -167,36 +168,49 @@ def begin_round(
     """Begin a round on a pool file, or on runs where a strategy chooses as labels come."""
     from cranfield.formats.pools import read_pool
     from cranfield.formats.reading import as_qrels
-    from cranfield.judge.plan import Round
-    from cranfield.judge.planning import planned
+    from cranfield.judge.plan import DOCUMENTS, TOPICS, Round
+    from cranfield.judge.planning import frame_of, planned
     from cranfield.judge.rounds import open_round
     from cranfield.judge.status import status
 
     once(pool, gold, *runs)
     if strategy and not runs:
         raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
-    if strategy and sample is not None:
+    by_lot = sample is not None or sample_topics is not None
+    if strategy and by_lot:
         raise DataError("--sample draws at random, --strategy by what was found: give one of them")
     if not (pool or gold or runs):
         raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
     items = [] if pool is None or strategy else read_pool(pool)
     known = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
-    asked = planned(items, overlap=overlap, double=double, sample=sample, gold=known, seed=seed)
+    draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
+    asked = planned(items, overlap=overlap, double=double, gold=known, **draw)  # type: ignore[arg-type]
     lists = lists_of(runs, depth, pool) if strategy else {}
-    drawn = f"{sample} of {len(items)} documents at random, seed {seed}" if sample is not None else ""
+    frame = frame_of(items) if by_lot or any(each.probability < 1 for each in asked) else {}
     plan = Round(
         name=name,
         overlap=overlap,
         seed=seed,
         strategy=strategy,
         lists=lists,
-        sample=drawn,
+        sample=_drawn(frame, sample, sample_topics, seed),
+        unit=DOCUMENTS if sample_topics is None else TOPICS,
+        frame=frame,
         guideline="" if guideline is None else hash_of_file(guideline),
         **options,
     )
     with _opened(location) as log:
         open_round(log, plan, asked)
         return status(log, name)
+
+
+def _drawn(frame: Mapping[str, Sequence[str]], sample: int | None, sample_topics: int | None, seed: int) -> str:
+    """How a round's documents were drawn, in words."""
+    if sample is not None:
+        return f"{sample} of {sum(map(len, frame.values()))} documents at random, seed {seed}"
+    if sample_topics is not None:
+        return f"{sample_topics} of {len(frame)} topics at random, seed {seed}"
+    return "with the pool" if frame else ""
 
 
 def hash_of_file(path: str) -> str:

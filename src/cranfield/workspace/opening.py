@@ -44,7 +44,7 @@ def begin(bench: Bench, pool: PoolPlan, manning: Manning) -> Round:
     if not name:
         raise DataError("a round needs a name")
     learns = STRATEGIES.named(pool.strategy).adaptive
-    asked = [] if learns else pool.asked(bench)[0]
+    asked, _, frame = ([], 0, {}) if learns else pool.asked(bench)
     if not asked and not learns:
         raise DataError("there is nothing to judge: every document of this pool has a label; pool deeper")
     lists = lists_of([file.path for file in pool.files(bench)], pool.depth, None) if learns else {}
@@ -61,6 +61,7 @@ def begin(bench: Bench, pool: PoolPlan, manning: Manning) -> Round:
         rel=bench.relevant_from,
         lists=lists,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
+        frame=frame,
         passing=manning.passing,
         after=manning.after,
         guideline="" if guideline is None else hash_of_file(guideline),

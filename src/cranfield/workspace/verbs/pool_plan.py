@@ -52,16 +52,16 @@ class PoolPlan(OfRuns):
         from cranfield.judge.planning import RoundPlan, pace
         from cranfield.workspace.pooling import Depths, statistics
 
-        asked, judged = self.asked(bench, tell)
+        asked, judged, _ = self.asked(bench, tell)
         before = pace(bench.log)
         seconds = self.seconds or before or 60.0
         source = "as told" if self.seconds else "the median so far" if before else "a guess: nobody has labelled yet"
         plan = RoundPlan.of(asked, self.strategy, seconds, source, judged)
         return Both(plan, statistics(chosen(bench, self.files(bench)), Depths(self.depth), seconds), "pool")
 
-    def asked(self, bench: Bench, tell: Tell | None = None) -> tuple[list[Asked], int]:
-        """The documents of the round, and how many of the pool are left out because they have a label."""
-        from cranfield.judge.planning import planned
+    def asked(self, bench: Bench, tell: Tell | None = None) -> tuple[list[Asked], int, dict[str, list[str]]]:
+        """The documents of the round, how many are left out because they have a label, and what a sample is drawn from."""
+        from cranfield.judge.planning import frame_of, planned
         from cranfield.workspace.pooling import Depths, pool
 
         made = pool(
@@ -77,7 +77,7 @@ class PoolPlan(OfRuns):
         asked = planned(
             made.items, overlap=self.overlap, double=self.double, sample=self.sample or None, seed=self.seed
         )
-        return asked, made.session.judged
+        return asked, made.session.judged, frame_of(made.items) if self.sample else {}
 
     def _reads(self) -> bool:
         from cranfield.pool.strategy import STRATEGIES

@@ -1,0 +1,386 @@
+"""Scores and differences of runs from few labels of people and many of a model (`stats.predicted`).
+
+By topics where topics were drawn: any measure that is a mean over topics, and the mean is that of topics like these. By
+documents where documents were drawn: measures that are sums over documents, and the mean is that of these very topics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield.answer import Answer, Lines, Table, plain
+from cranfield.collection import Qrels
+from cranfield.columns import counted
+from cranfield.errors import DataError, MeasureError
+from cranfield.evaluate import Evaluator, evaluate
+from cranfield.measures import measures as measures_of
+from cranfield.measures.measure import takes_topics_alone
+from cranfield.stats.predicted import LEAST, predicted_mean, predicted_total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cranfield.answer import Layout, Part
+    from cranfield.judge.models.drawn import Sampled
+    from cranfield.judge.policy import Grades, Subject
+    from cranfield.kernels.table import Floats
+    from cranfield.measures import Measure
+    from cranfield.run import Run
+    from cranfield.stats.arms import Estimate
+    from cranfield.stats.predicted import Predicted
+
+FILLED = 20  # times that grades which nobody gave are drawn, for an ideal ranking
+FEW = 20  # units that people labelled, from which on coverage was measured
+THIN = 30  # degrees of freedom by documents, below which intervals of scores near 0 or 1 were seen to cover 87 to 93 %
+NOTHING = 1e-9  # an error below this share of what is estimated is none
+
+
+class Interval(NamedTuple):
+    """A value and its interval; the ends are NaN where nothing varies that would give one."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run's score by a measure, or its difference from another run's."""
+
+    measure: str
+    run: str
+    other: str  # empty: a score
+    both: Interval
+    people: Interval
+    model: float
+    worth: float  # units that people would have had to label for the same precision; NaN without intervals
+    approximate: bool = False
+    freedom: float = np.nan  # degrees of, of the estimate
+
+    @property
+    def named(self) -> str:
+        """What it is of."""
+        return f"{self.run} − {self.other}" if self.other else self.run
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedScores(Answer):
+    """Scores and differences with intervals, those by people and by the model alone beside them."""
+
+    log: str
+    round: str
+    model: str
+    unit: str  # topics or documents
+    drawn: int  # units that people labelled
+    of: int
+    level: float
+    rows: list[Row]
+    topics: int  # that scores are means over, where documents were drawn
+    remarks: list[str]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield Lines(self._verdicts(how))
+        whose = "topics like these" if self.unit == "topics" else f"these {self.topics:,} topics"
+        about = f"people labelled {self.drawn:,} of {self.of:,} {self.unit}, drawn at random (round {self.round})"
+        yield f"{about}, {self.model} all that it could; intervals of {self.level:.0%} for {whose}"
+        yield f"people, model: by the labels of one alone; worth: {self.unit} labelled by people that tell as much"
+        scores, differences = ([row for row in self.rows if bool(row.other) == pair] for pair in (False, True))
+        for rows, what in ((scores, "run"), (differences, "difference")):
+            if rows:
+                head = ["measure", what, "estimate", "low", "high", "people", "theirs", "model", "worth"]
+                cells = [self._cells(row, how) for row in rows]
+                yield Table(head, cells, names=2, left=2, spare=(6,))
+
+    def _cells(self, row: Row, how: Layout) -> list[Any]:
+        signed = bool(row.other)
+        low, high = (how.number(end, signed) for end in row.people[1:])
+        return [
+            f"{row.measure}{' ~' if row.approximate else ''}",
+            row.named,
+            *(how.cell(number, signed) for number in (*row.both, row.people.value)),
+            how.undefined if row.people.low != row.people.low else f"{low} to {high}",
+            how.cell(row.model, signed),
+            how.undefined if row.worth != row.worth else f"{row.worth:,.0f}",
+        ]
+
+    def _verdicts(self, how: Layout) -> list[str]:
+        """What the differences come to, of two runs; of one run its score."""
+        pairs = [row for row in self.rows if row.other]
+        if len({row.named for row in pairs}) > 1:
+            return []
+        if not pairs:
+            return [f"{row.run} by {row.measure}: {_between(row, how)}" for row in self.rows]
+        return [f"{_told(row)} by {row.measure}: {row.named} {_between(row, how)}" for row in pairs]
+
+    def plain(self, how: Layout) -> Any:
+        rows = [
+            {
+                **vars(row),
+                "both": row.both._asdict(),
+                "people": row.people._asdict(),
+                "worth_share": row.worth / self.drawn,
+            }
+            for row in self.rows
+        ]
+        return plain(
+            {
+                **vars(self),
+                "rows": rows,
+            },
+            how.digits,
+        )
+
+    def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
+        yield (
+            *("measure", "run", "other", "estimate", "low", "high", "people", "people_low", "people_high"),
+            *("model", "worth", "approximate"),
+        )
+        for row in self.rows:
+            yield row.measure, row.run, row.other, *row.both, *row.people, row.model, row.worth, row.approximate
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return self.remarks
+
+
+def _between(row: Row, how: Layout) -> str:
+    value, low, high = (how.number(number, bool(row.other)) for number in row.both)
+    return f"{value} [{low}, {high}]"
+
+
+def _told(row: Row) -> str:
+    if row.both.low > 0 or row.both.high < 0:
+        first, second = (row.run, row.other) if row.both.value > 0 else (row.other, row.run)
+        return f"{first} scores higher than {second}"
+    return f"{row.run} and {row.other} are not told apart"
+
+
+def estimates(sample: Sampled, runs: Sequence[Run], names: Sequence[str], level: float = 0.95) -> PredictedScores:
+    """What runs score by measures, and by how much they differ, from a sample that people labelled and a model's labels."""
+    measures = measures_of(list(names))
+    work = _by_topics if sample.by_topics else _by_documents
+    rows = [_row(each, level, measures[each.measure]) for each in work(sample, runs, measures)]
+    documents = sum(map(len, sample.frame.values()))
+    drawn, of = (len(sample.topics), len(sample.frame)) if sample.by_topics else (len(sample.chances.of), documents)
+    return PredictedScores(
+        sample.log,
+        sample.chances.round.name,
+        sample.model,
+        sample.chances.round.unit,
+        drawn,
+        of,
+        level,
+        rows,
+        len(sample.frame),
+        [*_notes(sample, rows, drawn), *sample.people.notes()],
+    )
+
+
+class _Found(NamedTuple):
+    """What is to be told of a run, or of two, by a measure."""
+
+    measure: str
+    run: str
+    other: str
+    found: Predicted
+    approximate: bool = False
+
+
+def _row(each: _Found, level: float, measure: Measure) -> Row:
+    both, people = (_interval(one, level) for one in each.found[:2])
+    if not each.other:
+        both, people = (_within(one, measure.low, measure.high) for one in (both, people))
+    worth = float(each.found.worth) if both.low == both.low and people.low == people.low else np.nan
+    names = each.measure, each.run, each.other
+    freedom = float(each.found.both.df)
+    return Row(*names, both, people, float(each.found.predicted.value), worth, each.approximate, freedom)
+
+
+def _interval(estimate: Estimate, level: float) -> Interval:
+    value, error = float(estimate.value), float(estimate.error)
+    if not error > NOTHING * max(1.0, abs(value)):
+        return Interval(value, np.nan, np.nan)
+    low, high = estimate.interval(level)
+    return Interval(value, float(low), float(high))
+
+
+def _within(interval: Interval, lowest: float, highest: float) -> Interval:
+    """No end beyond what a score can be, but for an estimate that is there itself."""
+    low, high = min(interval.value, lowest), max(interval.value, highest)
+    return Interval(interval.value, *np.clip(interval[1:], low, high).tolist())
+
+
+def _by_topics(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_Found]:
+    """The topics are units: a score by people and one by the model of those drawn, one by the model of all."""
+    if len(sample.topics) < LEAST:
+        told = f"{counted(len(sample.topics), 'topic')} drawn, expected {LEAST} or more, and better {FEW}"
+        raise DataError(f"{sample.log}, round {sample.chances.round.name!r}: {told}")
+    for name, measure in measures.items():
+        if measure.aggregate != "mean" or not takes_topics_alone(measure) or measure.values.get("average") == "micro":
+            raise MeasureError(f"{name} is no mean over topics, and only means can be estimated; take {measure.name}")
+    people = {topic: sample.people.grades[topic] for topic in sample.topics}
+    measured = _scores(people, runs, measures, sample.topics, "labels of people")
+    every = [*sample.topics, *(topic for topic in sample.frame if topic not in people)]
+    predicted = _scores(sample.predicted, runs, measures, every, f"labels of {sample.model}")
+    n = len(sample.topics)
+    for m, name in enumerate(measures):
+        for run, other, sign in _pairs(runs):
+            y, f = (values[run, m] - sign * values[other, m] for values in (measured, predicted))
+            yield _Found(name, runs[run].name, runs[other].name if sign else "", predicted_mean(y, f[:n], f))
+
+
+def _pairs(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
+    """Every run alone, less nothing, then every run less each that was named before it."""
+    yield from ((place, place, 0) for place in range(len(runs)))
+    yield from ((other, one, 1) for one, other in combinations(range(len(runs)), 2))
+
+
+def _scores(
+    grades: Grades, runs: Sequence[Run], measures: Mapping[str, Measure], topics: Sequence[str], whose: str
+) -> Floats:
+    """Runs × measures × topics; a topic that nobody labelled has 0, as one without a relevant document has."""
+    scores = evaluate(Qrels(grades, whose), list(runs), list(measures))
+    if np.isnan(scores.values).any():
+        _, m, t = np.argwhere(np.isnan(scores.values))[0]
+        name, topic = list(measures)[m], scores.topics[t]
+        raise DataError(f"{name} has no value on topic {topic!r} by {whose}; take a measure that always has one")
+    place = {topic: i for i, topic in enumerate(scores.topics)}
+    padded = np.concatenate([scores.values, np.zeros((*scores.values.shape[:2], 1))], axis=-1)
+    return np.asarray(padded[..., [place.get(topic, -1) for topic in topics]], np.float64)
+
+
+def _by_documents(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_Found]:
+    """The documents are units: what each adds to a score by people where it was drawn, by the model, and at the most."""
+    units = _Units.of(sample)
+    for name, measure in measures.items():
+        weights, predicted = (_shares(grades, runs, name, measure) for grades in (units.most, units.model))
+        filled = units.filled(1 if measure.shares_alone else FILLED)
+        mixed = np.mean([_shares(grades, runs, name, measure) for grades in filled], axis=0)
+        for run, other, sign in _pairs(runs):
+            w, f, y = (each[run] - sign * each[other] for each in (weights, predicted, mixed))
+            d, size = units.drawn, len(sample.frame)
+            found = predicted_total(
+                y[d] / size, f[d] / size, w[d] / size, units.chance, every=f / size, weights=w / size
+            )
+            other_name = runs[other].name if sign else ""
+            yield _Found(name, runs[run].name, other_name, _or_none(found, w[d]), not measure.shares_alone)
+
+
+def _or_none(found: Predicted, weight: Floats) -> Predicted:
+    """Without intervals where too few of the drawn documents count to know any spread."""
+    if np.count_nonzero(weight) >= LEAST:
+        return found
+    unknown = np.full(found.worth.shape, np.nan)
+    return found._replace(both=replace(found.both, error=unknown), measured=replace(found.measured, error=unknown))
+
+
+@dataclass(frozen=True)
+class _Units:
+    """All documents that count, in one order; the chances of those whose grade by people is known."""
+
+    documents: dict[str, list[str]]  # by topic
+    chances: dict[Subject, float]
+    people: Grades
+    model: Grades  # of every document: 0 where it has no label
+    seed: int
+
+    @classmethod
+    def of(cls, sample: Sampled) -> _Units:
+        """What was drawn from, and what people had labelled beside it, which is known for certain."""
+        chances: dict[Subject, float] = dict(sample.chances.of)
+        documents: dict[str, list[str]] = {}
+        for topic, inside in sample.frame.items():
+            known = set(inside)
+            beside = [document for document in sample.people.grades.get(topic, {}) if document not in known]
+            chances |= {(topic, document): 1.0 for document in beside}
+            documents[topic] = [*inside, *beside]
+        said = sample.predicted
+        model = {t: {d: said.get(t, {}).get(d, 0.0) for d in own} for t, own in documents.items()}
+        return cls(documents, chances, sample.people.grades, model, sample.chances.round.seed)
+
+    @cached_property
+    def order(self) -> list[Subject]:
+        """Topic by topic."""
+        return [(topic, document) for topic, own in self.documents.items() for document in own]
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """The places of those that people labelled."""
+        return [place for place, subject in enumerate(self.order) if subject in self.chances]
+
+    @cached_property
+    def chance(self) -> Floats:
+        """Of each of them."""
+        return np.array([self.chances[self.order[place]] for place in self.drawn])
+
+    @cached_property
+    def most(self) -> Grades:
+        """Every document with the highest grade there is."""
+        highest = max(grade for each in (self.people, self.model) for own in each.values() for grade in own.values())
+        return {topic: dict.fromkeys(own, highest) for topic, own in self.documents.items()}
+
+    def filled(self, times: int) -> Iterator[Grades]:
+        """People's grades; those that nobody gave are drawn from people's grades of what the model graded alike."""
+        rng = np.random.default_rng(self.seed)
+        predicted = np.array([self.model[topic][document] for topic, document in self.order])
+        known = np.array([self.people[self.order[i][0]][self.order[i][1]] for i in self.drawn])
+        groups = []
+        for grade in np.unique(predicted):
+            alike = predicted[self.drawn] == grade
+            alike = alike if alike.any() else np.ones(len(known), np.bool_)
+            weight = 1 / self.chance[alike]
+            groups.append((np.flatnonzero(predicted == grade), known[alike], weight / weight.sum()))
+        for _ in range(times):
+            grades = np.empty(len(predicted))
+            for places, choice, weight in groups:
+                grades[places] = rng.choice(choice, len(places), p=weight)
+            grades[self.drawn] = known
+            answer: Grades = {topic: {} for topic in self.documents}
+            for (topic, document), grade in zip(self.order, grades.tolist(), strict=True):
+                answer[topic][document] = grade
+            yield answer
+
+
+def _shares(grades: Grades, runs: Sequence[Run], name: str, measure: Measure) -> Floats:
+    """Runs × documents: what each adds to the score of its topic."""
+    judged = Evaluator(Qrels(grades), measure, warn=False)
+    answer = np.zeros((len(runs), len(judged.qrels)))
+    for i, run in enumerate(runs):
+        hits = judged.hits(run)
+        shares = None if measure.judged_only else measure.shares(hits)
+        if shares is None:
+            from cranfield.measures import Measure as Base
+            from cranfield.measures.measure import load_all
+
+            sums = ", ".join(each for each, known in load_all().items() if known.shares is not Base.shares)
+            told = f"{name} is no sum over documents, and documents were drawn; take one of {sums}"
+            raise MeasureError(f"{told}, or draw topics: judge round --sample-topics N")
+        answer[i, hits.row] = shares
+    return answer
+
+
+def _notes(sample: Sampled, rows: Sequence[Row], drawn: int) -> list[str]:
+    said = []
+    near = list(dict.fromkeys(row.measure for row in rows if row.approximate))
+    if near:
+        said.append(f"~ {', '.join(near)}: approximate, as the ideal ranking is a guess where people did not label")
+    lacking = sample.unlabelled
+    if any(lacking):
+        told = f"{sample.model} has no label for {lacking[0]:,} documents that were drawn and {lacking[1]:,} others"
+        said.append(f"{told}: they are predicted to be irrelevant")
+    thin = list(dict.fromkeys(row.measure for row in rows if row.freedom < THIN))
+    if thin and not sample.by_topics:
+        said.append(
+            f"few of the documents that were drawn count for {', '.join(thin)}: intervals cover less than they say"
+        )
+    if drawn < FEW:
+        said.append(f"{drawn} {sample.chances.round.unit} are few: that intervals hold was measured from {FEW} on")
+    if any(row.both.low != row.both.low for row in rows):
+        said.append("no interval where nothing varies, or fewer than three drawn documents count")
+    if len({row.named for row in rows if row.other}) > 1:
+        said.append("each interval holds for itself; some of several miss more often")
+    return said
