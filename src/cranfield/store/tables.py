@@ -112,7 +112,7 @@ questions = Table(
     Column("cost", Double),
     Column("seconds", Double),
     Column("grade", Double),
-    *_texts("event", "answered"),
+    *_texts("label", "answered"),  # label: the id of its event
 )
 
 spending = Table(

@@ -387,7 +387,7 @@ class _Series:
                 "cost": cost,
                 "seconds": reply.seconds,
                 "grade": grade,
-                "event": events[0].id if events else "",
+                "label": events[0].id if events else "",
                 "answered": transaction.now,
             }
             transaction.apply(record("reply", **fields))

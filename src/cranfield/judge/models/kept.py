@@ -25,8 +25,8 @@ MANY = 500  # values in one statement
 ASKED = ("id", "series", "purpose", "question", "topic", "document", "other", "asked")
 BEFORE = (*ASKED, "tokens_most", "cost_most", "length", "shown")
 USED = ("tokens_in", "tokens_out", "tokens", "cost", "seconds")
-AFTER = ("state", "problem", "raw", "returned", "fingerprint", *USED, "grade", "event", "answered")
-EMPTY = {"state": SENT, **dict.fromkeys(("problem", "raw", "returned", "fingerprint", "event", "answered"), "")}
+AFTER = ("state", "problem", "raw", "returned", "fingerprint", *USED, "grade", "label", "answered")
+EMPTY = {"state": SENT, **dict.fromkeys(("problem", "raw", "returned", "fingerprint", "label", "answered"), "")}
 
 
 class OverBudgetError(DataError):

@@ -8,7 +8,7 @@ STATEMENTS = (
         tokens_most {double} NOT NULL, cost_most {double} NOT NULL, length {int} NOT NULL, shown {int} NOT NULL,
         state {text} NOT NULL, problem {text} NOT NULL, raw {text} NOT NULL, returned {text} NOT NULL,
         fingerprint {text} NOT NULL, tokens_in {double}, tokens_out {double}, tokens {double}, cost {double},
-        seconds {double}, grade {double}, event {text} NOT NULL, answered {text} NOT NULL)""",
+        seconds {double}, grade {double}, label {text} NOT NULL, answered {text} NOT NULL)""",
     "CREATE INDEX questions_same ON questions (question)",
     "CREATE INDEX questions_series ON questions (series, state)",
     "CREATE INDEX questions_subject ON questions (topic, document)",
