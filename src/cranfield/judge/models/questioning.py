@@ -111,7 +111,7 @@ class Questioning(Answer):
         if self.lost:
             yield f"{self.lost:,} questions of before have no reply: they count as spent, and are asked again"
         if self.sent and not self.schema:
-            yield "the server refused a JSON schema, and was asked without"
+            yield "asked without a JSON schema, which the server refused or nobody wanted"
         if self.cut:
             yield f"{self.cut:,} pairs had a text that was cut (--text-limit)"
         if self.empty:
