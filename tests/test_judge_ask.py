@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -38,12 +39,19 @@ from cranfield.judge.models import asking
 from cranfield.judge.models.chat import Endpoint, Manner, Reply, read_answer
 from cranfield.judge.models.kept import Budget
 from cranfield.judge.models.prompt import bundled, read_prompt
+from cranfield.judge.models.questions import Subject
+from cranfield.judge.plan import Asked, Round
+from cranfield.judge.rounds import open_round
 from cranfield.store.tables import questions, series, spending
+from cranfield.systems.http.client import Client
+from cranfield.systems.system import Busy
 from cranfield.workspace.judging import aggregate
+from cranfield.workspace.models import _questions as made_questions
 from cranfield.workspace.models import ask
 from shell import cranfield
 
 BUNDLED = Path(asking.__file__).parents[2] / "bundled" / "allotment"
+MODEL = "m/graded-1"
 SECRET = "sk-very-secret-0123456789"
 TEXTS = {f"d{number}": f"says {number} things" for number in range(1, 9)}
 
@@ -276,9 +284,34 @@ def test_a_server_that_is_gone_in_the_middle_is_given_up(tmp_path, chat):
 def test_an_option_that_a_server_does_not_know_is_left_away_and_that_is_told(desk, chat):
     chat.usual = refuses("response_format")
     done = desk.ask(clients=1)
-    assert (done.labelled, chat.count, done.schema) == (8, 9, False)
-    assert "asked without a JSON schema" in str(done)
-    assert [row["problem"] for row in desk.rows()].count("status 400") == 1
+    assert (done.labelled, chat.count, done.schema) == (8, 9, "refused")
+    assert "the server refused a JSON schema, and was asked without" in str(done)
+    rows = desk.rows()
+    assert [row["problem"] for row in rows].count("status 400") == 1
+    assert {row["manner"] for row in rows if row["grade"] is not None} == {"max_tokens temperature"}
+
+
+@pytest.mark.parametrize(("once", "sent"), [(False, 3), (True, 2)])
+def test_a_client_that_sends_once_does_not_send_again_on_a_kept_connection_that_drops(chat, once, sent):
+    chat.script["d1"] = [grade(1), dropped]
+    client = Client(chat.url, once=once)
+    asked = {"messages": [{"role": "user", "content": "document d1"}]}
+    client.ask("POST", "/", {}, {}, asked)
+    with pytest.raises(Busy) if once else nullcontext():
+        client.ask("POST", "/", {}, {}, asked)
+    client.close()
+    assert chat.count == sent
+
+
+def test_a_connection_that_the_server_closed_between_two_questions_is_no_failure(desk, chat):
+    def closing(handler, body):
+        grade(2)(handler, body)
+        handler.close_connection = True
+
+    chat.usual = closing
+    done = desk.ask(clients=1)
+    assert done.complete
+    assert done.sent == len(desk.rows()) == chat.count
 
 
 @pytest.mark.parametrize(
@@ -379,22 +412,19 @@ def test_a_server_that_counts_more_tokens_than_there_are_bytes_ends_the_series(d
     assert "its prices cannot be foreseen" in done.stopped
 
 
-PAIRS = 120
-
-
 def test_killed_and_resumed_no_recorded_answer_is_asked_again_and_the_budget_holds(tmp_path):
-    _killed_and_resumed(tmp_path, str(tmp_path / "work.db"), 2)
+    _killed_and_resumed(tmp_path, str(tmp_path / "work.db"), kills=2, pairs=40)
 
 
 @pytest.mark.slow
 def test_killed_twenty_times_and_resumed_in_each_kind_of_log(tmp_path, location):
-    _killed_and_resumed(tmp_path, location, 20)
+    _killed_and_resumed(tmp_path, location, kills=20, pairs=120)
 
 
-def _killed_and_resumed(folder: Path, log: str, kills: int) -> None:
+def _killed_and_resumed(folder: Path, log: str, kills: int, pairs: int) -> None:
     """The server holds all questions that are under way when it has the child killed: each of them is then lost."""
     with chatting() as chat:
-        desk = Desk(folder, chat.url, {f"d{number}": "" for number in range(1, PAIRS + 1)})
+        desk = Desk(folder, chat.url, {f"d{number}": "" for number in range(1, pairs + 1)})
         coin, hold = random.Random(7), Held(chat)
         for _ in range(kills):
             killed(desk, log, hold, after=coin.randint(1, 6))
@@ -404,20 +434,20 @@ def _killed_and_resumed(folder: Path, log: str, kills: int) -> None:
         lost = [row for row in rows if row["state"] == "sent"]
         assert chat.count == len(answers) + len(lost)
         assert len(lost) == 2 * kills
-        assert 0 < len(answers) < PAIRS
+        assert 0 < len(answers) < pairs
         [before] = desk.rows(spending, log)
         assert before["tokens"] == len(answers) * (TOKENS_IN + TOKENS_OUT) + sum(row["tokens_most"] for row in lost)
         most = max(row["tokens_most"] for row in rows)
-        budget = before["tokens"] + most + (PAIRS - len(answers) - 10) * (TOKENS_IN + TOKENS_OUT)
+        budget = before["tokens"] + most + (pairs - len(answers) - 10) * (TOKENS_IN + TOKENS_OUT)
         done = desk.ask(log=log, budget=Budget(tokens=budget))
         assert 0 < done.left <= 10
         assert done.lost == len(lost)
         assert desk.rows(spending, log)[0]["tokens"] <= budget
         assert all(chat.asked[name] == asked[name] for name in answers)
         done = desk.ask(log=log)
-        assert done.known + done.labelled == PAIRS
-        assert chat.count == PAIRS + len(lost)
-        assert len(desk.labels(log)) == PAIRS
+        assert done.known + done.labelled == pairs
+        assert chat.count == pairs + len(lost)
+        assert len(desk.labels(log)) == pairs
 
 
 class Held:
@@ -509,6 +539,24 @@ def test_a_redirect_is_not_followed(desk, chat, monkeypatch):
 # what labels are worth
 
 
+def test_the_answer_to_a_probe_is_kept_and_is_no_label(desk, chat):
+    with ExitStack() as stack:
+        asker, _, _ = made_questions(stack, "m", read_prompt("graded"), desk.pool, desk.collection, 1000, 1, 0)
+        probes = [asker.question(Subject("q1", "d1"), purpose) for purpose in ("again 1", "again 2")]
+        log = open_log(desk.log)
+        stack.callback(log.close)
+        endpoint = Endpoint(chat.url, "m")
+        stack.callback(endpoint.close)
+        asking.ask(log, asker, endpoint, probes, asking.Terms(), {"prompt": {}})
+        asking.ask(log, asker, endpoint, probes, asking.Terms(), {"prompt": {}})
+    assert chat.count == 2
+    assert {(row["purpose"], row["grade"], row["label"]) for row in desk.rows()} == {
+        ("again 1", 1, ""),
+        ("again 2", 1, ""),
+    }
+    assert not desk.labels()
+
+
 def test_model_labels_enter_qrels_only_by_a_policy_that_names_them(desk, chat):
     desk.ask()
     with pytest.raises(DataError, match=r"no label of a person stands"):
@@ -524,6 +572,26 @@ def test_model_labels_enter_qrels_only_by_a_policy_that_names_them(desk, chat):
     log = open_log(desk.log)
     assert [(each.document, each.assessor) for each in log.labels()] == [("d1", "ann")]
     log.close()
+
+
+def test_an_assessor_in_an_open_round_never_sees_what_a_model_said(tmp_path):
+    from workbench import example, served
+
+    with served(example(tmp_path)) as site:
+        log = site.site.bench.log
+        open_round(log, Round(name="r1", assessors=("ann",)), [Asked("101", "d002", 1), Asked("101", "d024", 1)])
+        log.add(
+            [Event(topic="101", document=name, grade=3, assessor=MODEL, source="model") for name in ("d002", "d024")]
+        )
+        ann, lead = site.client("ann", "assessor"), site.client("eve", "lead")
+        subject = "topic=101&document=d002"
+        pages = [
+            f"{path}{kind}?{subject}" for path in ("/judge", "/label", "/topic", "/document") for kind in ("", ".json")
+        ]
+        for page in (*pages, "/", "/rounds.json", "/agreement.json"):
+            assert MODEL not in ann.get(page).text, page
+        assert ann.get(f"/label.json?{subject}").json()["events"] == []
+        assert [each["assessor"] for each in lead.get(f"/label.json?{subject}").json()["events"]] == [MODEL]
 
 
 # kinds of prompts
@@ -798,7 +866,7 @@ def test_a_real_model_answers_with_a_schema_and_rambles_without(tmp_path, local_
     how = {"collection": "allotment", "endpoint": url, "model": name, "max_tokens": 16, "text_limit": 600, "clients": 1}
     log = str(tmp_path / "work.db")
     done = ask(log, pool=bundled_pairs(tmp_path, 20), prompt="graded", timeout=300, **how)
-    assert (done.labelled, done.problems, done.schema) == (20, {}, True)
+    assert (done.labelled, done.problems, done.schema) == (20, {}, "used")
     assert done.tokens_in > 20 * 100
     assert 20 * 3 <= done.tokens_out <= 20 * 16
     assert ask(log, pool=bundled_pairs(tmp_path, 20), prompt="graded", **how).sent == 0

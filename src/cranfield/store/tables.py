@@ -105,6 +105,7 @@ questions = Table(
     Column("cost_most", Double, nullable=False),
     Column("length", Integer, nullable=False),  # of the texts, in characters
     Column("shown", Integer, nullable=False),  # of them, to the model
+    *_texts("manner"),  # the options that were sent along
     *_texts("state", "problem", "raw", "returned", "fingerprint"),  # state: sent, answered or failed
     Column("tokens_in", Double),
     Column("tokens_out", Double),

@@ -109,7 +109,7 @@ def foresee(log: Log | None, asker: Asker, questions: Sequence[Question], terms:
         assessor=asker.assessor,
         prompt=asker.prompt.hash,
         pairs=len(questions),
-        known=sum(_label(known.get(each.hash)) for each in questions),
+        known=sum(_graded(known.get(each.hash)) for each in questions),
         left=sum(each.hash in due for each in questions),
         lost=without_reply,
         cut=sum(each.shown < each.length and asker.prompt.kind != "passage" for each in due.values()),
@@ -153,7 +153,7 @@ def ask(
     for each in questions:
         if each.hash not in known:
             due.setdefault(each.hash, []).append(each)
-    old = [each.event(asker, known[each.hash]) for each in questions if _label(known.get(each.hash))]
+    old = [each.event(asker, found) for each in questions if (found := known.get(each.hash)) and _is_label(each, found)]
     added = log.add(old).new if old else 0
     series = _Series(log, asker, endpoint, terms, progress, pause or threading.Event().wait)
     if due:
@@ -166,7 +166,12 @@ def ask(
     return _summed(series, questions, known, added, earlier, before, total)
 
 
-def _label(known: Known | None) -> bool:
+def _is_label(question: Question, known: Known) -> bool:
+    """Whether an answer becomes a label: a grade, and not that of a probe."""
+    return known.grade is not None and question.purpose == LABEL
+
+
+def _graded(known: Known | None) -> bool:
     return known is not None and known.grade is not None
 
 
@@ -186,7 +191,7 @@ def _summed(
         assessor=series.asker.assessor,
         prompt=series.asker.prompt.hash,
         pairs=len(questions),
-        known=sum(_label(known.get(each.hash)) for each in questions),
+        known=sum(_graded(known.get(each.hash)) for each in questions),
         earlier=dict(earlier),
         from_cache=added,
         labelled=tally.labelled,
@@ -204,7 +209,7 @@ def _summed(
         spent=total.cost,
         budget=series.terms.budget,
         returned=[(model, mark, count) for (model, mark), count in tally.returned.most_common()],
-        schema=series.manner.schema,
+        schema="used" if series.manner.schema else "refused" if series.terms.schema else "not asked for",
         stopped=tally.stopped,
     )
 
@@ -306,13 +311,14 @@ class _Series:
         intent = {
             "id": new_id(),
             "series": self.id,
-            "purpose": LABEL,
+            "purpose": question.purpose,
             "question": question.hash,
             **question.subject._asdict(),
             "tokens_most": float(most_in + terms.max_tokens),
             "cost_most": terms.cost(most_in, terms.max_tokens),
             "length": length,
             "shown": shown,
+            "manner": str(manner),
         }
         if not self._reserved(intent):
             return None
@@ -374,7 +380,7 @@ class _Series:
 
         def work(transaction: Transaction) -> None:
             known = Known(intent["id"], intent["question"], problem, grade, reply.seconds, transaction.now)
-            events = [] if grade is None else [each.event(self.asker, known) for each in same]
+            events = [each.event(self.asker, known) for each in same if _is_label(each, known)]
             fields = {
                 "id": intent["id"],
                 "state": FAILED if reply.problem else ANSWERED,

@@ -42,6 +42,10 @@ class Manner:
     limit: str = "max_tokens"
     temperature: bool = True
 
+    def __str__(self) -> str:
+        """The options, for the record."""
+        return " ".join([self.limit, *["temperature"] * self.temperature, *["schema"] * self.schema])
+
     def without(self, said: str) -> Manner | None:
         """The manner that does without what a refusal names, or without the schema; None where nothing is left."""
         text = said.lower()

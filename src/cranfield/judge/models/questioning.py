@@ -55,7 +55,7 @@ class Questioning(Answer):
     spent: float = 0.0
     budget: Budget = NO_LIMIT
     returned: list[tuple[str, str, int]] = field(default_factory=list)  # model, fingerprint, answers
-    schema: bool = True
+    schema: str = "used"  # or refused by the server, or not asked for
     stopped: str = ""
     foreseen: Spent | None = None  # the most that it would take; nothing was asked
 
@@ -110,8 +110,8 @@ class Questioning(Answer):
             yield f"{self.spent_tokens:,.0f} of the budget of {limit.tokens:,.0f} tokens are spent in this log"
         if self.lost:
             yield f"{self.lost:,} questions of before have no reply: they count as spent, and are asked again"
-        if self.sent and not self.schema:
-            yield "asked without a JSON schema, which the server refused or nobody wanted"
+        if self.sent and self.schema == "refused":
+            yield "the server refused a JSON schema, and was asked without"
         if self.cut:
             yield f"{self.cut:,} pairs had a text that was cut (--text-limit)"
         if self.empty:

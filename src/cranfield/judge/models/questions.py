@@ -44,6 +44,7 @@ class Question(NamedTuple):
     hash: str
     length: int
     shown: int
+    purpose: str = LABEL
 
     def event(self, asker: Asker, known: Known) -> Event:
         """The label that an answer is: the same whenever it is made of the same answer."""
@@ -103,7 +104,7 @@ class Asker:
         if not any(values[name].strip() for name in values if name.startswith(("text", "title", "passage"))):
             return None
         said = json.dumps([self.model, self.prompt.hash, purpose, values], sort_keys=True)
-        return Question(subject, f"sha256:{hashlib.sha256(said.encode()).hexdigest()}", length, shown)
+        return Question(subject, f"sha256:{hashlib.sha256(said.encode()).hexdigest()}", length, shown, purpose)
 
 
 PASSAGE = 1200  # characters
