@@ -35,7 +35,7 @@ from chatting import (
 )
 from cranfield.errors import DataError
 from cranfield.judge import Event, open_log, qrels
-from cranfield.judge.models import asking
+from cranfield.judge.models import alone, asking
 from cranfield.judge.models.chat import Endpoint, Manner, Reply, read_answer
 from cranfield.judge.models.kept import Budget
 from cranfield.judge.models.prompt import bundled, read_prompt
@@ -490,6 +490,22 @@ def killed(desk: Desk, log: str, hold: Held, after: int) -> None:
         child.send_signal(signal.SIGKILL)
         child.wait()
         hold.free.set()
+
+
+def test_a_second_process_that_asks_the_same_model_is_refused(tmp_path, chat, location, monkeypatch):
+    monkeypatch.setattr(alone, "PATIENCE", 0.2)
+    desk, hold = Desk(tmp_path, chat.url), Held(chat)
+    hold.until(1)
+    first = threading.Thread(target=desk.ask, kwargs={"log": location})
+    first.start()
+    assert hold.full.wait(30)
+    with pytest.raises(DataError, match=r"another process is asking 'm'; wait until it has ended"):
+        desk.ask(log=location)
+    hold.free.set()
+    first.join()
+    assert desk.ask(log=location).complete
+    assert chat.count == len(desk.rows(log=location))
+    assert not list(tmp_path.glob("*.asking*"))
 
 
 # the key

@@ -51,6 +51,7 @@ def ask(
     """
     from dataclasses import replace
 
+    from cranfield.judge.models.alone import alone
     from cranfield.judge.models.asking import Terms, ask, foresee, refuse_other_prompt
     from cranfield.judge.models.chat import Endpoint
     from cranfield.judge.models.prompt import read_prompt
@@ -81,6 +82,7 @@ def ask(
         server.check()
         log = open_log(location)
         stack.callback(log.close)
+        stack.enter_context(alone(log, model))
         refuse_other_prompt(log, asker)
         definition = {
             "endpoint": server.where,
