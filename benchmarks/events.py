@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,13 @@ SECONDS = 60.0
 LATE = 0.1  # seconds, of the 99th of a hundred
 LOADS = {"batches of 50": (200.0, 50), "single events": (1000.0, 1)}  # requests a second, events in each
 CONNECTIONS = 32
+
+
+@dataclass
+class Load(Tally):
+    """What came of a load; requests that were confirmed before its end, give or take how late an answer may be."""
+
+    in_time: int = 0
 
 
 class Wrong(Exception):
@@ -68,8 +76,8 @@ def batch(mark: str, number: int, size: int) -> bytes:
     return b"[" + ", ".join(events).encode() + b"]"
 
 
-async def client(port: int, numbers: range, mark: str, rate: float, size: int, began: float, tally: Tally) -> None:
-    """One connection: request n is due n / rate seconds after the beginning."""
+async def client(port: int, numbers: range, mark: str, rate: float, size: int, began: float, tally: Load) -> None:
+    """One connection: request n is due n / rate seconds after the beginning; the range ends where the load does."""
     connection = Connection("127.0.0.1", port, {})
     for number in numbers:
         due = began + number / rate
@@ -78,22 +86,23 @@ async def client(port: int, numbers: range, mark: str, rate: float, size: int, b
         tally.seconds.append(time.monotonic() - due)
         if status == 202:
             tally.confirmed.add(f"{mark}-{number}")
+            tally.in_time += time.monotonic() <= began + numbers.stop / rate + LATE
         else:
             tally.refused.append(f"{status} {body[:200]!r}")
     connection.close()
 
 
-def loaded(port: int, rate: float, size: int, seconds: float, mark: str) -> tuple[Tally, float]:
-    """So many requests a second for so long; what came of them, and how long it took until all were answered."""
-    tally, requests = Tally(), round(rate * seconds)
+def loaded(port: int, rate: float, size: int, seconds: float, mark: str) -> Load:
+    """So many requests a second for so long, and what came of them."""
+    tally, requests = Load(), round(rate * seconds)
 
-    async def everybody() -> float:
+    async def everybody() -> None:
         began = time.monotonic()
         turns = (range(first, requests, CONNECTIONS) for first in range(CONNECTIONS))
         await asyncio.gather(*(client(port, turn, mark, rate, size, began, tally) for turn in turns))
-        return time.monotonic() - began
 
-    return tally, asyncio.run(everybody())
+    asyncio.run(everybody())
+    return tally
 
 
 def proven(folder: Path, confirmed: dict[str, int]) -> None:
@@ -120,12 +129,12 @@ def measured(seconds: float) -> list[Row]:
             folder = Path(home)
             with serving(folder) as (_, port):
                 loaded(port, min(rate, 50.0), size, min(2.0, seconds), secrets.token_hex(4))  # until all is imported
-                tally, took = loaded(port, rate, size, seconds, secrets.token_hex(4))
+                tally = loaded(port, rate, size, seconds, secrets.token_hex(4))
             proven(folder, dict.fromkeys(tally.confirmed, size))
         if tally.refused:
             print(f"{name}: {len(tally.refused)} refused, such as {tally.refused[0]}", file=sys.stderr)
         late = Spread.of([tally.share(0.99)])
-        kept = len(tally.confirmed) * size / took
+        kept = tally.in_time * size / seconds
         where = f"{name}, {seconds:g} s"
         rows += [
             Row("events kept", where, "serve", late, "the bar", None, kept, "a second", "ms", "≥", rate * size),

@@ -82,7 +82,76 @@ def service(repeats: int) -> list[Row]:
     return events.measured(events.SECONDS)
 
 
-SECTIONS: dict[str, Callable[[int], list[Row]]] = {"interleaving": interleaving, "service": service}
+EVENTS = (1_000_000, 10_000_000)
+METRICS = ("click-through", "clicks", "reformulation", "time-to-click", "pskip", "success", "sessions", "revenue")
+PLAN = """name = "bench"
+start = 2025-03-01
+[variants]
+control = 0.5
+new = 0.5
+[horizon]
+days = 14
+"""
+MADE = """
+COPY (
+  WITH searches AS (
+    SELECT i, i % {units} AS u, TIMESTAMP '2025-02-25' + to_microseconds((hash(i) % 1468800000000)::BIGINT) AS at_,
+    hash(i + 7) % 100 < 40 AS clicked FROM range({searches}) t(i)
+  ), events AS (
+    SELECT 'x' || u AS event_id, TIMESTAMP '2025-03-01' + to_microseconds((hash(u) % 1036800000000)::BIGINT) AS time,
+      'exposure' AS kind, u, NULL AS i, NULL AS value, 'bench' AS experiment,
+      CASE WHEN u % 2 = 0 THEN 'control' ELSE 'new' END AS variant FROM range({units}) t(u)
+    UNION ALL SELECT 'i' || i, at_, 'impression', u, i, NULL, NULL, NULL FROM searches
+    UNION ALL SELECT 'c' || i, at_ + to_seconds(9), 'click', u, i, NULL, NULL, NULL FROM searches WHERE clicked
+    UNION ALL SELECT 'd' || i, at_ + to_seconds(50), 'dwell', u, i, (hash(i) % 80)::DOUBLE, NULL, NULL FROM searches WHERE clicked
+    UNION ALL SELECT 'b' || i, at_ + to_seconds(400), 'conversion', u, i, 20.0, NULL, NULL FROM searches
+    WHERE clicked AND i % 9 = 0
+  )
+  SELECT event_id, time AT TIME ZONE 'UTC' AS time, kind, 'u' || u AS unit, 'v' || u || '-' || dayofyear(time) AS session,
+    CASE WHEN i IS NULL THEN NULL ELSE 's' || i END AS search, CASE WHEN kind = 'impression' THEN 'q' || (i % 1000) END AS query,
+    NULL::VARCHAR[] AS shown, NULL::VARCHAR AS credit, CASE WHEN kind IN ('click', 'dwell') THEN 'd' || (i % 500) END AS document,
+    CASE WHEN kind = 'click' THEN (1 + i % 10)::INTEGER END AS position, value, experiment, variant,
+    NULL::VARCHAR AS application, NULL::MAP(VARCHAR, VARCHAR) AS attributes, time::DATE AS day
+  FROM events
+) TO '{folder}' (FORMAT parquet, PARTITION_BY (day), COMPRESSION zstd, OVERWRITE_OR_IGNORE)
+"""
+
+
+def analysis(repeats: int) -> list[Row]:
+    """A log with the time before, all kinds of metrics, one of them with CUPED: from Parquet to the verdict."""
+    import tempfile
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from cranfield.online.log import connect
+    from cranfield.workspace.experiments import analyze
+
+    rows = []
+    for count in EVENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            log, plan = Path(folder, "log"), Path(folder, "plan.toml")
+            (log / "segments").mkdir(parents=True)
+            searches = round(count / 1.94)
+            connection = connect()
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute(MADE.format(units=max(searches // 6, 2), searches=searches, folder=log))
+            connection.close()
+            cuped = '[[guardrail]]\nmetric = "searches"\nestimate = "cuped"\nmargin = 1\n'
+            plan.write_text(PLAN + "".join(f'[[primary]]\nmetric = "{name}"\n' for name in METRICS) + cuped)
+            now = datetime(2026, 1, 1, tzinfo=UTC)
+            times = [cpu(lambda: analyze(str(log), str(plan), now=now, memory="3GB")) for _ in range(min(repeats, 3))]  # noqa: B023
+        mine = Spread.of(times)
+        rows.append(
+            Row("log to verdict", f"{count:,} events", f"{len(METRICS) + 1} metrics", mine, "", None, mine.median, "s")
+        )
+    return rows
+
+
+SECTIONS: dict[str, Callable[[int], list[Row]]] = {
+    "interleaving": interleaving,
+    "analysis": analysis,
+    "service": service,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

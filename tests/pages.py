@@ -11,6 +11,9 @@ import importlib.util
 import re
 import shlex
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from difflib import SequenceMatcher
@@ -18,12 +21,10 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from shell import EXAMPLES, cranfield
+from shell import EXAMPLES, Answer, cranfield
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from shell import Answer
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -67,10 +68,27 @@ def run(line: str, folder: Path) -> Answer:
     """Run a command as a page spells it, in a folder."""
     program, *arguments = shlex.split(line.replace("\\\n", " "))
     assert program == "cranfield", line
+    if arguments[0] == "serve" and "--link" not in arguments:
+        return served_and_stopped(arguments, folder)
     if SHOP not in line:
         return cranfield(*arguments, folder=folder)
     with shop_served(folder) as address:
         return cranfield(*(argument.replace(SHOP, address) for argument in arguments), folder=folder)
+
+
+def served_and_stopped(arguments: list[str], folder: Path) -> Answer:
+    """Run a command that serves until it is stopped: up to the link that it prints, then as Ctrl-C would stop it."""
+    command = [sys.executable, "-m", "cranfield", *arguments, "--port", "0"]
+    child = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    said = []
+    for line in child.stderr:
+        said.append(line)
+        if "http" in line:
+            child.send_signal(signal.SIGINT)
+    child.stderr.close()
+    text = "".join(said)
+    return Answer(child.wait(60), "", text, text)
 
 
 @contextmanager

@@ -46,3 +46,9 @@ def test_a_log_without_a_confirmed_event_makes_the_measurement_void(tmp_path):
     events.proven(tmp_path, {"a-1": 2})
     with pytest.raises(events.Wrong, match="1 confirmed requests not whole"):
         events.proven(tmp_path, {"a-1": 2, "a-2": 2})
+
+
+def test_a_small_log_is_brought_to_a_verdict(capsys, monkeypatch):
+    monkeypatch.setattr(online, "EVENTS", (3_000,))
+    assert online.main(["--repeats", "1", "--only", "analysis"]) == 0
+    assert "3,000 events" in capsys.readouterr().out

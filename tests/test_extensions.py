@@ -33,6 +33,7 @@ from cranfield.online.design import design as planned
 from cranfield.online.design import proportion
 from cranfield.online.interleave.method import METHODS as INTERLEAVINGS
 from cranfield.online.interleave.method import Drawn, Evidence, Method
+from cranfield.online.users import USERS, User
 from cranfield.parameters import Whole
 from cranfield.pool.strategies.fixed import ByPriority
 from cranfield.pool.strategy import STRATEGIES
@@ -317,6 +318,42 @@ def test_a_method_of_interleaving_is_one_class():
         assert "alternate" in cranfield("online", "interleave", "--help").out
         assert "alternate" in generator("generate_cli").page()
     assert "alternate" not in INTERLEAVINGS
+
+
+def test_a_model_of_users_is_one_class(tmp_path):
+    with restored(USERS):
+
+        class Top(User):
+            """Clicks on whatever stands first. A name for an example."""
+
+            name = "top"
+            formula = "rank 1"
+            reference = "nobody (2026)"
+
+            def clicks(self, gains, rng):
+                return np.arange(gains.shape[1]) == np.zeros(len(gains))[:, None]
+
+        files = [EXAMPLES / name for name in ("qrels.txt", "bm25.run", "dense.run")]
+        typed = [
+            "online",
+            "simulate",
+            *files,
+            "-o",
+            tmp_path / "log",
+            "--users",
+            "top",
+            "--units",
+            "5",
+            "--format",
+            "json",
+        ]
+        told = json.loads(cranfield(*typed).out)
+        assert told["events"]["click"] == told["events"]["impression"]
+        assert "Clicks on whatever stands first" in " ".join(cranfield("online", "users").out.split())
+        assert "rank 1" in cranfield("online", "users", "top").out
+        for verb in ("simulate", "bridge"):
+            assert re.search(r"\btop\b", cranfield("online", verb, "--help").out)
+    assert "top" not in USERS
 
 
 def test_a_system_is_one_class(tmp_path):

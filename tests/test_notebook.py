@@ -30,6 +30,15 @@ from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
 from cranfield.judge.rounds import open_round
 from cranfield.online import credit, interleave
+from cranfield.online.bridge import bridge, simulated
+from cranfield.online.log import Log
+from cranfield.online.simulate import planned
+from cranfield.online.simulate import simulate as simulate_online
+from cranfield.online.study import Study, schedule
+from cranfield.online.study.plan import Task
+from cranfield.online.trials import false_alarms, needs
+from cranfield.online.visits import Audience
+from cranfield.online.world import World
 from cranfield.pool.rankings import rankings
 from cranfield.pool.reuse import Strangers
 from cranfield.pool.simulate import estimates
@@ -38,7 +47,7 @@ from cranfield.pool.stop import stopping
 from cranfield.pool.thin import thin
 from cranfield.report.reporting import report_of
 from cranfield.sides import Entry
-from cranfield.workspace import experiments, judging, traffic
+from cranfield.workspace import experiments, judging, studies, traffic
 from cranfield.workspace.adjudicating import Docket
 from cranfield.workspace.assessing import Choice, Open, Work
 from cranfield.workspace.bench import open_bench
@@ -48,6 +57,7 @@ from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferr
 from cranfield.workspace.topic_list import TopicList, TopicRow
 from cranfield.workspace.verbs.compare import TopicScores
 from cranfield.workspace.verbs.lists import TopLists
+from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command
 
@@ -152,9 +162,32 @@ def users(path: Path) -> str:
     return str(path / "events.jsonl")
 
 
+def searched() -> World:
+    return World.of(QRELS, RUNS, 3)
+
+
+def simulating(path: Path) -> Any:
+    with Log(path / "simulated", create=True) as log:
+        world, people = searched(), Audience(units=5)
+        return simulate_online(world, log, planned(None, world, people), "perfect", people)
+
+
+def studied(path: Path) -> Any:
+    return schedule(Study(EVIL, (EVIL, "other"), (Task(EVIL, EVIL), Task("b", "c")), 4))
+
+
 def erased(path: Path) -> Any:
     traffic.ingest(str(path / "log"), [users(path)])
     return traffic.erase(str(path / "log"), [EVIL])
+
+
+def experiment(path: Path) -> Any:
+    trail = Trail()
+    for i in range(12):
+        unit = f"u{i}"
+        trail.expose(unit, EVIL if i % 2 else "control").search(unit, f"s{i}", clicks=[(1, 2, 3)] if i % 3 else [])
+    plan = plan_file(path, '[[primary]]\nmetric = "click-through"\n', PLAN.replace("new =", f'"{EVIL}" ='))
+    return experiments.analyze(trail.write(path / "log"), plan, history=True)
 
 
 MADE: dict[str, Callable[[Path], Any]] = {
@@ -209,15 +242,34 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "Analysis": experiment,
     "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
     "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
+    "Simulated": simulating,
+    "Trials": lambda path: false_alarms(searched(), audience=Audience(units=20), replicates=2),
+    "Needs": lambda path: needs(searched(), searches=20),
+    "Bridge": lambda path: bridge(scores(), simulated(searched(), searches=2)),
+    "Schedule": studied,
+    "StudyResults": lambda path: studies.analyze(
+        str(EXAMPLES / "online/study.toml"), [str(EXAMPLES / "online/answers.csv")]
+    ),
     "Work": lambda path: Work(why=EVIL, rounds=[Open(EVIL, "open", 1, 2, 1)], grades=[Choice(1, "1", EVIL, EVIL)]),
     "Overview": lambda path: overview(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows"}
-DRAWN = {"Curves", "Leaderboard", "Plans", "CollectionStats", "Simulation", "Comparison", "Efficiency", "Both"}
+DRAWN = {
+    "Curves",
+    "Leaderboard",
+    "Plans",
+    "CollectionStats",
+    "Simulation",
+    "Comparison",
+    "Efficiency",
+    "Both",
+    "Analysis",
+}
 
 
 def test_every_result_is_made_here():

@@ -66,21 +66,31 @@ def test_every_route_lets_in_whom_the_registry_names(site: Served, people: dict[
 
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("role", RANKS)
-def test_nothing_is_changed_for_another_origin(site: Served, people: dict[str, Client], role: str, origin: str) -> None:
-    for entry in entries():
-        if entry.method != "POST" or entry.path in LEAVING:
+def test_nothing_is_changed_for_another_origin_and_no_other_site_reads(
+    site: Served, people: dict[str, Client], role: str, origin: str
+) -> None:
+    for entry, twin in itertools.product(entries(), (0, 1)):
+        if entry.path in LEAVING:
             continue
-        reply = people[role].post(entry.path, {}, **headers_of(origin, site.port))
+        client, path, headers = people[role], entry.paths()[twin], headers_of(origin, site.port)
+        if entry.method == "GET":
+            reply, own = client.get(path, **headers), client.get(path)
+            assert reply.status == own.status or {reply.status, own.status} == {200, 202}, (path, origin, reply.status)
+            assert "access-control-allow-origin" not in reply.headers
+            continue
+        reply = client.post(path, {}, **headers) if twin == 0 else client.send(path, {}, **headers)
         foreign = reply.status == 403 and "another site" in reply.text
-        assert foreign == (origin not in OWN), (entry.path, origin, reply.status)
+        assert foreign == (origin not in OWN), (path, origin, reply.status)
 
 
 @pytest.mark.parametrize("entry", entries(), ids=lambda entry: f"{entry.method} {entry.path}")
 def test_another_host_is_not_answered_for(site: Served, people: dict[str, Client], entry: Entry) -> None:
-    for role, host in itertools.product(RANKS, ("evil.example", "127.0.0.1:1", f"evil.example:{site.port}", "")):
+    hosts = ("evil.example", "127.0.0.1:1", f"evil.example:{site.port}", f"127.0.0.1:{site.port}.evil.example", "")
+    for role, host, path in itertools.product(RANKS, hosts, entry.paths()):
         client = people[role]
-        reply = client.get(entry.path, Host=host) if entry.method == "GET" else client.post(entry.path, {}, Host=host)
+        reply = client.get(path, Host=host) if entry.method == "GET" else client.post(path, {}, Host=host)
         assert reply.status == 421, (role, host)
+        assert "set-cookie" not in reply.headers
 
 
 def test_a_token_changes_things_without_an_origin_and_an_ended_one_nothing(site: Served) -> None:

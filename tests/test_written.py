@@ -69,16 +69,28 @@ WRITES = {  # a command that writes, and the files that it then names
     f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],
     "online design --proportion 0.3 --effect 0.02 -o plan.json --format json": ["plan.json"],
     "online methods -o methods.json --format json": ["methods.json"],
+    f"online analyze {EXAMPLES}/online/shop-log {EXAMPLES}/online/shop.toml --format html -o verdict.html": [
+        "verdict.html"
+    ],
+    "online metrics -o metrics.json --format json": ["metrics.json"],
     f"online assign {EXAMPLES}/online/plans alice -o who.txt": ["who.txt"],
     f"online ingest events {EXAMPLES}/online/events.jsonl -o added.json --format json": ["added.json"],
     "online export events-log -o events.parquet": ["events.parquet"],
     "online erase events-log u1 -o erased.txt": ["erased.txt"],
     "online retain events-log --days 1 -o retained.txt": ["retained.txt"],
+    "online users -o users.json --format json": ["users.json"],
+    f"online bridge {QRELS} {RUNS} --searches 2 -o agreement.csv --format csv": ["agreement.csv"],
+    f"online study plan {EXAMPLES}/online/study.toml -o orders.csv --format csv": ["orders.csv"],
+    f"online study forms {EXAMPLES}/online/study.toml --participants 1 -o forms": [
+        "forms/P01.html",
+        "forms/answers.csv",
+    ],
+    f"online study analyze {EXAMPLES}/online/study.toml {EXAMPLES}/online/answers.csv -o said.txt": ["said.txt"],
     "collection stamp imported": ["imported/collection.toml"],
     "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer
-OTHERS = {"pool judge"}  # whose last line says how many labels there are, and where
+OTHERS = {"pool judge", "online simulate"}  # which say how many labels or events there are, and where
 
 
 @pytest.fixture

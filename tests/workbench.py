@@ -18,8 +18,7 @@ from urllib.parse import urlencode
 import uvicorn
 from argon2 import PasswordHasher
 
-from cranfield.web.app import application
-from cranfield.web.serving import bound
+from cranfield.web.serving import bound, configured
 from cranfield.web.site import Manner, Site
 from cranfield.workspace.bench import make_example, open_bench
 from cranfield.workspace.jobs import Jobs
@@ -119,14 +118,18 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, db: str | None = None, accounts: bool = True, **manner: Any) -> Iterator[Served]:
-    """Serve a folder from a thread."""
+def served(
+    folder: Path, db: str | None = None, accounts: bool = True, pem: Path | None = None, **manner: Any
+) -> Iterator[Served]:
+    """Serve a folder from a thread; `pem` holds a certificate and its key."""
     bench = open_bench(folder, db)
-    opened, how = bound(Manner(port=0, accounts=accounts, **manner))
+    opened, how = bound(Manner(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner))
     opened.listen(128)
     jobs = Jobs(bench)
     site = Site(bench, jobs, how)
-    server = uvicorn.Server(uvicorn.Config(application(site), log_level="warning", timeout_keep_alive=75))
+    site.shelving.patience = 30  # a machine at work on other tests takes its time
+    certificate = None if pem is None else str(pem)
+    server = uvicorn.Server(configured(site, certificate, certificate))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
     while not server.started:

@@ -488,7 +488,7 @@ def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spread
     The labels count as a model's: no qrels hold them unless --sources names them.
 
     \b
-    $ cranfield judge ask work.db --pool p.jsonl --collection allotment --endpoint http://localhost:8080 --model m --prompt graded
+    $ cranfield judge ask work.db --pool p.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
     """
     from cranfield.cli.progress import progress
     from cranfield.workspace.models import ask

@@ -86,6 +86,13 @@ def interleavings() -> str:
     return f"{', '.join(many)}; of two runs: {', '.join(two)}"
 
 
+def users() -> str:
+    """Every model of simulated users."""
+    from cranfield.online.users import USERS
+
+    return ", ".join(USERS)
+
+
 def norms() -> str:
     """What can be done to scores before they are fused."""
     from cranfield.fuse import NORMS

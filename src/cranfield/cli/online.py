@@ -239,17 +239,22 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     "--run", "A run whose lists /interleave mixes by name; may be repeated.", name="runs", multiple=True, metavar="FILE"
 )
 @option("--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
-@option("--pack", "Seconds from one packing of segments to the next.", type=click.FloatRange(min=0.1), metavar="S")
+@option(
+    "--pack",
+    "Seconds from one packing of segments to the next.  [default: 300]",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+)
 @option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
 @option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
 def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
     """Serve HTTP: assign units, interleave lists, take events into a log, health.
 
     Only this machine can reach it unless --host says otherwise; any other address demands TLS, and a token for each
-    application. Events are confirmed when they are on disk.
+    application. Events are confirmed when they are on disk. Stop it with Ctrl-C.
 
     \b
-    $ cranfield online serve online/plans log
+    $ cranfield online serve online/plans log --new-token shop
     """
     from cranfield.web.applications import Applications
     from cranfield.web.service_serving import PACK, Setting, serve
@@ -260,7 +265,226 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
         return
     if drop_token is not None:
         Applications(log).drop(drop_token)
+        note(f"the token of {drop_token} is void")
         return
     setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
     manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
     serve(setting, manner, note, certificate=how["certificate"], key=how["tls_key"], insecure=how["insecure"])
+
+
+@command.command("analyze")
+@click.argument("log")
+@click.argument("plan")
+@option("--gate", "Exit code 0: ship; 1: stop, same, not shown; 3: broken or still running.", is_flag=True)
+@option("--at", "What it was at an earlier time.  [default: now]", metavar="TIME")
+@option("--hash", "What the plan's hash was when it began; another one is broken.", name="expected", metavar="HASH")
+@option("--history", "Also the interval over time, and by day since exposure; html has it anyway.", is_flag=True)
+@option("--memory", "The most that DuckDB takes, as in 3GB.", metavar="SIZE")
+@option("--seed", "Where the bootstrap starts.")
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+@click.pass_context
+def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bool, **typed: Any) -> None:
+    """Say what an experiment shows, by its plan: ship, stop, same, continue, not shown or broken, and why.
+
+    Health comes first: a sample ratio that is wrong, units in two variants, repeats, clocks. Then every metric by
+    randomised unit, under the one method that the plan names.
+
+    \b
+    $ cranfield online analyze online/shop-log online/shop.toml
+    """
+    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, written
+    from cranfield.workspace.experiments import analyze
+
+    _, shown, how = options.split(typed)
+    shape, output = shown.pop("shape"), shown.pop("output")
+    verdict = analyze(log, plan, history=history or shape == "html", **how)
+    put(written(verdict, shape, output, **shown), output)
+    if shape in FOR_PEOPLE:
+        limits(verdict, shown["verbose"], output)
+    elif shape not in ("markdown", "html"):
+        notes(verdict.notes(shell=True))
+    if verdict.verdict == "broken" or gate:
+        ctx.exit(verdict.exit_code)
+
+
+@command.command("metrics")
+@click.argument("name", required=False)
+@options.output("table", "json")
+def _metrics(name: str | None, **shown: Any) -> None:
+    """List the metrics of experiments, or explain one.
+
+    \b
+    $ cranfield online metrics success
+    """
+    from cranfield.workspace.listing import online_metric, online_metrics
+
+    show(online_metrics() if name is None else online_metric(name), **shown)
+
+
+users_option = option(
+    "--users",
+    lambda: f"Who they are: {names.users()}; parameters in brackets, as in 'perfect(click_relevant=0.8)'.",
+    default="navigational",
+    metavar="USERS",
+)
+
+
+@command.command("simulate")
+@options.qrels_and_runs
+@option("-o --log", "The log's folder; what is in it stays.", required=True, metavar="LOG")
+@option("--plan", "The experiment; where there is no such file, one is written there.", metavar="FILE")
+@users_option
+@option(
+    "--method",
+    lambda: f"Interleave the runs instead of splitting traffic: {names.interleavings()}.",
+    metavar="METHOD",
+)
+@option("-k --depth", "How many documents a page shows.", type=click.IntRange(min=1), default=10, metavar="K")
+@option("--units", "How many units there are.", type=int, default=1_000, metavar="N")
+@option("--days", "Over how many days.", type=int, default=14, metavar="N")
+@option("--before", "Days before the experiment, on the control.", type=int, default=0, metavar="N")
+@option("--sessions", "A unit's sessions, on average.", type=float, default=3.0, metavar="N")
+@option("--searches", "A session's searches, on average.", type=float, default=2.0, metavar="N")
+@option("--interests", "Topics that a unit asks about.", type=int, default=3, metavar="N")
+@option("--seed")
+@options.shape("table", "json", "csv", "tsv")
+@option("--run-format")
+@option("--qrels-format")
+@option("--field fields")
+def _simulate(log: str, depth: int, **typed: Any) -> None:
+    """Let simulated users search runs, and add what they do to a log: A/B of runs, A/A of one, or interleaved.
+
+    Units return over days and ask about a few topics each. What they click on they read, and now and then they buy.
+
+    \b
+    $ cranfield online simulate qrels.txt bm25.run dense.run -o simulated --plan plan.toml --units 200
+    """
+    from cranfield.workspace.online import simulate
+
+    inputs, shown, how = options.split(typed)
+    show(simulate(inputs, log, k=depth, **how), **shown)
+
+
+@command.command("users")
+@click.argument("name", required=False)
+@options.output("table", "json")
+def _users(name: str | None, **shown: Any) -> None:
+    """List the models of simulated users, or explain one.
+
+    Chances are those of a click if irrelevant and if relevant, and of stopping after such a click.
+
+    \b
+    $ cranfield online users navigational
+    """
+    from cranfield.workspace.listing import user, users
+
+    show(users() if name is None else user(name), **shown)
+
+
+@command.command("bridge")
+@options.qrels_and_runs
+@option("-m --measures", "What to compare with users. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option(
+    "--preferred",
+    "What real users prefer, in place of simulated ones: CSV of system, against, preference, and topic and signal.",
+    name="preferences_file",
+    metavar="FILE",
+)
+@users_option
+@option(
+    "--method",
+    lambda: (
+        f"How simulated users' lists are interleaved: {names.interleavings()}. May be repeated.  [default: team-draft]"
+    ),
+    name="methods",
+    multiple=True,
+    metavar="METHOD",
+)
+@option("-k --depth", "How many documents a page shows.", type=click.IntRange(min=1), default=10, metavar="K")
+@option("--searches", "Simulated searches of each topic, by each design.", type=int, default=100, metavar="N")
+@option("--by", "Also by the classes of topics in a column of theirs.", metavar="COLUMN")
+@option("--topics-file")
+@option("--least", "Leave out pairs whose means differ by less.", type=float, default=0.0, metavar="D")
+@option("--seed")
+@options.answer("table", "json", "csv", "tsv")
+@option("--digits")
+@option("--run-format")
+@option("--qrels-format")
+@option("--field fields")
+def _bridge(depth: int, preferences_file: str | None, methods: tuple[str, ...], **typed: Any) -> None:
+    """Say which offline measure agrees with what users prefer, by interleaving and by A/B, over pairs of runs.
+
+    \b
+    $ cranfield online bridge qrels.txt bm25.run dense.run tied.run --users perfect -m "nDCG@10 RR@10"
+    """
+    from cranfield.workspace.online import bridge
+
+    inputs, shown, how = options.split(typed)
+    show(bridge(inputs, preferences=preferences_file, methods=methods, k=depth, **how), **shown)
+
+
+@command.group("study")
+def study() -> None:
+    """Ask people in a study: who does what in which order, forms to fill in, and what the answers say.
+
+    STUDY is a TOML file with systems, tasks and questionnaires.
+
+    \b
+    $ cranfield online study plan online/study.toml
+    """
+
+
+study.command_class = options.Worded
+participants_option = option("--participants", "How many.  [default: as STUDY says]", type=int, metavar="N")
+
+
+@study.command("plan")
+@click.argument("file", metavar="STUDY")
+@participants_option
+@options.answer("table", "json", "csv", "tsv")
+def _study_plan(file: str, **typed: Any) -> None:
+    """Say who does which task with which system, in an order by Latin squares.
+
+    \b
+    $ cranfield online study plan online/study.toml
+    """
+    from cranfield.workspace.studies import plan
+
+    _, shown, how = options.split(typed)
+    show(plan(file, **how), **shown)
+
+
+@study.command("forms")
+@click.argument("file", metavar="STUDY")
+@option("-o --folder", "Where to write them: a folder that is empty or not there.", required=True, metavar="FOLDER")
+@participants_option
+def _study_forms(file: str, folder: str, participants: int | None) -> None:
+    """Write a page for each participant, which opens offline, and a CSV template for answers by hand.
+
+    \b
+    $ cranfield online study forms online/study.toml -o forms
+    """
+    from cranfield.workspace.studies import forms
+
+    forms(file, folder, participants)
+
+
+@study.command("analyze")
+@click.argument("file", metavar="STUDY")
+@click.argument("answers", nargs=-1, required=True, metavar="ANSWERS...")
+@participants_option
+@option("--test", "Of systems within participants: t, wilcoxon, randomisation …", default="t", metavar="TEST")
+@option("--level", "The level of intervals.")
+@option("--every-time", "Times of all tasks, not only of those that succeeded.", is_flag=True)
+@options.answer("table", "json", "csv", "tsv", "html")
+@option("--digits")
+def _study_analyze(file: str, answers: tuple[str, ...], **typed: Any) -> None:
+    """Say what answers say: success, time and questionnaires by system, systems compared, and what order did.
+
+    \b
+    $ cranfield online study analyze online/study.toml online/answers.csv
+    """
+    from cranfield.workspace.studies import analyze
+
+    _, shown, how = options.split(typed)
+    show(analyze(file, answers, **how), **shown)

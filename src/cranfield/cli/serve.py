@@ -21,7 +21,7 @@ PLACE = 78
 
 def roles() -> list[str]:
     """What somebody may be."""
-    from cranfield.store.accounts import ROLES
+    from cranfield.store.roles import ROLES
 
     return list(ROLES)
 
@@ -52,24 +52,31 @@ def roles() -> list[str]:
 @option("--invite", "Print an invitation to the server that is running, and end.", type=OneOf(roles))
 @option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
 def command(folder: str, link: bool, invite: str | None, example: bool, db: str | None, **how: Any) -> None:
-    from cranfield.web.serving import new_link, serve
+    refuse_missing()
+    from cranfield.web.serving import checked, new_link, serve
     from cranfield.web.site import Manner
     from cranfield.workspace.bench import make_example, open_bench
 
+    told = {name: how[name] for name in ("host", "port", "accounts")}
+    manner = Manner(**told, proxy=how["proxy"] or "", names=how["hosts"])
+    manner = checked(manner, how["certificate"], how["key"], how["insecure"])
     if example:
         make_example(folder)
     bench = open_bench(folder, db)
     try:
         if link or invite:
             click.echo(new_link(bench, invite))
-            return
-        manner = Manner(
-            host=how["host"],
-            port=how["port"],
-            accounts=how["accounts"],
-            proxy=how["proxy"] or "",
-            names=how["hosts"],
-        )
-        serve(bench, manner, note, certificate=how["certificate"], key=how["key"], insecure=how["insecure"])
+        else:
+            serve(bench, manner, note, how["certificate"], how["key"])
     finally:
         bench.close()
+
+
+def refuse_missing() -> None:
+    """Stop where what serves is not installed."""
+    from importlib.util import find_spec
+
+    from cranfield.errors import MissingExtraError
+
+    if not all(map(find_spec, ("sqlalchemy", "starlette", "jinja2", "uvicorn", "argon2"))):
+        raise MissingExtraError("the workbench needs its extra: pip install 'cranfield[web]'")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DIGITS = 13  # hexadecimal: 52 bits, which a double holds
 WHOLE = 16.0**DIGITS
 OVERRIDE = "override"  # the attribute of an exposure that marks it
+PLAN = "plan"  # that which holds the hash of the plan by which it was assigned
 
 
 class Assignment(NamedTuple):
@@ -33,10 +34,11 @@ class Assignment(NamedTuple):
     variant: str
     override: bool = False
 
-    def exposure(self) -> dict[str, Any]:
-        """The fields that say so in an event of kind exposure."""
+    def exposure(self, plan: str = "") -> dict[str, Any]:
+        """The fields that say so in an event of kind exposure; with the plan's hash, analysis sees whether it changed."""
+        attributes = {**({PLAN: plan} if plan else {}), **({OVERRIDE: "true"} if self.override else {})}
         fields: dict[str, Any] = {"experiment": self.experiment, "variant": self.variant}
-        return fields | ({"attributes": {OVERRIDE: "true"}} if self.override else {})
+        return fields | ({"attributes": attributes} if attributes else {})
 
 
 def point(salt: str, unit: str) -> float:

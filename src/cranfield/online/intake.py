@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import UnavailableError
@@ -61,10 +62,14 @@ class Intake:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.log, self.most, self.longest = log, most, longest
+        self.tell: Callable[[Callable[[], object]], object] = lambda telling: (
+            telling()
+        )  # in which thread futures are done
         self._say, self._clock, self._now = say, clock, now
         self._changed = threading.Condition()
         self._queue: list[_Entry] = []
         self._held: list[_Entry] = []  # being written
+        self._events = self._bytes = 0  # of both
         self._closing = False
         self._written = 0
         self._last: float | None = None
@@ -77,16 +82,14 @@ class Intake:
         size = sum(map(len, lines))
         with self._changed:
             now = self._clock()
-            waiting = [*self._held, *self._queue]
             if self._closing:
                 raise UnavailableError("the service is stopping")
-            if waiting and (
-                sum(each.size for each in waiting) + size > self.most or now - waiting[0].since > self.longest
-            ):
-                events = sum(len(each.lines) for each in waiting)
-                raise UnavailableError(f"{events:,} events wait for the disk already; none of these is kept")
+            oldest = next(iter(self._held or self._queue), None)
+            if oldest is not None and (self._bytes + size > self.most or now - oldest.since > self.longest):
+                raise UnavailableError(f"{self._events:,} events wait for the disk already; none of these is kept")
             entry = _Entry(lines, size, now)
             self._queue.append(entry)
+            self._events, self._bytes = self._events + len(lines), self._bytes + size
             self._changed.notify()
         return entry.done
 
@@ -104,9 +107,7 @@ class Intake:
     def told(self) -> Told:
         """How it is doing."""
         with self._changed:
-            waiting = [*self._held, *self._queue]
-            events, size = sum(len(each.lines) for each in waiting), sum(each.size for each in waiting)
-            return Told(events, size, self._written, self._last, self._problem)
+            return Told(self._events, self._bytes, self._written, self._last, self._problem)
 
     def close(self) -> None:
         """Write what waits, end the segment, and take nothing more."""
@@ -125,30 +126,28 @@ class Intake:
             if ending:
                 self.log.close()
                 return
-            self._write(self._held)
+            failure = self._write(self._held)
+            with self._changed:
+                written, self._held = self._held, []
+                self._events -= sum(len(entry.lines) for entry in taken)
+                self._bytes -= sum(entry.size for entry in taken)
+                self._note(failure, sum(len(entry.lines) for entry in written))
+            self.tell(partial(_settle, written, failure))
 
-    def _write(self, group: list[_Entry]) -> None:
-        """Write and sync a group; whatever goes wrong is told to all of it, and the thread goes on."""
-        lines = [line for entry in group for line in entry.lines]
-        failure: Exception | None = None
+    def _write(self, group: list[_Entry]) -> Exception | None:
+        """Write and sync a group; what goes wrong is for all of it to hear, and the thread goes on."""
         try:
-            self.log.append_lines(lines)
+            self.log.append_lines([line for entry in group for line in entry.lines])
             if any(entry.sealing for entry in group):
                 self.log.seal()
         except Exception as error:
-            failure = error
-        with self._changed:
-            self._held = []
-            if lines:
-                self._note(failure, len(lines))
-        for entry in group:
-            if failure is None:
-                entry.done.set_result(None)
-            else:
-                entry.done.set_exception(failure)
+            return error
+        return None
 
     def _note(self, failure: Exception | None, events: int) -> None:
         """Keep how it went; whoever runs the service hears when it begins to fail and when it works again."""
+        if not events:
+            return
         before = self._problem
         if failure is None:
             self._written, self._last, self._problem = self._written + events, self._now(), None
@@ -159,6 +158,15 @@ class Intake:
             self._say(f"events cannot be written: {failure}")
         elif before is not None and failure is None:
             self._say("events are written again")
+
+
+def _settle(group: Sequence[_Entry], failure: Exception | None) -> None:
+    """Tell all of a group how it went."""
+    for entry in group:
+        if failure is None:
+            entry.done.set_result(None)
+        else:
+            entry.done.set_exception(failure)
 
 
 class Recent:

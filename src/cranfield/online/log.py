@@ -44,7 +44,7 @@ DAY, PART = "day=", ".parquet"
 REUSED = "reused.jsonl"
 UNFINISHED = r"\..+\.(?:parquet|jsonl)\."  # how the names of such files begin
 BATCH = 10_000  # rows read at a time
-AT_ONCE = 256_000_000  # bytes of segments packed together
+AT_ONCE = 64_000_000  # bytes of segments packed together
 CONTENT = [name for name in FIELDS if name != "event_id"]
 TRANSFORM = json.dumps(
     {

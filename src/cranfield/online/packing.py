@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cranfield.online.intake import Intake
 
 NICE = 10
+LOOK = 5.0  # seconds between looks for segments that are full
 
 
 class LastPacking(NamedTuple):
@@ -34,7 +35,7 @@ class LastPacking(NamedTuple):
 
 
 class Packer:
-    """Packs the segments of a log every so many seconds: at once those that an earlier process has left."""
+    """Packs the segments of a log every so many seconds; at once those that are full, or that an earlier process has left."""
 
     def __init__(
         self,
@@ -42,10 +43,11 @@ class Packer:
         every: float,
         say: Callable[[str], object] = lambda _: None,
         now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.intake, self.every = intake, every
         self.last: LastPacking | None = None
-        self._say, self._now = say, now
+        self._say, self._now, self._clock = say, now, clock
         self._stopping = threading.Event()
         self._child: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._run, name="packer", daemon=True)
@@ -60,10 +62,15 @@ class Packer:
 
     def _run(self) -> None:
         self._pack()
-        while not self._stopping.wait(self.every):
-            with suppress(Exception, CancelledError):  # whoever adds events hears why a segment cannot be ended
-                self.intake.seal().result()
-            self._pack()
+        due = self._clock() + self.every
+        while not self._stopping.wait(min(self.every, LOOK)):
+            is_due = self._clock() >= due
+            if is_due:
+                due = self._clock() + self.every
+                with suppress(Exception, CancelledError):  # whoever adds events hears why a segment cannot be ended
+                    self.intake.seal().result()
+            if is_due or self.last is None or self.last.problem is None:
+                self._pack()
 
     def _pack(self) -> None:
         folder = self.intake.log.folder

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 METHODS = ("fixed", "looks", "sequence")
 DIRECTIONS = ("up", "down")
-ESTIMATES = ("plain", "cuped")
+ESTIMATES = ("plain", "cuped", "bootstrap", "mann-whitney")
 SPENDING = ("obrien-fleming", "pocock")
 DROPS = ("events", "units")
 OPEN = "open"
@@ -86,6 +86,8 @@ class Plan:
     winsorise: Mapping[str, float] = field(default_factory=dict)  # by metric, the quantile that is the highest value
     metrics: tuple[Mapping[str, Any], ...] = ()  # own ones
     interleave: Mapping[str, Any] | None = None
+    slices: tuple[str, ...] = ()  # fields of the first exposure, or query, by whose values effects are told as well
+    rare: int = 10  # units that a value, or a query, needs to appear anywhere
     path: str = ""
 
     @property
@@ -162,7 +164,7 @@ def read_plan(path: str, check: Callable[[Choice, Sequence[Mapping[str, Any]]], 
     known = {
         *("name", "salt", "layer", "traffic", "variants", "unit", "overrides", "holdout", "aa", "start", "horizon"),
         *("method", "looks", "spending", "tuned", "alpha", "primary", "guardrail", "filter", "winsorise", "metric"),
-        "interleave",
+        *("interleave", "slices", "rare"),
     }
     _refuse_unknown(file, file.data, known)
     name = _word(file, file.data, "name")
@@ -184,6 +186,8 @@ def read_plan(path: str, check: Callable[[Choice, Sequence[Mapping[str, Any]]], 
         winsorise=_winsorise(file),
         metrics=tuple(_tables(file, "metric")),
         interleave=_table(file, "interleave") if "interleave" in file.data else None,
+        slices=_slices(file),
+        rare=_count(file, file.data, "rare") or 10,
         path=path,
         **_rules(file),
     )
@@ -451,6 +455,18 @@ def _winsorise(file: _Text) -> dict[str, float]:
             said = f"expected a quantile between 0.5 and 1 for {metric!r}, found {shortened(quantile)}"
             file.refuse(said, "winsorise", metric)
     return {metric: float(quantile) for metric, quantile in table.items()}
+
+
+def _slices(file: _Text) -> tuple[str, ...]:
+    slices = file.data.get("slices", [])
+    known = ("query", "application")
+    texts = isinstance(slices, list) and all(isinstance(each, str) for each in slices)
+    if not texts or not all(each in known or each.startswith("attributes.") for each in slices):
+        file.refuse(
+            f"expected slices as a list of {', '.join(known)} or attributes.NAME, found {shortened(slices)}",
+            key="slices",
+        )
+    return tuple(dict.fromkeys(slices))
 
 
 def _refuse_inconsistent(file: _Text, plan: Plan) -> None:

@@ -18,6 +18,7 @@ from cranfield.curves import IDEAL, KINDS, Curves
 from cranfield.describe import CollectionStats
 from cranfield.design import Plans
 from cranfield.errors import ConventionError, DataError
+from cranfield.online.analyze import Analysis
 from cranfield.pool.simulate import Simulation
 from cranfield.report.charts import (
     COLOURS,
@@ -321,6 +322,41 @@ def _efficiency(efficiency: Efficiency) -> Spec:
 
 BESIDE = 34  # letters of two names that fit beside an axis
 CURVES = 7  # so many runs are told apart at once by colour
+
+
+@chart.register(Analysis)
+def _experiment(analysis: Analysis) -> Spec:
+    """The interval of each primary over time, and the effect by day since the first exposure."""
+    primaries = {each.metric for each in analysis.findings if not each.guards}
+    drawn = []
+    for points, x, title in (
+        (analysis.history, "days since the start", "so far, by day"),
+        (analysis.since, "day since the first exposure", "on each day since the first exposure"),
+    ):
+        for metric in sorted(primaries & {each.metric for each in points}):
+            own = [each for each in points if each.metric == metric]
+            names = dict.fromkeys(each.variant for each in own)
+            lines = {name: _of_variant(own, name) for name in names}
+            bands = {
+                name: (
+                    [e.effect.low for e in own if e.variant == name],
+                    [e.effect.high for e in own if e.variant == name],
+                )
+                for name in names
+            }
+            drawn.append(
+                line_chart(
+                    lines, x, "difference", f"{metric}: difference {title}", bands=bands, rules={"no difference": 0.0}
+                )
+            )
+    if not drawn:
+        raise ConventionError("there is no history to draw: ask for it (history=True), at a look or after the horizon")
+    return drawn[0] if len(drawn) == 1 else {"$schema": SCHEMA, "vconcat": drawn, "config": CONFIG}
+
+
+def _of_variant(points: list[Any], name: str) -> tuple[list[float], list[float]]:
+    own = [each for each in points if each.variant == name]
+    return [each.day for each in own], [each.effect.value for each in own]
 
 
 def figure(

@@ -121,7 +121,8 @@ class Estimate(Effect):
         return np.where(np.isfinite(self.df), -stdtrit(self.df, ndtr(-z)), z)
 
     def _shown(self, number: npt.ArrayLike) -> Floats:
-        return np.asarray(np.expm1(number) if self.log else number, np.float64)
+        with np.errstate(over="ignore"):  # a ratio of hardly any units may end anywhere
+            return np.asarray(np.expm1(number) if self.log else number, np.float64)
 
 
 def level(

@@ -21,6 +21,7 @@ from cranfield.errors import DataError
 from cranfield.parameters import shortened
 from cranfield.store import tables
 from cranfield.store.exact import Exact
+from cranfield.store.roles import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from cranfield.store import Database
 
-ROLES = ("viewer", "assessor", "lead")  # each may do what those before it may
 LIFETIME = timedelta(days=30)  # of a session, however often it is used
 IDLE = timedelta(days=7)  # after which a session that nobody uses ends
 SEEN = timedelta(minutes=5)  # how old a note of the last use may be
@@ -426,11 +426,16 @@ def _invitation(row: Row[Any]) -> Invitation:
     return Invitation(row.id, row.role, row.name, row.inviter, row.created, row.until, row.reset)
 
 
+def is_name(name: str) -> bool:
+    """Whether an account may be called so."""
+    letters = all(char in MARKS or unicodedata.category(char)[0] in "LMN" for char in name)
+    return 0 < len(name) <= LONGEST and letters and name[0].isalnum()
+
+
 def _named(name: str) -> str:
     """A name that an account may have."""
     name = unicodedata.normalize("NFC", name.strip())
-    letters = all(char in MARKS or unicodedata.category(char)[0] in "LMN" for char in name)
-    if not 0 < len(name) <= LONGEST or not letters or not name[0].isalnum():
+    if not is_name(name):
         wanted = f"expected a name of 1 to {LONGEST} letters, digits and {' '.join(MARKS)}, a letter or digit first"
         raise DataError(f"{wanted}; found {shortened(name)!r}")
     return name

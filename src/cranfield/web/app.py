@@ -9,12 +9,13 @@ import secrets
 import sys
 import tempfile
 import traceback
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -22,12 +23,13 @@ from cranfield.answer import as_json, plain
 from cranfield.errors import CranfieldError
 from cranfield.web import door
 from cranfield.web.entry import Done, Entry, Page, entries
-from cranfield.web.refusal import NotFound, Refusal, refusal_of
+from cranfield.web.refusal import DISK, NotFound, Refusal, refusal_of
 from cranfield.web.render import error_page, render, static_file
 from cranfield.web.visit import Visit
+from cranfield.workspace.bench import UPLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from cranfield.web.site import Site
 
 LARGEST_FORM = 2 << 20  # bytes
-LARGEST_FILE = 1 << 30
+LARGEST_OF_NOBODY = 64 << 10  # from whoever is not signed in
 IN_MEMORY = 1 << 20
+MOST_FIELDS = 2000  # of a query or a form
+SLOWEST = 30.0  # seconds for a form, and for each piece of a file
 THREADS = 40
 JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
 
@@ -74,16 +78,19 @@ class _Endpoint:
         from starlette.requests import Request
 
         request = Request(scope, receive)
-        self = self if self.path else _Endpoint(self.site, request.url.path, {})  # of a path that is none: its twin
+        self = self if self.path else _Endpoint(self.site, scope["path"], {})  # of a path that is none: its twin
         account: Account | None = None
         try:
             door.refuse_host(request, self.site.manner)
             account, secret, by_token = await anyio.to_thread.run_sync(door.who, request, self.site)
             response = await self._answer(request, account, secret, by_token)
-        except CranfieldError as error:
-            response = self._refused(request, account, refusal_of(error))
-        except Exception:
-            response = self._failed(request, account)
+        except (CranfieldError, UnicodeEncodeError) as error:
+            response = self._refused(request, account, self._told(error))
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            known = isinstance(error, OSError) and error.errno in DISK
+            response = self._refused(request, account, self._told(error)) if known else self._failed(request, account)
         for name, value in door.HEADERS.items():
             response.headers.setdefault(name, value)
         await response(scope, receive, send)
@@ -94,11 +101,12 @@ class _Endpoint:
             raise NotFound("there is no such page", "The list of pages: /api")
         entry = self.found.get(method)
         if entry is None:
-            raise Refusal(f"{self.path} takes {', '.join(sorted(self.found))}, not {request.method[:20]}", 405)
+            raise Refusal(f"{self.path} takes {self._allowed()}, not {request.method[:20]}", 405)
         if method != "GET" and not by_token:
             door.refuse_origin(request, self.site.manner)
         door.refuse_role(entry, account, self.site.manner)
-        query = parse_qs(request.url.query, keep_blank_values=True, errors="surrogateescape", max_num_fields=2000)
+        text = request.scope["query_string"].decode("utf-8", "surrogateescape")
+        query = _fields(text, "surrogateescape")
         about: dict[str, Any] = {
             "account": account,
             "secret": secret,
@@ -111,7 +119,7 @@ class _Endpoint:
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
                 await _spool(request, file)
                 return await self._run(request, entry, Visit(self.site, file=file, **about))
-        form = await _form(request) if method == "POST" else {}
+        form = await _form(request, LARGEST_FORM if account else LARGEST_OF_NOBODY) if method == "POST" else {}
         return await self._run(request, entry, Visit(self.site, form=form, **about))
 
     async def _run(self, request: Request, entry: Entry, visit: Visit) -> Response:
@@ -141,19 +149,34 @@ class _Endpoint:
 
     def _refused(self, request: Request, account: Account | None, refusal: Refusal) -> Response:
         headers = {"Retry-After": f"{max(1, round(refusal.wait))}"} if refusal.wait else {}
+        headers |= {"Allow": self._allowed()} if refusal.status == 405 else {}
         wants_json = self.twin == "json" or "json" in request.headers.get("content-type", "")
         if wants_json:
             return Response(as_json(refusal.values()), refusal.status, headers, JSON)
         if refusal.status == 401 and request.method == "GET":
-            back = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
+            path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
+            back = quote(path + (f"?{query}" if query else ""), safe="", encoding="latin-1")
             return RedirectResponse(f"/login?next={back}", 303)
+        headers |= {"Refresh": headers["Retry-After"]} if refusal.reload and request.method == "GET" else {}
         html = error_page(self.site, account, refusal)
         return Response(html.encode("utf-8", "backslashreplace"), refusal.status, headers, HTML)
+
+    def _allowed(self) -> str:
+        return ", ".join([*sorted(self.found), *(["HEAD"] if "GET" in self.found else [])])
+
+    def _told(self, error: Any) -> Refusal:
+        """What a browser is told of an error; where the workspace and its database lie is told to the server's own output."""
+        refusal = refusal_of(error)
+        if refusal is not error:
+            if refusal.status == 503:
+                self.site.note(str(error))
+            refusal.said = self.site.told(refusal.said)
+        return refusal
 
     def _failed(self, request: Request, account: Account | None) -> Response:
         """A mistake of ours: its trace goes to the server's own output, and only its number to the browser."""
         number = secrets.token_hex(4)
-        print(f"cranfield serve: error {number} at {request.url.path}", file=sys.stderr)
+        print(f"cranfield serve: error {number} at {request.scope['path']!r:.200}", file=sys.stderr)
         traceback.print_exc()
         said = f"something went wrong on the server (error {number})"
         advice = "Judgments that were confirmed are stored. Try again; if it stays, tell whoever runs the server this number."
@@ -173,21 +196,43 @@ def _tagged(request: Request, text: str, page: Page) -> Response:
 async def _spool(request: Request, file: Any) -> None:
     """The body into a file, up to the largest that is taken."""
     size = 0
-    async for piece in request.stream():
+    pieces = request.stream()
+    while True:
+        with _patience():
+            piece = await anext(pieces, None)
+        if piece is None:
+            break
         size += len(piece)
-        if size > LARGEST_FILE:
-            raise Refusal(f"the file is larger than {LARGEST_FILE >> 20} MB", 413, advice="Put it into runs/ by hand.")
-        file.write(piece)
+        if max(size, _announced(request)) > UPLOAD:
+            raise Refusal(f"the file is larger than {UPLOAD >> 20} MB", 413, advice="Put it into runs/ by hand.")
+        await anyio.to_thread.run_sync(file.write, piece)
     file.seek(0)
 
 
-async def _form(request: Request) -> dict[str, Any]:
+def _announced(request: Request) -> int:
+    """How large the body will be, as the request says."""
+    said = request.headers.get("content-length", "")
+    return int(said) if said.isdecimal() and len(said) < 19 else 0
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """As long as is waited for what a client sends."""
+    try:
+        with anyio.fail_after(SLOWEST):
+            yield
+    except TimeoutError:
+        raise Refusal(f"nothing more came for {SLOWEST:g} seconds", 408) from None
+
+
+async def _form(request: Request, largest: int) -> dict[str, Any]:
     """The fields that were sent: a form's, or a JSON object's."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_FORM:
-            raise Refusal(f"what was sent is larger than {LARGEST_FORM >> 20} MB", 413)
+    with _patience():
+        async for piece in request.stream():
+            body += piece
+            if max(len(body), _announced(request)) > largest:
+                raise Refusal(f"what was sent is larger than {largest >> 10:,} KB", 413)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         try:
@@ -199,11 +244,21 @@ async def _form(request: Request) -> dict[str, Any]:
         return values
     if kind == "application/x-www-form-urlencoded" or not body:
         try:
-            fields = parse_qs(bytes(body).decode("utf-8"), keep_blank_values=True, max_num_fields=5000, errors="strict")
+            text = bytes(body).decode("utf-8")
         except ValueError:
             raise Refusal("expected a form in UTF-8") from None
-        return dict(fields)
+        return dict(_fields(text, "strict"))
     raise Refusal("expected a form or a JSON object", 415)
+
+
+def _fields(text: str, errors: str) -> dict[str, list[str]]:
+    """The fields of a query or a form."""
+    if text.count("&") >= MOST_FIELDS:
+        raise Refusal(f"expected {MOST_FIELDS:,} parameters at the most, found {text.count('&') + 1:,}")
+    try:
+        return parse_qs(text, keep_blank_values=True, errors=errors)
+    except ValueError:
+        raise Refusal("expected a form in UTF-8") from None
 
 
 def _no_number(text: str) -> float:
@@ -221,8 +276,14 @@ class _Static:
 
         request = Request(scope, receive)
         found = static_file(request.path_params["name"])
-        if found is None or request.headers.get("host", "").lower() not in self.site.manner.hosts:
+        try:
+            door.refuse_host(request, self.site.manner)
+        except Refusal:
+            found = None
+        if found is None:
             response = Response("there is no such file", 404, door.HEADERS, "text/plain")
+        elif request.method not in ("GET", "HEAD"):
+            response = Response("files are only read", 405, {**door.HEADERS, "Allow": "GET, HEAD"}, "text/plain")
         else:
             kept = {
                 "Cache-Control": "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"

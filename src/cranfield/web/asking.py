@@ -11,6 +11,8 @@ from cranfield.web.render import link
 from cranfield.workspace.jobs import Failed, Ready, Running
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.web.visit import Visit
 
 
@@ -20,6 +22,7 @@ class Asked:
 
     state: Ready | Running | Failed
     again: str
+    public: Callable[[str], str] = str  # a text without what is nobody's business
 
     @property
     def kind(self) -> str:
@@ -43,17 +46,27 @@ class Asked:
     @property
     def answer(self) -> Any:
         """The answer as plain values; None while there is none."""
-        return json.loads(self.state.answer.json) if isinstance(self.state, Ready) else None
+        return _told(json.loads(self.state.answer.json), self.public) if isinstance(self.state, Ready) else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What limits the answer."""
+        return [self.public(each) for each in self.state.answer.notes] if isinstance(self.state, Ready) else []
+
+    @property
+    def why(self) -> str:
+        """Why there is no answer."""
+        return self.public(self.state.why) if isinstance(self.state, Failed) else ""
 
     def values(self) -> dict[str, Any]:
         """For the JSON twin."""
         state = self.state
         if isinstance(state, Ready):
-            told = {"place": state.place, "newer": state.newer, "made": state.made, "notes": state.answer.notes}
+            told = {"place": state.place, "newer": state.newer, "made": state.made, "notes": self.notes}
             return {"state": self.kind, **told, "answer": self.answer}
         if isinstance(state, Running):
             return {"state": self.kind, "progress": state.progress, "told": state.told, "since": state.since}
-        return {"state": self.kind, "error": state.why}
+        return {"state": self.kind, "error": self.why}
 
 
 MEASURES = "nDCG@10 AP RR@10"
@@ -84,4 +97,13 @@ def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
     state = visit.site.jobs.ask(verb, refresh=wanted if wanted else False, **parameters)
     now = state.now if isinstance(state, Ready) else 0
     query = {name: values for name, values in visit.query.items() if name != "of"}
-    return Asked(state, link(visit.path, **query, of=now))
+    return Asked(state, link(visit.path, **query, of=now), visit.site.told)
+
+
+def _told(value: Any, told: Callable[[str], str]) -> Any:
+    """Plain values with every text in them told so."""
+    if isinstance(value, str):
+        return told(value)
+    if isinstance(value, list):
+        return [_told(each, told) for each in value]
+    return {name: _told(each, told) for name, each in value.items()} if isinstance(value, dict) else value

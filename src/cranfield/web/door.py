@@ -38,12 +38,19 @@ LINK = "Open the link that cranfield serve printed; cranfield serve FOLDER --lin
 def refuse_host(request: Request, manner: Manner) -> None:
     """Refuse a request for another host, as one from a name that was pointed at this address would be."""
     host = request.headers.get("host", "").lower()
-    if host not in manner.hosts:
+    if host not in manner.hosts and not (manner.everywhere and host == _reached(request)):
         raise Refusal(
             f"this server does not answer for the host {host[:80]!r}",
             421,
             advice="Call it by the address that it printed, or start it with --allow-host NAME.",
         )
+
+
+def _reached(request: Request) -> str:
+    """The address of ours that a connection came to, as a browser writes it: no name that was pointed here looks so."""
+    address, port = request.scope.get("server") or ("", 0)
+    address = str(address).removeprefix("::ffff:")
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def who(request: Request, site: Site) -> tuple[Account | None, str, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.store.accounts import ROLES
+from cranfield.store.roles import ROLES
 
 NOBODY = "nobody"
 RANKS = (NOBODY, *ROLES)

@@ -16,6 +16,7 @@ import traceback
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -38,6 +39,7 @@ from cranfield.web.refusal import NotFound, Refusal, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from starlette.types import Receive, Scope, Send
 
@@ -74,7 +76,7 @@ class BadRows(Refusal):
         self.rows = rows
 
     def values(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, with the rows."""
         named = [{"row": row, "error": problem} for row, problem in self.rows[:MOST_NAMED]]
         return {**super().values(), "rows": named}
 
@@ -101,9 +103,22 @@ class Service:
 
     async def kept(self, events: Sequence[tuple[Event, bytes]]) -> None:
         """Wait until events are on disk."""
-        await asyncio.wrap_future(self.intake.add([line for _, line in events]))
+        done = asyncio.get_running_loop().create_future()
+        self.intake.add([line for _, line in events]).add_done_callback(partial(_pass_on, done))
+        await done
         for event, line in events:
             self.recent.keep(event.event_id, line)
+
+
+def _pass_on(done: asyncio.Future[None], source: Future[None]) -> None:
+    """Wake a request, in the thread of the loop."""
+    if done.done():  # it was given up
+        return
+    failure = source.exception()
+    if failure is None:
+        done.set_result(None)
+    else:
+        done.set_exception(failure)
 
 
 @dataclass(frozen=True)
@@ -157,6 +172,8 @@ def application(service: Service) -> Starlette:
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
+        # one call wakes all who share a sync: a call for each would wait for the interpreter's lock as often
+        service.intake.tell = asyncio.get_running_loop().call_soon_threadsafe
         yield
         await anyio.to_thread.run_sync(service.intake.close)
 
@@ -184,8 +201,7 @@ class _Endpoint:
             response = _failed(scope["path"])
         finally:
             self.service.at_once -= 1
-        for name, value in (door.HEADERS | _for(origin)).items():
-            response.headers.setdefault(name, value)
+        response.raw_headers += _for(origin)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -264,10 +280,14 @@ def _sorted_out(value: Any, kind: str, events: bool) -> tuple[dict[str, Any], Se
     return {}, [*enumerate(value, 1)] if isinstance(value, list) else [(1, value)]
 
 
-def _for(origin: str) -> dict[str, str]:
-    """What lets a page of a named origin send and read; nothing for others."""
-    if not origin:
-        return {"Vary": "Origin"}
+@lru_cache(maxsize=64)
+def _for(origin: str) -> list[tuple[bytes, bytes]]:
+    """The headers of every answer: of the workbench, and what lets a page of a named origin send and read."""
+    named = {**door.HEADERS, "Vary": "Origin", **(_allowed(origin) if origin else {})}
+    return [(name.lower().encode(), value.encode()) for name, value in named.items()]
+
+
+def _allowed(origin: str) -> dict[str, str]:
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Allow-Methods": METHODS,
@@ -275,7 +295,6 @@ def _for(origin: str) -> dict[str, str]:
         "Access-Control-Expose-Headers": "retry-after",
         "Access-Control-Max-Age": "600",
         "Cross-Origin-Resource-Policy": "cross-origin",
-        "Vary": "Origin",
     }
 
 
@@ -373,6 +392,7 @@ async def _assign(asked: Asked) -> Said:
     found = assign(service.plans, unit)
     exposed = _exposed(asked, [one.experiment for one in found])
     values = {"unit": unit, "assignments": [one._asdict() for one in found]}
+    hashes = {plan.name: plan.hash for plan in service.plans}
     rows = [
         {
             "event_id": secrets.token_hex(16),
@@ -381,7 +401,7 @@ async def _assign(asked: Asked) -> Said:
             "unit": unit,
             "session": asked.text("session") or None,
             "search": asked.text("search") or None,
-            **one.exposure(),
+            **one.exposure(hashes[one.experiment]),
         }
         for one in found
         if one.experiment in exposed
@@ -475,7 +495,7 @@ def _state(service: Service) -> dict[str, Any]:
     told, log = service.intake.told(), service.intake.log
     segments = segments_in(log.segments)
     last = service.packer.last if service.packer else None
-    free = shutil.disk_usage(log.folder).free if os.path.isdir(log.folder) else None
+    there = log.folder if os.path.isdir(log.folder) else os.path.dirname(os.path.abspath(log.folder))
     return {
         "ok": told.problem is None and (last is None or last.problem is None),
         "problem": told.problem,
@@ -485,13 +505,20 @@ def _state(service: Service) -> dict[str, Any]:
         "written": told.written,
         "refused_ahead": service.refused_ahead,
         "segments": len(segments),
-        "segment_bytes": sum(os.path.getsize(path) for path in segments if os.path.exists(path)),
+        "segment_bytes": sum(map(_size, segments)),
         "last_packing": _moment(last.at if last else None),
         "packing_problem": last.problem if last else None,
         "reused_ids": len(log.reused()),
-        "free_bytes": free,
+        "free_bytes": shutil.disk_usage(there).free,
         "plans": {plan.name: plan.hash for plan in service.plans},
     }
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:  # packed meanwhile
+        return 0
 
 
 def _moment(seconds: float | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, MissingExtraError
 from cranfield.formats.events.format import imported
-from cranfield.web.serving import KEEP_ALIVE, bound, checked
+from cranfield.web.serving import bound, checked, configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cranfield.web.site import Manner
 
 PACK = 300.0  # seconds
+SWITCH = 0.0005  # seconds after which a thread that computes lets another have the interpreter: the one that syncs
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d+)?|https?://\[[0-9a-f:.]+\](:\d+)?")
 
 
@@ -49,26 +51,14 @@ def serve(
     uvicorn = _uvicorn()
     from cranfield.web.service import application
 
-    manner = checked(manner, certificate, key, insecure)
+    manner = checked(manner, certificate, key, insecure, "tokens and events")
     opened, manner = bound(manner)
     with opened:
         service = prepared(setting, manner, say)
-        config = uvicorn.Config(
-            application(service),
-            http="h11",
-            ws="none",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=5,
-            proxy_headers=bool(manner.proxy),
-            forwarded_allow_ips=manner.proxy or None,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-        )
+        config = configuration(application(service), manner, certificate, key)
         try:
             opened.listen(1024)
+            sys.setswitchinterval(SWITCH)
             say(f"{setting.log}: {manner.url}/")
             with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
                 uvicorn.Server(config).run(sockets=[opened])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import threading
+import os
+import re
+import sys
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cranfield.store.accounts import Accounts
+from cranfield.web.shelving import Shelving
 from cranfield.web.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -17,6 +20,11 @@ if TYPE_CHECKING:
     from cranfield.web.passwords import Passwords
     from cranfield.workspace.bench import Bench
     from cranfield.workspace.jobs import Jobs
+
+
+EVERYWHERE = {"0.0.0.0", "::"}
+SERVER = re.compile(r"connection (failed: connection )?(to|on) [^;\n]*")  # as PostgreSQL's driver names it
+NOTED = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -35,10 +43,10 @@ class Manner:
         """Of the address in the browser."""
         return "https" if self.tls else "http"
 
-    @property
+    @cached_property
     def hosts(self) -> frozenset[str]:
         """What may stand in Host: as named, with and without the port."""
-        own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - {"0.0.0.0", "::"}
+        own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - EVERYWHERE
         bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in own}
         with_port = {f"{name}:{self.port}" for name in bracketed}
         bare = bracketed if self.proxy or self.port == (443 if self.tls else 80) else frozenset[str]()
@@ -48,6 +56,11 @@ class Manner:
     def local(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host in ("127.0.0.1", "localhost", "::1")
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it listens at every address of the machine."""
+        return self.host in EVERYWHERE
 
     @property
     def url(self) -> str:
@@ -60,7 +73,7 @@ class Manner:
     @property
     def cookie(self) -> str:
         """What the session's cookie is called: cookies know no port, so its name says it."""
-        return "__Host-cranfield" if self.tls else f"cranfield-{self.port}"
+        return f"{'__Host-' if self.tls else ''}cranfield-{self.port}"
 
 
 class Site:
@@ -72,8 +85,8 @@ class Site:
         self.manner = manner
         self.accounts = Accounts(bench.database)
         self.throttle = Throttle(time.monotonic)
-        self._opening = threading.Lock()
-        self._shelf: Shelf | None = None
+        self.shelving = Shelving(bench)
+        self._noted: dict[str, float] = {}
 
     @cached_property
     def passwords(self) -> Passwords:
@@ -84,10 +97,26 @@ class Site:
 
     def shelf(self) -> Shelf | None:
         """The documents by id, opened once and again when they have changed; None where there are none."""
-        with self._opening:
-            if self._shelf is None or self._shelf.changed:
-                self._shelf = self.bench.shelf()
-            return self._shelf
+        return self.shelving.shelf()
+
+    def told(self, text: str) -> str:
+        """A message without what is nobody's business: where the workspace lies, and which server its database is on."""
+        bench = self.bench
+        if os.sep not in text:
+            return text
+        for folder in dict.fromkeys((os.path.realpath(bench.folder), bench.folder)):
+            text = text.replace(f"{folder}{os.sep}", "").replace(folder, bench.name)
+        name = bench.database.name
+        if os.path.dirname(name) or "://" in name:
+            text = text.replace(name, "the database")
+        return SERVER.sub("no connection to its server", text)
+
+    def note(self, text: str) -> None:
+        """The same message with all of that, for whoever runs the server: on its own output, once a minute."""
+        now = time.monotonic()
+        if self._noted.get(text, -NOTED) + NOTED <= now:
+            self._noted = {known: at for known, at in self._noted.items() if at + NOTED > now} | {text: now}
+            print(f"cranfield serve: {text}", file=sys.stderr)
 
     def document(self, id: str) -> Document | None:
         """A document; None where the collection does not have it."""

@@ -67,14 +67,11 @@ class Visit:
 
     def whole(self, name: str, usual: int, least: int = 0, most: int = 10**6) -> int:
         """A parameter that is a whole number."""
-        text = self.text(name)
-        try:
-            value = int(text) if text else usual
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise Refusal(f"expected a whole number of {least} to {most:,} as {name}, found {text[:60]!r}", safe="")
-        return value
+        return _whole(self.text(name), name, usual, least, most)
+
+    def whole_said(self, name: str, usual: int, least: int = 0, most: int = 10**6) -> int:
+        """A field of the form that is a whole number."""
+        return _whole(self.said(name).strip(), name, usual, least, most)
 
     def said(self, name: str, usual: str = "") -> str:
         """A field of the form."""
@@ -100,3 +97,13 @@ class Visit:
         if not math.isfinite(value):
             raise Refusal(f"expected a number as {name}, found {text[:60]!r}")
         return value
+
+
+def _whole(text: str, name: str, usual: int, least: int, most: int) -> int:
+    try:
+        value = int(text) if text else usual
+    except ValueError:
+        value = least - 1
+    if not least <= value <= most:
+        raise Refusal(f"expected a whole number of {least} to {most:,} as {name}, found {text[:60]!r}")
+    return value

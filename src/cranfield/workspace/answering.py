@@ -7,12 +7,12 @@ asked a second time and by which guidelines is known here. The same said twice i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError, UnavailableError
-from cranfield.judge.event import RELEVANCE, Event, instant
+from cranfield.judge.event import RELEVANCE, Event
 from cranfield.judge.own import Place, known_events, own_places
 from cranfield.judge.plan import find_round
 from cranfield.judge.rounds import KEPT, REFUSED, REPEATED, Outcome
@@ -27,6 +27,7 @@ from cranfield.workspace.assessing import (
     shown,
     subjects_of,
 )
+from cranfield.workspace.sending import MOST, check, id_of, said_at, says_the_same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +38,14 @@ if TYPE_CHECKING:
 
 KINDS = ("judgment", "cannot-judge", "skip", "note", "withdrawal")
 SAID = ("id", "kind", "topic", "document", "grade", "sure", "note", "passage", "seconds", "aspect", "refers")
-BESIDE = ("changes", "age", "time")  # the label that is changed; how long ago it was said, in seconds, or when
-MOST = 500  # events in one request
-LONGEST = {"id": 100, "note": 10_000, "passage": 20_000}  # characters
-AHEAD_OF_US = timedelta(minutes=1)  # by which a clock may be
-OLDEST = timedelta(days=366)
+FURTHER = (*(name for name in SAID if name not in ("id", "kind", "refers", "seconds")), "changes", "time")
+ADDED = (
+    "time",
+    "repeat",
+    "list",
+    "rank",
+    "guideline",
+)  # what the server says of an event; `changes` is the label before
 
 
 def answer(
@@ -117,26 +121,15 @@ def _in_order(
     if doubted:
         with bench.log.reading() as transaction:
             known = known_events(transaction.connection, doubted)
-    same = {key for key in doubted if key in known and _says_the_same(known[key], made[key])}
-    ids = dict.fromkeys(_id_of(each) for each in said)
+    same = {key for key in doubted if key in known and says_the_same(known[key], made[key], ADDED)}
+    ids = dict.fromkeys(id_of(each) for each in said)
     return [Outcome(key, REPEATED) if key in same else outcomes[key] for key in ids]
-
-
-def _says_the_same(one: Event, other: Event) -> bool:
-    """Whether two events differ at most in what the server adds."""
-    ours = {"time", "repeat", "list", "rank", "guideline"}
-    return all(getattr(one, each.name) == getattr(other, each.name) for each in fields(one) if each.name not in ours)
 
 
 def _subjects(said: Sequence[Any]) -> list[Subject]:
     """The documents that are spoken of."""
     pairs = [(row.get("topic"), row.get("document")) for row in said if isinstance(row, Mapping)]
     return [(topic, document) for topic, document in pairs if isinstance(topic, str) and isinstance(document, str)]
-
-
-def _id_of(row: Any) -> str:
-    key = row.get("id") if isinstance(row, Mapping) else None
-    return key if isinstance(key, str) else ""
 
 
 class _Maker:
@@ -153,7 +146,7 @@ class _Maker:
         events: dict[str, Event] = {}
         refused = {}
         for row in said:
-            key = _id_of(row)
+            key = id_of(row)
             try:
                 events.setdefault(key, self._event(row, len(events)))
             except DataError as error:
@@ -161,9 +154,11 @@ class _Maker:
         return list(events.values()), refused
 
     def _event(self, row: Any, place: int) -> Event:
-        self._check(row)
+        check(row, FURTHER)
+        if row.get("kind", "judgment") not in KINDS:
+            raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
         event = Event.of({name: row[name] for name in SAID if row.get(name) is not None}, assessor=self.assessor)
-        event = replace(event, time=self._time(row, place))
+        event = replace(event, time=said_at(row, self.now + timedelta(microseconds=place)))
         if event.kind == "withdrawal":
             return event
         self._check_grade(event)
@@ -173,20 +168,6 @@ class _Maker:
         if about is not None:
             event = replace(event, rank=about.item + 1, repeat=about.repeat)
         return replace(event, round=self.plan.name, list=f"round {self.plan.name}", guideline=self.plan.guideline)
-
-    def _check(self, row: Any) -> None:
-        if not isinstance(row, Mapping):
-            raise DataError("expected a JSON object with id, topic, document and grade")
-        unknown = row.keys() - {*SAID, *BESIDE}
-        if unknown:
-            raise DataError(f"expected fields of {', '.join((*SAID, *BESIDE))}, found {shortened(str(min(unknown)))!r}")
-        if not _id_of(row):
-            raise DataError("expected an id of your own making, so that the same said twice is one event")
-        for name, most in LONGEST.items():
-            if isinstance(row.get(name), str) and len(row[name]) > most:
-                raise DataError(f"expected at most {most:,} characters as {name}, found {len(row[name]):,}")
-        if row.get("kind", "judgment") not in KINDS:
-            raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
 
     def _check_grade(self, event: Event) -> None:
         """Refuse an aspect that nobody asks about, and a grade that is not offered; the round itself checks its scale."""
@@ -200,21 +181,6 @@ class _Maker:
             scale = tuple(aspect.grades)
         if event.grade not in scale:
             raise DataError(f"expected a grade of {', '.join(f'{each:g}' for each in scale)}, found {event.grade:g}")
-
-    def _time(self, row: Mapping[str, Any], place: int) -> str:
-        """When it was said: now, unless the browser had to wait; those of one request in their order."""
-        age, when = row.get("age"), row.get("time")
-        if when is not None:
-            if not isinstance(when, str):
-                raise DataError(f"expected a time such as 2026-03-01T10:00:00Z, found {when!r:.60}")
-            told = instant(when)
-            if told > instant(self.now + AHEAD_OF_US):
-                raise DataError(f"the time {told} is in the future; leave it away, and the server's is taken")
-            return told
-        if age is not None and (isinstance(age, bool) or not isinstance(age, (int, float)) or not age >= 0):
-            raise DataError(f"expected an age in seconds of 0 or more, found {age!r:.60}")
-        past = timedelta(seconds=min(float(age or 0), OLDEST.total_seconds()))
-        return instant(self.now - past + timedelta(microseconds=place))
 
     def _place(self, event: Event, changes: Any) -> Place | None:
         """The document as the assessor has it: the label that is changed, else what they hold, else what they have said."""

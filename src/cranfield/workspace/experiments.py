@@ -1,7 +1,8 @@
-"""Verbs of online experiments: design."""
+"""Verbs of online experiments: design, analyze."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError
@@ -11,6 +12,7 @@ from cranfield.parameters import real, whole
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cranfield.online.analyze import Analysis
     from cranfield.online.design import ExperimentPlan, Guardrail, Spread
 
 
@@ -38,6 +40,31 @@ def design(
         raise ConventionError(f"sizes: expected numbers of units, as in 1000,5000, found {sizes!r}") from None
     rails = [_guardrail(each) for each in guardrails]
     return planning.design(primary, guardrails=rails, sizes=numbers, **question)
+
+
+def analyze(
+    log: str,
+    plan: str,
+    *,
+    at: str | None = None,
+    now: datetime | None = None,
+    seed: int = 0,
+    history: bool = False,
+    memory: str | None = None,
+    expected: str | None = None,
+) -> Analysis:
+    """The verdict on an experiment, by its log and its plan; `at` an earlier time, what it would have been then."""
+    from cranfield.online.analyze import analyze
+    from cranfield.online.event import instant
+    from cranfield.online.log import Log
+    from cranfield.online.metrics import problem
+    from cranfield.online.plan import read_plan
+
+    clock = now or datetime.now(UTC)
+    then = None if at is None else datetime.fromisoformat(instant(at))
+    chosen = read_plan(plan, problem)
+    with Log(log) as opened:
+        return analyze(opened, chosen, clock, at=then, seed=seed, history=history, memory=memory, expected=expected)
 
 
 def _spread(

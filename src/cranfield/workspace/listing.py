@@ -1,4 +1,4 @@
-"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, tests, corrections, measures."""
+"""Verbs that say what there is: presets, formats, fusions, systems, strategies, interleavings, users, metrics, tests …"""
 
 from __future__ import annotations
 
@@ -123,9 +123,56 @@ def interleaving(name: str) -> Listing:
     row = page(type(METHODS.named(name)))
     facts = [(key, _fact(row[key])) for key in ("rankings", "formula", "reference", "aliases")]
     facts.insert(1, ("blind users", _blind(row)))
+    facts += _parameters(row)
+    return Listing(row, [Entries([], row["name"]), row["about"], Entries(facts, indent=0)])
+
+
+def _parameters(row: dict[str, Any]) -> list[tuple[str, str]]:
     meanings = (f"{each['name']}: {each['meaning']}; {each['range']}" for each in row["parameters"])
     defaults = (f" (default {each['default']})" for each in row["parameters"])
-    facts += [("parameter", meaning + default) for meaning, default in zip(meanings, defaults, strict=True)]
+    return [("parameter", meaning + default) for meaning, default in zip(meanings, defaults, strict=True)]
+
+
+def users() -> Listing:
+    """The models of simulated users, with the chances that make them."""
+    from cranfield.online.users.model import USERS, page
+
+    rows = [page(cls) for cls in USERS.values()]
+    body = [[row["name"], _chances(row), row["about"]] for row in rows]
+    return Listing(rows, [_described([["users", "chances", "who they are"], *body])])
+
+
+def _chances(row: dict[str, Any]) -> str:
+    return " ".join(f"{each['default']:g}" for each in row["parameters"])
+
+
+def user(name: str) -> Listing:
+    """All that is said about one model of users, by any of its names."""
+    from cranfield.online.users.model import USERS, page
+
+    row = page(type(USERS.named(name)))
+    facts = [(key, _fact(row[key])) for key in ("formula", "reference", "aliases")]
+    return Listing(row, [Entries([], row["name"]), row["about"], Entries([*facts, *_parameters(row)], indent=0)])
+
+
+def online_metrics() -> Listing:
+    """The metrics of experiments: how each is averaged over units, which direction is good, and what it is."""
+    from cranfield.online.metrics import catalogue
+
+    rows = catalogue()
+    head = ["metric", "kind", "good", "what it is"]
+    return Listing(
+        rows, [_described([head, *([row["name"], row["kind"], row["direction"], row["about"]] for row in rows)])]
+    )
+
+
+def online_metric(name: str) -> Listing:
+    """All that is said about one metric of experiments, by any of its names."""
+    from cranfield.online.metrics import metric, page
+
+    row = page(type(metric(name)))
+    facts = [(key, _fact(row[key])) for key in ("kind", "direction", "formula", "reference", "aliases") if row[key]]
+    facts += _parameters(row)
     return Listing(row, [Entries([], row["name"]), row["about"], Entries(facts, indent=0)])
 
 

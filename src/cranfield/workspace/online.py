@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import TopicError
+from cranfield.errors import DataError, TopicError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.online.bridge import Bridge
     from cranfield.online.interleave import Interleaved
+    from cranfield.online.simulate import Simulated
     from cranfield.workspace.inputs import Inputs
 
-__all__ = ["interleave"]
+__all__ = ["bridge", "interleave", "simulate"]
 
 
 def interleave(inputs: Inputs, topic: str, k: int, method: str, seed: int) -> Interleaved:
@@ -24,3 +28,63 @@ def interleave(inputs: Inputs, topic: str, k: int, method: str, seed: int) -> In
         raise TopicError(f"topic {topic!r} is missing from {', '.join(lacking)}; an empty list cannot be compared")
     rankings = {run.name: [document for document, _ in run[topic]] for run in runs}
     return interleave(rankings, k, random.Random(seed), method)
+
+
+def simulate(
+    inputs: Inputs,
+    log: str,
+    *,
+    plan: str | None = None,
+    method: str | None = None,
+    users: str = "navigational",
+    k: int = 10,
+    seed: int = 0,
+    before: int = 0,
+    **audience: Any,
+) -> Simulated:
+    """Let simulated users search run files, into a log that is made where there is none.
+
+    `plan` is a file, which is written where there is none; `method` interleaves where the plan does not say.
+    """
+    from cranfield.online.log import Log
+    from cranfield.online.simulate import planned, simulate
+    from cranfield.online.visits import Audience
+    from cranfield.online.world import World, users_named
+
+    chosen, people = users_named(users), Audience(**audience)
+    world = World.of(inputs.open_qrels(), inputs.open_runs(), k, inputs.queries())
+    experiment = planned(plan, world, people, method)
+    with Log(log, create=True) as opened:
+        return simulate(world, opened, experiment, chosen, people, seed=seed, before=before)
+
+
+def bridge(
+    inputs: Inputs,
+    *,
+    preferences: str | None = None,
+    users: str = "navigational",
+    methods: Sequence[str] = (),
+    k: int = 10,
+    searches: int = 100,
+    by: str | None = None,
+    least: float = 0.0,
+    seed: int = 0,
+) -> Bridge:
+    """Which measure agrees with what users prefer, simulated or in a file of `preferences`."""
+    from cranfield.online.bridge import bridge, read_preferences, simulated
+    from cranfield.online.world import World, users_named
+    from cranfield.slices import categories
+    from cranfield.workspace.scoring import scored
+
+    chosen = users_named(users)
+    classes = None if by is None else categories(inputs.topic_table(f"--by {by}"), by)
+    runs = inputs.open_runs(preferences)
+    if len(runs) < 2:
+        raise DataError(f"expected two runs or more, which make pairs, found {len(runs)}")
+    scores = scored(inputs)
+    if preferences is not None:
+        signals = read_preferences(preferences)
+    else:
+        world = World.of(inputs.open_qrels(), {run.name: run for run in runs}, k)
+        signals = simulated(world, chosen, methods or ("team-draft",), searches=searches, seed=seed)
+    return bridge(scores, signals, classes=classes, column=by, least=least, seed=seed)

@@ -93,13 +93,13 @@ def overview(bench: Bench) -> Overview:
         "versions": bench.versions(),
         "events": bench.log.place(),
     }
-    return Overview(**facts, steps=list(_steps(bench.folder, facts)))
+    return Overview(**facts, steps=list(_steps(facts)))
 
 
-def _steps(folder: str, facts: dict[str, Any]) -> Iterable[Step]:
+def _steps(facts: dict[str, Any]) -> Iterable[Step]:
     """What to do next, the most urgent first."""
     if not facts["has_documents"]:
-        yield Step(f"There are no documents yet: cranfield import … -o {folder} brings a collection.")
+        yield Step(f"There are no documents yet: cranfield import … -o {facts['name']} brings a collection.")
     if not facts["topics"]:
         yield Step("There are no topics yet: put topics.jsonl beside the documents.")
     if not facts["runs"]:

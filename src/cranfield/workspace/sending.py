@@ -5,7 +5,7 @@ The same said twice is one event, whatever the hour of the second; one that is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from cranfield.judge.records import Transaction
 
 MOST = 500  # events in one request
-LONGEST = {"id": 100, "note": 10_000}  # characters
+LONGEST = {"id": 100, "note": 10_000, "passage": 20_000}  # characters
+AHEAD_OF_US = timedelta(minutes=1)  # by which a clock may be
 OLDEST = timedelta(days=366)
 Make = Callable[[Mapping[str, Any], "dict[str, Any]"], Event]  # what was said, and the fields that every event has
 
@@ -43,18 +44,18 @@ def keep(
     outcomes: dict[str, Outcome] = {}
     kept: list[Event] = []
     for place, row in enumerate(said):
-        key = _id_of(row)
+        key = id_of(row)
         if key in outcomes:
             continue
         try:
-            _check(row, known)
-            time = _time(row, (now or datetime.now(UTC)) + timedelta(microseconds=place))
+            check(row, known)
+            time = said_at(row, (now or datetime.now(UTC)) + timedelta(microseconds=place))
             if row.get("kind") == "withdrawal":
                 event = Event(
                     id=key, kind="withdrawal", refers=str(row.get("refers", "")), assessor=assessor, time=time
                 )
             else:
-                event = make(row, {"id": key, "assessor": assessor, "time": time, "seconds": _seconds(row)})
+                event = make(row, {"id": key, "assessor": assessor, "time": time, "seconds": _number(row, "seconds")})
             outcomes[key] = log.write(_one(log, event, refuse))
         except UnavailableError:  # nothing is wrong with what was said: it is sent again
             raise
@@ -73,7 +74,7 @@ def _one(
         transaction.alone()
         there = transaction.known([event.id, event.refers])
         if event.id in there:
-            if _says_the_same(there[event.id], event):
+            if says_the_same(there[event.id], event):
                 return Outcome(event.id, REPEATED)
             return Outcome(event.id, REFUSED, "id", "an event of that id says something else")
         if event.kind == "withdrawal" and event.refers in there and there[event.refers].assessor != event.assessor:
@@ -87,28 +88,43 @@ def _one(
     return work
 
 
-def _says_the_same(one: Event, other: Event) -> bool:
-    """Whether two events differ at most in their times."""
-    return all(getattr(one, each.name) == getattr(other, each.name) for each in fields(one) if each.name != "time")
+def says_the_same(one: Event, other: Event, added: Collection[str] = ("time",)) -> bool:
+    """Whether two events differ at most in what the server adds."""
+    return all(getattr(one, each.name) == getattr(other, each.name) for each in fields(one) if each.name not in added)
 
 
-def _id_of(row: Any) -> str:
+def id_of(row: Any) -> str:
+    """The id of something said; empty where it has none."""
     key = row.get("id") if isinstance(row, Mapping) else None
     return key if isinstance(key, str) else ""
 
 
-def _check(row: Any, known: Sequence[str]) -> None:
-    fields = ("id", "kind", "refers", "seconds", "age", *known)
+def check(row: Any, known: Sequence[str]) -> None:
+    """Refuse what is no object, has other fields than those known, has no id, or is too long."""
+    there = ("id", "kind", "refers", "seconds", "age", *known)
     if not isinstance(row, Mapping):
-        raise DataError(f"expected a JSON object with {', '.join(fields)}")
-    unknown = row.keys() - set(fields)
+        raise DataError(f"expected a JSON object with {', '.join(there)}")
+    unknown = row.keys() - set(there)
     if unknown:
-        raise DataError(f"expected fields of {', '.join(fields)}, found {shortened(str(min(unknown)))!r}")
-    if not _id_of(row):
+        raise DataError(f"expected fields of {', '.join(there)}, found {shortened(str(min(unknown)))!r}")
+    if not id_of(row):
         raise DataError("expected an id of your own making, so that the same said twice is one event")
     for name, most in LONGEST.items():
         if isinstance(row.get(name), str) and len(row[name]) > most:
             raise DataError(f"expected at most {most:,} characters as {name}, found {len(row[name]):,}")
+
+
+def said_at(row: Mapping[str, Any], now: datetime) -> str:
+    """When it was said: now, or so long ago as the browser had to wait, or the time that is told if that is not to come."""
+    when = row.get("time")
+    if when is None:
+        return instant(now - timedelta(seconds=min(_number(row, "age") or 0.0, OLDEST.total_seconds())))
+    if not isinstance(when, str):
+        raise DataError(f"expected a time such as 2026-03-01T10:00:00Z, found {when!r:.60}")
+    told = instant(when)
+    if told > instant(now + AHEAD_OF_US):
+        raise DataError(f"the time {told} is in the future; leave it away, and the server's is taken")
+    return told
 
 
 def _number(row: Mapping[str, Any], name: str) -> float | None:
@@ -118,13 +134,3 @@ def _number(row: Mapping[str, Any], name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
         raise DataError(f"expected {name} of 0 or more, found {value!r:.60}")
     return float(value)
-
-
-def _seconds(row: Mapping[str, Any]) -> float | None:
-    return _number(row, "seconds")
-
-
-def _time(row: Mapping[str, Any], now: datetime) -> str:
-    """When it was said: now, unless the browser had to wait."""
-    age = _number(row, "age") or 0.0
-    return instant(now - timedelta(seconds=min(age, OLDEST.total_seconds())))

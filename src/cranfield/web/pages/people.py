@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from cranfield.errors import DataError
-from cranfield.store.accounts import ROLES
+from cranfield.store.roles import ROLES
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import USUAL, checked, keys_of
 from cranfield.web.passwords import SHORTEST
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
     from cranfield.web.visit import Visit
 
 DAYS = 7  # for which an invitation is open
+LONGEST_WAY = 2000  # characters of a path to go back to
+MOST = 2**31 - 1  # ids
 
 
 def own_path(typed: str) -> str:
     """A path of this site, whatever was typed: never another host."""
-    parts = urlsplit(typed)
-    safe = typed.startswith("/") and not typed.startswith(("//", "/\\")) and not parts.netloc and "\\" not in typed
-    return typed if safe and typed.isprintable() else "/"
+    safe = typed.startswith("/") and not typed.startswith("//") and "\\" not in typed
+    return typed if safe and typed.isprintable() and len(typed) <= LONGEST_WAY else "/"
 
 
 @page("/enter", NOBODY, "accounts.use_key")
@@ -195,7 +195,7 @@ def new_token(visit: Visit) -> Page | Done:
 @action("/me/token/end", VIEWER, "accounts.revoke_token")
 def end_token(visit: Visit) -> Done:
     """End one of one's tokens."""
-    visit.site.accounts.revoke_token(visit.name, int(visit.number("id", -1) or -1))
+    visit.site.accounts.revoke_token(visit.name, visit.whole_said("id", 0, 0, MOST))
     return Done("/me")
 
 
@@ -249,5 +249,5 @@ def _given(visit: Visit, secret: str) -> Page | Done:
 @action("/people/revoke", LEAD, "accounts.revoke_invitation")
 def revoke(visit: Visit) -> Done:
     """Take an invitation back."""
-    visit.site.accounts.revoke_invitation(int(visit.number("id", -1) or -1))
+    visit.site.accounts.revoke_invitation(visit.whole_said("id", 0, 0, MOST))
     return Done("/people")

@@ -122,9 +122,9 @@ def _sides(visit: Visit, name: str, one: str, other: str, measure: str) -> tuple
         asked = ask_scores(visit, "sides", one=one, other=other, topic=name, measures=measure)
         if not isinstance(asked.state, Failed):
             return asked, ""
-        why = asked.state.why
+        why = asked.why
     except DataError as error:
-        why = str(error)
+        why = visit.site.told(str(error))
     return ask(visit, "lists", one=one, other=other, topic=name), why
 
 

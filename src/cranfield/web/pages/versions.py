@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 from cranfield.judge.policy import Settings, policies
@@ -12,6 +10,7 @@ from cranfield.web.asking import ask
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.refusal import Refusal
 from cranfield.web.roles import LEAD, VIEWER
+from cranfield.web.tables import csv_of
 
 if TYPE_CHECKING:
     from cranfield.web.visit import Visit
@@ -47,8 +46,6 @@ def version(visit: Visit) -> Page:
     log = visit.site.bench.log
     found, decided = find_version(log, name), thaw(log, name)
     rows = [(t, d, f"{grade:g}") for t, grades in decided.grades.items() for d, grade in grades.items()]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("topic", "document", "grade"), *rows])
     counts: dict[str, int] = {}
     for _, _, grade in rows:
         counts[grade] = counts.get(grade, 0) + 1
@@ -63,7 +60,7 @@ def version(visit: Visit) -> Page:
         "grades": dict(sorted(counts.items(), key=lambda each: float(each[0]))),
         "notes": decided.notes(),
     }
-    return Page(name, "version.html", values, table=text.getvalue())
+    return Page(name, "version.html", values, table=csv_of(["topic", "document", "grade"], rows))
 
 
 @page("/diff", VIEWER, "workspace.diff", table=True)

@@ -1,0 +1,684 @@
+"""A log and a plan → a verdict: health first, then what each metric shows, by the plan's one method.
+
+The time that is looked at ends at the horizon, or at the last planned look: asking again later, or between looks, gives the
+same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield import answer
+from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, html_page, plain
+from cranfield.errors import ConventionError, DataError
+from cranfield.online import health
+from cranfield.online.decide import EXIT_CODES, Finding, Limits, compared, findings, overall, rule_at, verdict_of
+from cranfield.online.event import instant
+from cranfield.online.gather import Asked, Filtered, Gathering, day_windows, days, midnight
+from cranfield.online.health import BROKEN, NOTE, Check
+from cranfield.online.preferences import Preferences, preferences
+from cranfield.stats.correction import correct
+from cranfield.stats.sequential import FIXED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cranfield.online.log import Log
+    from cranfield.online.plan import Plan
+    from cranfield.online.token import Keys
+    from cranfield.stats.sequential import Rule
+
+MOST_DAYS = 30  # of a history
+MOST_ON_SCREEN = 6  # slices
+MOST_NAMED = 3  # metrics in a sentence
+MOST_SINCE = 14  # days since the first exposure that are told apart
+
+
+class Moment(NamedTuple):
+    """Where an experiment stands."""
+
+    start: datetime
+    until: datetime  # what is looked at ends here
+    ended: bool
+    open: bool  # whether the method allows a verdict now
+    shares: tuple[float, ...]  # of the planned information, at the looks so far
+    cuts: tuple[datetime, ...] = ()  # of those looks
+
+
+class SliceFinding(NamedTuple):
+    """What a metric shows among units of one kind, corrected over all slices by Benjamini and Hochberg."""
+
+    field: str
+    value: str
+    metric: str
+    variant: str
+    units: tuple[int, int]
+    difference: Limits
+    p: float
+    corrected: float
+
+
+class Point(NamedTuple):
+    """An effect at some time: until a day, or on a day since the first exposure."""
+
+    metric: str
+    variant: str
+    at: str
+    day: float  # since the start, or since the first exposure
+    units: int
+    effect: Limits
+
+
+@dataclass(frozen=True)
+class Analysis(Answer):
+    """What `online analyze` answers with."""
+
+    experiment: str
+    plan: str  # its hash
+    verdict: str
+    reason: str
+    variants: dict[str, str]  # the verdict on each but the control
+    method: str
+    alpha: float
+    start: str
+    until: str
+    ended: bool
+    units: dict[str, int]  # before filters
+    kept: dict[str, int]  # after them
+    checks: tuple[Check, ...]
+    filters: tuple[Filtered, ...] = ()
+    winsorised: dict[str, tuple[float, int]] | None = None
+    findings: tuple[Finding, ...] = ()
+    preferences: Preferences | None = None
+    slices: tuple[SliceFinding, ...] = ()
+    rare: int = 0  # values of slices that too few units have
+    history: tuple[Point, ...] = ()
+    since: tuple[Point, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 ship; 1 stop, same, not shown; 3 broken or still running."""
+        return EXIT_CODES[self.verdict]
+
+    def sentence(self) -> str:
+        """The verdict and why."""
+        return f"{self.verdict}: {self.reason}"
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        facts = f"{self.experiment}, plan {self.plan[:12]}, {self.method}, alpha {self.alpha:g}, {self._span()}"
+        yield Lines([self.sentence(), facts])
+        if self.findings:
+            yield self._table(how)
+        if self.preferences is not None:
+            yield from self.preferences.parts(how)
+        if told := self._told_slices(how):
+            yield self._slices(how, told)
+        bad = [each for each in self.checks if each.state == BROKEN]
+        shown = self.checks if how.told else bad
+        if shown:
+            yield Table(["health", "", "what was found"], [[*each] for each in shown], names=2, tail=True)
+        yield from self._left_out(how)
+
+    def _span(self) -> str:
+        units = ", ".join(f"{name} {n:,}" for name, n in self.kept.items())
+        return f"{self.start[:10]} to {self.until[:16].replace('T', ' ')} UTC; units: {units}"
+
+    def _left_out(self, how: Layout) -> Iterator[Part]:
+        before, after = sum(self.units.values()), sum(self.kept.values())
+        lines = [f"filter {each.name}: {_several(each.number, each.drop)} left out" for each in self.filters]
+        if self.filters:
+            lines.append(f"units: {before:,} before filters, {after:,} after")
+        lines += [
+            f"{name}: {_several(n, 'units')} pulled in to {limit:.6g}"
+            for name, (limit, n) in (self.winsorised or {}).items()
+        ]
+        if self.rare:
+            lines.append(f"{self.rare:,} more values of slices are too rare to be shown")
+        if lines:
+            yield Lines(lines, dim=True)
+
+    def _table(self, how: Layout) -> Table:
+        several = len(self.variants) > 1
+        head = [
+            "metric",
+            *(["variant"] if several else []),
+            "control",
+            "here",
+            "difference",
+            "interval",
+            "relative",
+            "interval",
+            "p",
+            "it is",
+        ]
+        rows: list[list[Cell | str]] = []
+        for each in self.findings:
+            name = f"{each.metric}{'' if each.window is None else f', {each.window} days'}"
+            level = f"{100 * (1 - (2 if each.guards else 1) * self.alpha):g} %"
+            rows.append(
+                [
+                    name,
+                    *([each.variant] if several else []),
+                    how.cell(each.control),
+                    how.cell(each.value),
+                    how.cell(each.difference.value, signed=True),
+                    f"[{how.number(each.difference.low, True)}, {how.number(each.difference.high, True)}]",
+                    _percent(each.ratio.value),
+                    f"[{_percent(each.ratio.low)}, {_percent(each.ratio.high)}]"
+                    if each.ratio.low == each.ratio.low
+                    else how.undefined,
+                    Cell("-" if each.p != each.p else f"{each.p:.2g}", each.p),
+                    f"{each.state} ({'guardrail' if each.guards else 'primary'}, {level})",
+                ]
+            )
+        return Table(
+            head,
+            rows,
+            names=2 if several else 1,
+            tail=True,
+            title="what each metric shows",
+            spare=(len(head) - 4, len(head) - 3),
+        )
+
+    def _told_slices(self, how: Layout) -> list[SliceFinding]:
+        """On a screen those that differ, the surest first; elsewhere all."""
+        if how.told or how.every:
+            return list(self.slices)
+        differing = [each for each in self.slices if each.corrected < self.alpha]
+        return sorted(differing, key=lambda each: each.corrected)[:MOST_ON_SCREEN]
+
+    def _slices(self, how: Layout, told: list[SliceFinding]) -> Table:
+        head = ["slice", "metric", "variant", "units", "difference", "interval", "p, corrected"]
+        rows: list[list[Cell | str]] = [
+            [
+                f"{each.field} {each.value}",
+                each.metric,
+                each.variant,
+                f"{sum(each.units):,}",
+                how.cell(each.difference.value, signed=True),
+                f"[{how.number(each.difference.low, True)}, {how.number(each.difference.high, True)}]",
+                Cell(f"{each.corrected:.2g}", each.corrected),
+            ]
+            for each in told
+        ]
+        return Table(head, rows, names=3, caption="slices, corrected by Benjamini and Hochberg; they decide nothing")
+
+    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
+        """A piece of a page or a whole one, the charts below the tables where there is a history."""
+        piece = super().to_html(per_topic, digits, every=every)
+        return html_page(f"{self.experiment}: {self.verdict}", piece + answer.picture(self)) if page else piece
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        facts = {name: value for name, value in vars(self).items() if name not in ("preferences",)}
+        values: dict[str, Any] = {key: _values(value, how.digits) for key, value in facts.items()}
+        values["exit_code"] = self.exit_code
+        values["preferences"] = None if self.preferences is None else _values(self.preferences, how.digits)
+        return values
+
+    def records(self, how: Layout) -> Iterable[list[Any]]:
+        yield [
+            "metric",
+            "variant",
+            "role",
+            "control",
+            "value",
+            "difference",
+            "low",
+            "high",
+            "relative",
+            "relative_low",
+            "relative_high",
+            "p",
+            "state",
+        ]
+        for each in self.findings:
+            role = "guardrail" if each.guards else "primary"
+            yield [
+                each.metric,
+                each.variant,
+                role,
+                each.control,
+                each.value,
+                *each.difference,
+                *each.ratio,
+                each.p,
+                each.state,
+            ]
+
+    def notes(self, shell: bool = False) -> list[str]:
+        return [f"{each.name}: {each.words}" for each in self.checks if each.state == NOTE]
+
+
+def _several(number: int, what: str) -> str:
+    """How many of what, by its plural."""
+    return f"{number:,} {what.removesuffix('s') if number == 1 else what}"
+
+
+def _percent(value: float) -> str:
+    return "-" if value != value else f"{100 * value:+.2f} %"
+
+
+def _values(value: Any, digits: int | None) -> Any:
+    """Plain values; named tuples become objects."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {key: _values(each, digits) for key, each in value._asdict().items()}
+    if isinstance(value, (list, tuple)):
+        return [_values(each, digits) for each in value]
+    if isinstance(value, (Finding, Preferences)):
+        return {key: _values(each, digits) for key, each in vars(value).items()}
+    return plain(value, digits)
+
+
+# making it
+
+
+def analyze(
+    log: Log,
+    plan: Plan,
+    now: datetime,
+    *,
+    at: datetime | None = None,
+    seed: int = 0,
+    history: bool = False,
+    memory: str | None = None,
+    expected: str | None = None,
+    keys: Keys | None = None,
+) -> Analysis:
+    """The verdict on an experiment; `at` an earlier time, what it would have been then.
+
+    `now` is the clock, which no event may be ahead of. `history` also has the interval over time and by day since the first
+    exposure; `memory` is DuckDB's limit (3GB); `expected` is the hash that the plan had when the experiment began.
+    """
+    if not plan.primary and plan.interleave is None:
+        raise DataError(f"{plan.path or plan.name}: expected a [[primary]] metric, by which it is decided; found none")
+    unknown = [
+        name for name in plan.winsorise if name not in {each.metric for each in (*plan.primary, *plan.guardrails)}
+    ]
+    if unknown:
+        raise DataError(f"{plan.path or plan.name}: expected a metric of the plan in [winsorise], found {unknown[0]!r}")
+    rng, then = np.random.default_rng(seed), at or now
+    with Gathering(log, plan, memory) as gathering:
+        first = gathering.first_exposure()
+        if first is None:
+            return _broken(
+                plan, now, [health.Check("exposures", BROKEN, f"no exposure of {plan.name!r} is in the log")]
+            )
+        moment = _moment(gathering, first, then)
+        gathering.enter(moment.start, moment.until)
+        checks = [*_expected(plan, expected), *_early(gathering, moment), *health.of_exposures(gathering, now)]
+        once = plan.method == "fixed" and moment.ended
+        checks += [health.sample_ratio(gathering, once), *health.of_events(gathering)]
+        units = gathering.counts("all")
+        if any(each.state == BROKEN for each in checks):
+            return _broken(plan, then, checks, moment, units)
+        filters = gathering.filter()
+        if filters:
+            checks.append(health.sample_ratio(gathering, once, "entered"))
+        if any(each.state == BROKEN for each in checks):
+            return _broken(plan, then, checks, moment, units, gathering.counts(), filters)
+        base = _base(plan, moment, checks, units, gathering.counts(), filters)
+        if plan.interleave is not None:
+            return _interleaved(gathering, base, moment, then, keys, rng)
+        if not moment.open:
+            return replace(base, verdict="continue", reason=_so_far(gathering, moment, then))
+        return _decided(gathering, base, moment, then, rng, history)
+
+
+def _decided(
+    gathering: Gathering, base: Analysis, moment: Moment, now: datetime, rng: np.random.Generator, history: bool
+) -> Analysis:
+    plan = gathering.plan
+    rule = rule_at(plan, moment.shares, moment.ended)
+    if history:
+        gathering.keep()
+    gathering.tabulate()
+    winsorised = gathering.winsorise()
+    try:
+        found = _findings(gathering, rule, rng)
+    except _Doubtful as error:
+        checks = (*base.checks, Check("metrics", BROKEN, str(error)))
+        return replace(base, checks=checks, verdict="broken", reason=str(error), winsorised=winsorised)
+    others = [name for name in plan.variants if name != plan.control]
+    verdicts = {name: verdict_of([each for each in found if each.variant == name], moment.ended) for name in others}
+    verdict = overall(list(verdicts.values()), moment.ended)
+    slices, rare = _slices(gathering, rule, rng)
+    made = replace(
+        base, verdict=verdict, variants=verdicts, findings=tuple(found), winsorised=winsorised, slices=slices, rare=rare
+    )
+    if plan.aa and any(each.state in ("good", "bad") for each in found):
+        reason = f"all variants are the same, and yet {_differing(found)} differs; look for the mistake before any experiment"
+        made = replace(made, verdict="broken", reason=reason)
+    else:
+        made = replace(made, reason=_reason(gathering, made, moment, now))
+    if not history:
+        return made
+    return replace(made, history=_history(gathering, moment, rng), since=_since(gathering, moment, rng))
+
+
+class _Doubtful(Exception):
+    """A metric that cannot be compared, in words."""
+
+
+def _findings(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> list[Finding]:
+    plan = gathering.plan
+    comparisons = []
+    for asked in gathering.asked:
+        numbers = gathering.numbers(asked)
+        for variant in list(plan.variants)[1:]:
+            found = compared(asked, numbers, plan.control, variant, rng)
+            lacking = found.ratio is None and asked.choice.relative
+            if found.doubt or lacking:
+                why = found.doubt or "a relative effect needs levels above 0"
+                raise _Doubtful(f"{asked.name}, {variant} against {plan.control}: {why}")
+            comparisons.append((asked, variant, found, (numbers.units[plan.control], numbers.units[variant])))
+    return findings(plan, comparisons, rule)
+
+
+def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
+    """Where an experiment stands, by its horizon and its looks."""
+    plan = gathering.plan
+    start = datetime.fromisoformat(instant(plan.start)) if plan.start else midnight(first)
+    if plan.days is None and plan.units is None:
+        raise DataError(
+            f"{plan.path or plan.name}: expected a [horizon] of days or units, or nobody knows when it ends"
+        )
+
+    def when(share: float) -> datetime | None:
+        """When a share of the horizon was or will be had."""
+        if plan.days is not None:
+            return start + days(share * plan.days)
+        entry = gathering.entry_of(math.ceil(share * (plan.units or 1)), start)
+        return None if entry is None else entry + timedelta(microseconds=1)
+
+    end = when(1.0)
+    ended = end is not None and end <= now
+    until = end if ended and end is not None else now
+    if plan.method == "looks":
+        cuts = tuple(time for share in plan.looks if (time := when(share)) is not None and time <= now)
+        gathering.enter(start, cuts[-1] if cuts else until)
+        entered = [sum(counts) for counts in gathering.entered_by(cuts)]
+        observed = [n / plan.units for n in entered] if plan.units else list(plan.looks[: len(cuts)])
+        shares = tuple(share for share, n in zip(observed, entered, strict=True) if n)
+        return Moment(start, cuts[-1] if cuts else until, ended, bool(shares), shares, cuts)
+    if plan.method == "sequence":
+        tuned = plan.tuned or plan.units
+        if tuned is None:
+            raise DataError(f'{plan.path or plan.name}: method = "sequence" needs tuned, or units in its [horizon]')
+        gathering.enter(start, until)
+        share = sum(gathering.counts("all").values()) / tuned
+        return Moment(start, until, ended, share > 0, (share,))
+    return Moment(start, until, ended, ended, (1.0,))
+
+
+def _expected(plan: Plan, expected: str | None) -> list[Check]:
+    if expected is None:
+        return []
+    if len(expected) < 8:
+        raise ConventionError(f"expected 8 digits or more of a plan's hash, found {expected!r}")
+    if plan.hash.startswith(expected.lower()):
+        return [Check("hash", health.OK, "the plan is the one that was expected")]
+    words = (
+        f"the plan was changed mid-way: its hash is {plan.hash[:12]}, expected {expected[:12]}; begin a new experiment"
+    )
+    return [Check("hash", BROKEN, words)]
+
+
+def _early(gathering: Gathering, moment: Moment) -> list[Check]:
+    """Units that were exposed before the plan's start are left out, and counted."""
+    start = moment.start.replace(tzinfo=None)
+    early = gathering.one("SELECT count(*) FROM cranfield_exposed WHERE NOT override AND first < ?", start)[0]
+    words = f"{early:,} units were exposed before the start and are left out"
+    return [Check("start", NOTE, words)] if early else []
+
+
+def _base(plan: Plan, moment: Moment | None, checks: list[Check], units: Any, kept: Any, filters: Any) -> Analysis:
+    return Analysis(
+        experiment=plan.name,
+        plan=plan.hash,
+        verdict="continue",
+        reason="",
+        variants=dict.fromkeys(list(plan.variants)[1:], ""),
+        method=plan.method,
+        alpha=plan.alpha,
+        start="" if moment is None else moment.start.isoformat(),
+        until="" if moment is None else moment.until.isoformat(),
+        ended=moment is not None and moment.ended,
+        units=units,
+        kept=kept,
+        checks=tuple(checks),
+        filters=tuple(filters),
+    )
+
+
+def _broken(
+    plan: Plan,
+    now: datetime,
+    checks: list[Check],
+    moment: Moment | None = None,
+    units: Any = None,
+    kept: Any = None,
+    filters: Any = (),
+) -> Analysis:
+    nobody = dict.fromkeys(plan.variants, 0)
+    base = _base(plan, moment, checks, units or nobody, kept or units or nobody, filters)
+    reason = "; ".join(each.words for each in checks if each.state == BROKEN)
+    empty = {"start": now.isoformat(), "until": now.isoformat()} if moment is None else {}
+    return replace(base, verdict="broken", reason=reason, **empty)  # type: ignore[arg-type]
+
+
+# why
+
+
+def _differing(found: list[Finding]) -> str:
+    return ", ".join(dict.fromkeys(each.metric for each in found if each.state in ("good", "bad")))
+
+
+def _reason(gathering: Gathering, made: Analysis, moment: Moment, now: datetime) -> str:
+    if made.verdict == "continue":
+        return _so_far(gathering, moment, now)
+    chosen = [name for name, verdict in made.variants.items() if verdict == made.verdict] or list(made.variants)
+    own = [each for each in made.findings if each.variant in chosen]
+    if made.verdict == "ship":
+        shown = [f"{_called(each)} {_told(each)}" for each in own if each.state == "good"]
+        rails = [each.metric for each in own if each.guards]
+        held = f"; within margins: {_some(dict.fromkeys(rails))}" if rails else ""
+        return f"{' and '.join(chosen)}: {_some(shown)}{held}"
+    if made.verdict == "stop":
+        shown = [f"{_called(each)} {_told(each)}" for each in own if each.state == "bad"]
+        shown += [f"{each.metric} is beyond its margin, {_told(each)}" for each in own if each.state == "beyond"]
+        return f"{' and '.join(chosen)}: {_some(shown)}"
+    if made.verdict == "same":
+        shown = [
+            f"{each.metric} {_told(each)} within ±{_sized(each, each.margin or 0)}" for each in own if not each.guards
+        ]
+        return f"{' and '.join(chosen)} and {gathering.plan.control}: {', '.join(shown)}"
+    return _not_shown(made)
+
+
+def _not_shown(made: Analysis) -> str:
+    primaries = [each for each in made.findings if not each.guards]
+    unclear = [each.metric for each in made.findings if each.guards and each.state == "unclear"]
+    good = [each for each in primaries if each.state == "good"]
+    said = (
+        f"{good[0].metric} is better, but {', '.join(unclear)} is not shown within its margin"
+        if good
+        else "no primary differs"
+    )
+    first = next((each for each in made.findings if each.metric in unclear), primaries[0]) if good else primaries[0]
+    could = f"it could have shown {_sized(first, first.detectable)} of {first.metric} (power 0.8)"
+    target = f"its margin of {_sized(first, first.margin)}" if first.margin else "half of that"
+    plan = f"; a new plan of about {first.needed:,} units would show {target}" if first.needed else ""
+    return f"{said} at the horizon; {could}{plan}"
+
+
+def _so_far(gathering: Gathering, moment: Moment, now: datetime) -> str:
+    """How far it is, and about how much is to come."""
+    plan = gathering.plan
+    units = gathering.one(
+        "SELECT count(*) FROM cranfield_exposed WHERE NOT override AND first < ?",
+        now.astimezone(UTC).replace(tzinfo=None),
+    )[0]
+    passed = max((now - moment.start).total_seconds() / 86_400, 1e-9)
+    if plan.days is not None:
+        left = max(plan.days - passed, 0.0)
+        more = units * left / passed
+        said = f"{passed:.1f} of {plan.days} days and {units:,} units so far"
+    else:
+        more = max((plan.units or 0) - units, 0)
+        left = more * passed / units if units else math.inf
+        said = f"{units:,} of {plan.units:,} units in {passed:.1f} days so far"
+    about = f"about {more:,.0f} units and {left:,.1f} days more"
+    before = "the fixed method says nothing before its horizon; " if plan.method == "fixed" else ""
+    look = f"{len(moment.cuts)} of {len(plan.looks)} looks; " if plan.method == "looks" else ""
+    return f"{before}{look}{said}, {about}"
+
+
+def _some(words: Iterable[str]) -> str:
+    """The first of several things, and how many more there are."""
+    known = list(words)
+    more = f", and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    return ", ".join(known[:MOST_NAMED]) + more
+
+
+def _called(each: Finding) -> str:
+    return f"{each.metric} is {'better' if each.state == 'good' else 'worse'},"
+
+
+def _told(each: Finding) -> str:
+    value, low, high = each.deciding
+    if each.relative:
+        return f"{_percent(value)} [{_percent(low)}, {_percent(high)}]"
+    return f"{value:+.4g} [{low:+.4g}, {high:+.4g}]"
+
+
+def _sized(each: Finding, size: float | None) -> str:
+    return "-" if size is None else f"{100 * size:.3g} %" if each.relative else f"{size:.4g}"
+
+
+# beside the verdict
+
+
+def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple[tuple[SliceFinding, ...], int]:
+    """Primaries among units of one kind, or searches of one query; those of too few units are counted and not named."""
+    plan = gathering.plan
+    found: list[SliceFinding] = []
+    hidden = 0
+    for i, name in enumerate(plan.slices):
+        values, rare = ([], 0) if name == "query" else gathering.slices_of(i, name, plan.rare)
+        for asked in (each for each in gathering.asked if not each.guards):
+            own = asked
+            if name == "query":
+                if not _of_searches_only(asked):
+                    continue
+                own = replace(asked, choice=replace(asked.choice, estimate="plain"))
+                gathering.tabulate([own], by="query")
+                values, rare = gathering.slices_of(i, name, plan.rare)
+            for value, where in values:
+                found += _slice(gathering, own, name, value, where, rule, rng)
+        hidden += rare
+        if name == "query":
+            gathering.tabulate()
+            gathering.winsorise()
+    corrected = correct([each.p for each in found], "benjamini-hochberg").tolist()
+    return tuple(each._replace(corrected=p) for each, p in zip(found, corrected, strict=True)), hidden
+
+
+def _of_searches_only(asked: Asked) -> bool:
+    below = asked.metric.denominator
+    return below is not None and {asked.metric.numerator.source, below.source} == {"searches"}
+
+
+def _slice(
+    gathering: Gathering, asked: Asked, name: str, value: str, where: str, rule: Rule, rng: np.random.Generator
+) -> Iterator[SliceFinding]:
+    plan = gathering.plan
+    numbers = gathering.numbers(asked, where)
+    for variant in list(plan.variants)[1:]:
+        effect = compared(asked, numbers, plan.control, variant, rng).difference
+        if effect is not None:
+            low, high = (float(end) for end in effect.limits((plan.alpha / 2, plan.alpha / 2), rule))
+            units = (numbers.units[plan.control], numbers.units[variant])
+            p = float(effect.p(rule))
+            yield SliceFinding(name, value, asked.name, variant, units, Limits(float(effect.value), low, high), p, p)
+
+
+def _history(gathering: Gathering, moment: Moment, rng: np.random.Generator) -> tuple[Point, ...]:
+    """The interval as it was at the end of each day, or at each look, by the rule that held then."""
+    plan = gathering.plan
+    if plan.method == "looks":
+        cuts = list(moment.cuts)
+    else:
+        number = max(1, math.ceil((moment.until - moment.start).total_seconds() / 86_400))
+        step = math.ceil(number / MOST_DAYS)
+        cuts = [min(moment.start + days(n), moment.until) for n in range(step, number + step, step)]
+    entered = [sum(counts) for counts in gathering.entered_by(cuts)]
+    points: list[Point] = []
+    had = [(cut, n) for cut, n in zip(cuts, entered, strict=True) if n]
+    for i, (cut, n) in enumerate(had):
+        shares = moment.shares[: i + 1] if plan.method == "looks" else (moment.shares[-1] * n / max(entered[-1], 1),)
+        rule = rule_at(plan, shares, moment.ended and cut == moment.until)
+        gathering.tabulate(until=cut)
+        gathering.winsorise()
+        day = (cut - moment.start).total_seconds() / 86_400
+        points += _points(gathering, gathering.asked, (cut.isoformat()[:16], day), rule, rng)
+    return tuple(points)
+
+
+def _since(gathering: Gathering, moment: Moment, rng: np.random.Generator) -> tuple[Point, ...]:
+    """The effect on each day since the first exposure, of units that have had that day; each by itself, for looking."""
+    lasted = int((moment.until - moment.start).total_seconds() / 86_400)
+    points: list[Point] = []
+    for n, window in enumerate(day_windows(min(lasted, MOST_SINCE))):
+        asked = [
+            replace(each, window=window, choice=replace(each.choice, estimate="plain"))
+            for each in gathering.asked
+            if (each.choice.window is None or n < each.choice.window) and not each.counted
+        ]
+        if asked:
+            gathering.tabulate(asked)
+            had = f"first <= TIMESTAMP '{(moment.until - days(n + 1)).astimezone(UTC).replace(tzinfo=None)}'"
+            points += _points(gathering, asked, (f"day {n + 1}", n + 1.0), FIXED, rng, had)
+    return tuple(points)
+
+
+def _points(
+    gathering: Gathering,
+    asked: Iterable[Asked],
+    at: tuple[str, float],
+    rule: Rule,
+    rng: np.random.Generator,
+    where: str = "true",
+) -> Iterator[Point]:
+    plan = gathering.plan
+    for each in asked:
+        numbers = gathering.numbers(each, where)
+        for variant in list(plan.variants)[1:]:
+            effect = compared(each, numbers, plan.control, variant, rng).difference
+            if effect is not None:
+                tail = plan.alpha if each.guards else plan.alpha / 2
+                low, high = (float(end) for end in effect.limits((tail, tail), rule))
+                if math.isfinite(low) and math.isfinite(high):
+                    units = numbers.units[plan.control] + numbers.units[variant]
+                    yield Point(each.name, variant, *at, units, Limits(float(effect.value), low, high))
+
+
+def _interleaved(
+    gathering: Gathering, base: Analysis, moment: Moment, now: datetime, keys: Keys | None, rng: np.random.Generator
+) -> Analysis:
+    """The verdict of an experiment that mixes lists."""
+    plan = gathering.plan
+    if not moment.open:
+        return replace(base, verdict="continue", reason=_so_far(gathering, moment, now))
+    found = preferences(gathering, rule_at(plan, moment.shares, moment.ended), keys, rng)
+    if found.broken:
+        checks = (*base.checks, Check("credit", BROKEN, found.broken))
+        return replace(base, checks=checks, verdict="broken", reason=found.broken)
+    verdicts = {each.system: each.verdict(moment.ended) for each in found.pairs}
+    verdict = overall(list(verdicts.values()), moment.ended)
+    reason = _so_far(gathering, moment, now) if verdict == "continue" else found.reason(verdict, moment.ended)
+    return replace(base, verdict=verdict, reason=reason, variants=verdicts, preferences=found)

@@ -1,0 +1,327 @@
+"""The bridge from offline to online: which measure agrees with what users prefer, over pairs of systems.
+
+A measure agrees on a pair where the system with the higher mean is the one that users prefer. Means are over topics; the
+interval of the share of pairs comes from drawing topics again, offline and online alike, or is Wilson's where nothing is
+known of single topics. Pairs share systems: Wilson's interval takes them for independent, and is too narrow.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield.answer import Cell, Layout, Lines, Part, Rows, Table, plain
+from cranfield.columns import counted
+from cranfield.errors import BadLineError, ConventionError, DataError
+from cranfield.formats.streams import opened
+from cranfield.online.world import SIGNALS, World, method_named, users_named
+from cranfield.parameters import real, refuse_below, shortened
+from cranfield.stats.bootstrap import resample_counts
+from cranfield.stats.correlation import tau_b
+from cranfield.stats.proportions import wilson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from cranfield.kernels.table import Floats
+    from cranfield.online.users import User
+    from cranfield.scores import Scores
+
+    Pair = tuple[str, str]
+
+INTERLEAVED = "interleaved"
+ALL = "all"
+RESAMPLES = 2_000
+LEVEL = 0.95
+NONE = 1e-12  # a difference of less is but rounding
+COLUMNS = ("system", "against", "preference")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """What users prefer, by pair: above 0 for the first system; a number a topic (NaN where none is known), or one in all."""
+
+    name: str
+    topics: tuple[str, ...]  # none where there is one number in all
+    preferences: Mapping[Pair, Floats]
+
+
+def simulated(
+    world: World,
+    users: str | User = "navigational",
+    methods: Sequence[str] = ("team-draft",),
+    *,
+    searches: int = 100,
+    seed: int = 0,
+) -> list[Signal]:
+    """What simulated users prefer: by each method of interleaving, and by each metric of A/B, so many searches a topic."""
+    refuse_below(1, searches=searches)
+    chosen, rng = users_named(users), np.random.default_rng(seed)
+    topics = np.repeat(np.arange(len(world.topics)), searches)
+    shape = (len(world.topics), searches)
+    pairs = list(combinations(range(len(world.systems)), 2))
+    signals = []
+    for typed in methods:
+        method = method_named(typed)
+        by_pair = {
+            (world.systems[i], world.systems[j]): world.preferences(chosen, (i, j), topics, rng, method)
+            .reshape(shape)
+            .mean(axis=1)
+            for i, j in pairs
+        }
+        signals.append(Signal(f"{INTERLEAVED}, {method}", world.topics, by_pair))
+    clicks = [world.clicks(chosen, system, topics, rng) for system in range(len(world.systems))]
+    for name, measured in SIGNALS.items():
+        levels = [measured(each).reshape(shape).mean(axis=1) for each in clicks]
+        by_pair = {(world.systems[i], world.systems[j]): levels[i] - levels[j] for i, j in pairs}
+        signals.append(Signal(f"A/B, {name}", world.topics, by_pair))
+    return signals
+
+
+def read_preferences(path: str) -> list[Signal]:
+    """Preferences from a CSV or TSV file: system, against, preference, and where known topic and signal.
+
+    A preference is above 0 where `system` is preferred; a row without a topic is about all of them.
+    """
+    try:
+        text = bytes(opened(path).buffer).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
+    lines = text.splitlines()
+    reader = csv.DictReader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",", strict=True)
+    head = reader.fieldnames or []
+    if lacking := [name for name in COLUMNS if name not in head]:
+        raise BadLineError(
+            path, 1, f"expected columns {', '.join(COLUMNS)}, and topic and signal; there is no {lacking[0]}"
+        )
+    found: dict[str, dict[Pair, dict[str, list[float]]]] = {}
+    for row in reader:
+        one, other, topic, number = _read(path, reader.line_num, row)
+        by_topic = found.setdefault((row.get("signal") or "users").strip(), {})
+        flip = (other, one) in by_topic
+        pair = (other, one) if flip else (one, other)
+        by_topic.setdefault(pair, {}).setdefault(topic, []).append(-number if flip else number)
+    if not found:
+        raise DataError(f"{path}: expected a preference on each line, found none")
+    return [_signal(path, name, by_pair) for name, by_pair in found.items()]
+
+
+def _read(path: str, line: int, row: Mapping[str, Any]) -> tuple[str, str, str, float]:
+    one, other = ((row[name] or "").strip() for name in ("system", "against"))
+    if not one or not other or one == other:
+        raise BadLineError(path, line, f"expected two systems, found {one!r} and {other!r}")
+    try:
+        return one, other, (row.get("topic") or "").strip(), real(row["preference"] or "")
+    except ValueError:
+        raise BadLineError(
+            path, line, f"expected a number as preference, found {shortened(row['preference'])!r}"
+        ) from None
+
+
+def _signal(path: str, name: str, by_pair: Mapping[Pair, Mapping[str, list[float]]]) -> Signal:
+    topics = sorted({topic for by_topic in by_pair.values() for topic in by_topic})
+    if "" in topics and len(topics) > 1:
+        raise DataError(f"{path}: expected a topic on every line of {name!r} or on none")
+    preferences = {
+        pair: np.array([np.mean(by_topic[topic]) if topic in by_topic else np.nan for topic in topics], np.float64)
+        for pair, by_topic in by_pair.items()
+    }
+    return Signal(name, () if topics == [""] else tuple(topics), preferences)
+
+
+class Agreement(NamedTuple):
+    """How often a measure agrees with a signal, on topics of a class."""
+
+    signal: str
+    measure: str
+    topics: str  # the class
+    number: int  # of topics
+    pairs: int  # on which both tell a difference
+    agree: int
+    low: float
+    high: float
+    tau: float  # of the systems' order by both
+    left_out: int  # pairs that tie by either, or differ by too little
+
+    @property
+    def share(self) -> float:
+        """Of the pairs, those on which both agree."""
+        return self.agree / self.pairs if self.pairs else math.nan
+
+
+@dataclass(frozen=True)
+class Bridge(Rows[Agreement]):
+    """Which offline measure agrees with what users prefer."""
+
+    rows: tuple[Agreement, ...]
+    column: str | None
+    least: float
+    by_topic: bool
+    systems: tuple[str, ...]
+
+    def best(self, signal: str) -> list[Agreement]:
+        """The measures that agree with a signal on most pairs, over all topics."""
+        rows = [each for each in self.rows if each.signal == signal and each.topics == ALL and each.pairs]
+        most = max((each.share for each in rows), default=math.nan)
+        return [each for each in rows if each.share == most]
+
+    def content(self, how: Layout) -> Iterable[Part]:
+        yield Lines([self._verdict(signal) for signal in dict.fromkeys(each.signal for each in self.rows)])
+        classes = [self.column] if self.column else []
+        head = ["users", "measure", *classes, "topics", "pairs", "agree", "share", "low", "high", "tau"]
+        rows: list[list[Cell | str]] = []
+        for each in self.rows:
+            names = [each.signal, each.measure, *([each.topics] if classes else [])]
+            numbers = (how.cell(number) for number in (each.share, each.low, each.high, each.tau))
+            rows.append([*names, str(each.number), str(each.pairs), str(each.agree), *numbers])
+        yield Table(head, rows, names=2 + len(classes), left=2 + len(classes), title="agreement of measures with users")
+
+    def _verdict(self, signal: str) -> str:
+        best = self.best(signal)
+        if not best:
+            return f"{signal}: no pair of systems differs"
+        verb = "agrees" if len(best) == 1 else "agree"
+        pairs = f"{best[0].agree} of {counted(best[0].pairs, 'pair')}"
+        return f"{signal}: {' and '.join(each.measure for each in best)} {verb} on {pairs}"
+
+    def notes(self, shell: bool = False) -> list[str]:
+        notes = []
+        out = max((each.left_out for each in self.rows if each.topics == ALL), default=0)
+        if out:
+            why = f"tie or differ by less than {self.least:g}" if self.least else "tie"
+            notes.append(f"up to {counted(out, 'pair')} that {why} by a measure or by users are left out")
+        if not self.by_topic:
+            notes.append("intervals are Wilson's, over pairs: pairs share systems, so they are too narrow")
+        if len(self.systems) == 2:
+            notes.append("two systems make one pair; more systems are needed to tell measures apart")
+        return notes
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        rows = [{**each._asdict(), "share": each.share} for each in self.rows]
+        facts = {"systems": list(self.systems), "by": self.column, "least": self.least, "agreement": rows}
+        answer: dict[str, Any] = plain(facts, how.digits)
+        return answer
+
+
+def bridge(
+    scores: Scores,
+    signals: Sequence[Signal],
+    *,
+    classes: Mapping[str, str] | None = None,
+    column: str | None = None,
+    least: float = 0.0,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Bridge:
+    """How often each measure of some scores agrees with what users prefer, over all topics and by class of topics.
+
+    Pairs whose means differ by less than `least` are left out.
+    """
+    refuse_below(1, resamples=resamples)
+    if not (math.isfinite(least) and least >= 0):
+        raise ConventionError(f"least must be 0 or more, got {least:g}")
+    known = set(scores.runs)
+    rows = []
+    for signal in signals:
+        pairs = [pair for pair in signal.preferences if known.issuperset(pair)]
+        if not pairs:
+            raise DataError(
+                f"{signal.name}: no preference is about two of the runs {', '.join(scores.runs)}; "
+                "systems go by the names of runs"
+            )
+        for measure in scores.measures:
+            for name, topics in _classes(scores.topics, signal, classes):
+                sides = _sides(scores, measure, signal, pairs, topics)
+                rows.append(_agreement(sides, (signal.name, measure, name, len(topics)), least, resamples, seed))
+    by_topic = all(signal.topics for signal in signals)
+    return Bridge(tuple(rows), column if classes else None, least, by_topic, tuple(scores.runs))
+
+
+def _classes(
+    topics: Sequence[str], signal: Signal, classes: Mapping[str, str] | None
+) -> Iterable[tuple[str, list[str]]]:
+    """The classes of topics that a signal speaks of, then all; one number in all speaks of no class."""
+    spoken = set(signal.topics)
+    shared = [topic for topic in topics if topic in spoken] if signal.topics else list(topics)
+    if not shared:
+        raise DataError(f"{signal.name}: no preference is about a judged topic; topics go by their ids")
+    if classes and signal.topics:
+        for name in sorted({classes[topic] for topic in shared if topic in classes}):
+            yield name, [topic for topic in shared if classes.get(topic) == name]
+    yield ALL, shared
+
+
+class Sides(NamedTuple):
+    """Of each pair the differences offline and online, pairs × topics (NaN: unknown), and the pairs by name."""
+
+    offline: Floats
+    online: Floats
+    pairs: list[Pair]
+
+
+def _sides(scores: Scores, measure: str, signal: Signal, pairs: list[Pair], topics: list[str]) -> Sides:
+    places = [scores.topics.index(topic) for topic in topics]
+    better = -1.0 if scores.measures[measure].lower_is_better else 1.0
+    of_run = {run: better * np.asarray(scores.at(run=run, measure=measure))[places] for pair in pairs for run in pair}
+    offline = np.array([of_run[one] - of_run[other] for one, other in pairs])
+    if not signal.topics:
+        return Sides(offline, np.array([signal.preferences[pair] for pair in pairs]), pairs)
+    own = [signal.topics.index(topic) for topic in topics]
+    return Sides(offline, np.array([signal.preferences[pair][own] for pair in pairs]), pairs)
+
+
+def _agreement(sides: Sides, named: tuple[str, str, str, int], least: float, resamples: int, seed: int) -> Agreement:
+    ones = np.ones((1, sides.offline.shape[1]))
+    offline, online = _means(sides.offline, ones)[0], _means(sides.online, ones[:, : sides.online.shape[1]])[0]
+    told = (np.abs(offline) > max(NONE, least - NONE)) & (np.abs(online) > NONE)
+    agree = told & (np.sign(offline) == np.sign(online))
+    pairs, number = int(told.sum()), int(agree.sum())
+    if not pairs:
+        low, high = math.nan, math.nan
+    elif sides.online.shape == sides.offline.shape and named[3] > 1:
+        low, high = _redrawn(sides.offline[told], sides.online[told], resamples, seed)
+    else:
+        low, high = (float(end) for end in wilson(number, pairs, 1.959964))
+    tau = _tau(sides.pairs, offline, online)
+    return Agreement(*named, pairs, number, low, high, tau, len(told) - pairs)
+
+
+def _means(values: Floats, weights: Floats) -> Floats:
+    """The mean of each pair under each row of weights: resamples × pairs; unknown topics count for nothing."""
+    there = (~np.isnan(values)).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.nan_to_num((weights @ np.nan_to_num(values).T) / (weights @ there.T))
+
+
+def _redrawn(offline: Floats, online: Floats, resamples: int, seed: int) -> tuple[float, float]:
+    """The interval of the share of pairs that agree, by drawing topics again; a tie counts a half."""
+    shares: list[npt.NDArray[np.float64]] = []
+    for counts in resample_counts(offline.shape[1], resamples, np.random.default_rng(seed)):
+        signs = [
+            np.where(np.abs(mean) > NONE, np.sign(mean), 0.0)
+            for mean in (_means(offline, counts), _means(online, counts))
+        ]
+        shares.append(((1 + signs[0] * signs[1]) / 2).mean(axis=1))
+    low, high = np.quantile(np.concatenate(shares), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _tau(pairs: Sequence[Pair], offline: Floats, online: Floats) -> float:
+    """Kendall's tau-b between the orders of systems: by the mean of what each leads the others by."""
+    names = sorted({name for pair in pairs for name in pair})
+    orders = []
+    for differences in (offline, online):
+        leads: dict[str, list[float]] = {name: [] for name in names}
+        for (one, other), difference in zip(pairs, differences.tolist(), strict=True):
+            leads[one].append(difference)
+            leads[other].append(-difference)
+        orders.append([float(np.mean(leads[name])) for name in names])
+    constant = any(max(order) - min(order) < NONE for order in orders)
+    return math.nan if constant or len(names) < 2 else float(tau_b(*orders))

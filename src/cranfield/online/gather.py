@@ -1,0 +1,387 @@
+"""A log and a plan → the numbers of units, by SQL on DuckDB: all that the plan's metrics need, in one go.
+
+A unit enters by its first exposure. One table holds a row a unit with the columns of all metrics, each over its own window
+and, for covariates, over the time before the first exposure. Sums, squares and products by variant come back as moments;
+quantiles, the bootstrap and ranks get counts of values.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from cranfield.errors import DataError
+from cranfield.formats.events.format import FIELDS, imported
+from cranfield.online.assign import OVERRIDE
+from cranfield.online.log import connect
+from cranfield.online.metrics import Metric, metric
+from cranfield.online.metrics.own import condition_sql, field_sql, literal
+from cranfield.stats.counted import Counted
+from cranfield.stats.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cranfield.online.log import Log
+    from cranfield.online.plan import Choice, Plan
+
+COUNTED = ("bootstrap", "mann-whitney")  # estimates that need the units themselves
+ALL_TIME, BEFORE = (0.0, None), (None, 0.0)  # windows, in days since the first exposure
+SMALL = 1_000_000  # events that one thread adds up, so that the last digit is always the same
+MOST_SLICES = 20  # of a field, those with the most units
+
+Window = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A metric as a plan asks for it, and where its columns stand."""
+
+    choice: Choice
+    metric: Metric
+    guards: bool  # whether it is a guardrail
+    place: int = 0
+    window: Window = field(default=ALL_TIME)
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+        return str(self.metric)
+
+    @property
+    def direction(self) -> str:
+        """Which is good."""
+        return self.choice.direction or self.metric.direction
+
+    @property
+    def counted(self) -> bool:
+        """Whether it needs the units themselves."""
+        return self.metric.kind == "quantile" or self.choice.estimate in COUNTED
+
+    @property
+    def covariate(self) -> bool:
+        """Whether it looks at the time before."""
+        return self.choice.estimate == "cuped"
+
+    def column(self, what: str) -> str:
+        """The name of a column: x and y, xp and yp of the time before, `there` whether there was such a time."""
+        return f"m{self.place}_{what}"
+
+    @property
+    def columns(self) -> list[str]:
+        """Its columns, the numerator first."""
+        below = self.metric.denominator is not None
+        before = ["xp", *(["yp"] if below else []), "there"] if self.covariate else []
+        return [self.column(what) for what in ["x", *(["y"] if below else []), *before]]
+
+
+def asked_of(plan: Plan) -> tuple[Asked, ...]:
+    """The metrics of a plan, primaries first."""
+    choices = [*((each, False) for each in plan.primary), *((each, True) for each in plan.guardrails)]
+    return tuple(
+        Asked(choice, metric(choice.metric, choice.parameters, plan.metrics), guards, i, (0.0, choice.window))
+        for i, (choice, guards) in enumerate(choices)
+    )
+
+
+class Numbers(NamedTuple):
+    """What there is of a metric by variant: moments of its columns, or units counted by value."""
+
+    moments: dict[str, Moments]
+    counted: dict[str, Counted]
+    units: dict[str, int]
+
+
+class Filtered(NamedTuple):
+    """What a filter left out."""
+
+    name: str
+    drop: str
+    number: int
+
+
+class Gathering:
+    """A connection to a log as one plan sees it, up to some time."""
+
+    def __init__(self, log: Log, plan: Plan, memory: str | None = None) -> None:
+        self.plan = plan
+        self.asked = asked_of(plan)
+        self._spill = tempfile.TemporaryDirectory(prefix="cranfield-")
+        self.connection = connect()
+        try:
+            self._open(log, memory)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, log: Log, memory: str | None) -> None:
+        self.connection.execute(f"SET temp_directory = {literal(self._spill.name)}")
+        if memory is not None:
+            try:
+                self.connection.execute(f"SET memory_limit = {literal(memory)}")
+            except imported("duckdb").Error as error:
+                said = str(error).splitlines()[0]
+                raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({said})") from None
+        log.relation(self.connection).create_view("cranfield_events", replace=True)
+        if self.one("SELECT count(*) FROM cranfield_events")[0] < SMALL:
+            self.connection.execute("SET threads = 1")
+        self._expose()
+
+    def close(self) -> None:
+        """Forget all of it."""
+        self.connection.close()
+        self._spill.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a query finds; a sentence where the data do not fit it."""
+        try:
+            return self.connection.execute(query, list(values)).fetchall()
+        except imported("duckdb").Error as error:
+            raise DataError(f"{self.plan.name}: DuckDB cannot compute this: {str(error).splitlines()[0]}") from error
+
+    def one(self, query: str, *values: Any) -> tuple[Any, ...]:
+        """The only row that a query finds."""
+        return self.rows(query, *values)[0]
+
+    # who is in
+
+    def _expose(self) -> None:
+        """The table of units with an exposure, whoever they are: the first of it, and how many variants they saw."""
+        slices = "".join(
+            f", arg_min({field_sql(name)}::VARCHAR, time) AS slice_{i}"
+            for i, name in enumerate(self.plan.slices)
+            if name != "query"
+        )
+        forced = f"coalesce(attributes[{literal(OVERRIDE)}], 'false') = 'true'"
+        by_hand = ", ".join(literal(unit) for unit in self.plan.overrides) or "NULL"
+        self.rows(
+            "CREATE OR REPLACE TEMP TABLE cranfield_exposed AS SELECT unit, min(time) AS first, "
+            "arg_min(variant, time) AS variant, count(DISTINCT variant) AS variants, "
+            f"bool_or({forced}) OR coalesce(unit IN ({by_hand}), false) AS override{slices} "
+            "FROM cranfield_events WHERE kind = 'exposure' AND experiment = ? GROUP BY unit",
+            self.plan.name,
+        )
+
+    def first_exposure(self) -> datetime | None:
+        """When the first unit entered."""
+        first = self.one("SELECT min(first) FROM cranfield_exposed WHERE NOT override")[0]
+        return None if first is None else first.replace(tzinfo=UTC)
+
+    def entry_of(self, nth: int, start: datetime) -> datetime | None:
+        """When the how-manieth unit entered; None where it has not."""
+        found = self.rows(
+            "SELECT first FROM cranfield_exposed WHERE NOT override AND first >= ? ORDER BY first LIMIT 1 OFFSET ?",
+            naive(start),
+            nth - 1,
+        )
+        return found[0][0].replace(tzinfo=UTC) if found else None
+
+    def entered_by(self, times: Sequence[datetime], table: str = "all") -> list[list[int]]:
+        """How many units of each variant have entered by each of some times; of `all`, filters aside."""
+        names = list(self.plan.variants)
+        found = []
+        for time in times:
+            counts = dict(
+                self.rows(
+                    f"SELECT variant, count(*) FROM cranfield_{table} WHERE first < ? GROUP BY variant", naive(time)
+                )
+            )
+            found.append([counts.get(name, 0) for name in names])
+        return found
+
+    def enter(self, start: datetime, until: datetime) -> None:
+        """Let units in that were first exposed between two times; overrides stay out."""
+        self.rows(
+            "CREATE OR REPLACE TEMP TABLE cranfield_all AS SELECT * FROM cranfield_exposed "
+            "WHERE NOT override AND first >= ? AND first < ?",
+            naive(start),
+            naive(until),
+        )
+        self.rows("CREATE OR REPLACE TEMP TABLE cranfield_entered AS SELECT * FROM cranfield_all")
+        self.until = until
+        self._see("")
+
+    def keep(self) -> None:
+        """Hold the events of units that are in, for those who look at them often."""
+        self.rows("CREATE OR REPLACE TEMP TABLE cranfield_kept AS SELECT * EXCLUDE (shown, credit) FROM cranfield_seen")
+        self.rows("DROP VIEW cranfield_seen")
+        self.rows("CREATE TEMP VIEW cranfield_seen AS SELECT * FROM cranfield_kept")
+
+    def _see(self, kept: str) -> None:
+        """The events of units that are in, up to the time that is looked at, without those that filters leave out."""
+        fields = ", ".join(f"e.{name}" for name in FIELDS)
+        self.rows(
+            f"CREATE OR REPLACE TEMP VIEW cranfield_seen AS SELECT * FROM (SELECT {fields}, e.day, n.first, "
+            "(epoch(e.time) - epoch(n.first)) / 86400.0 AS since "
+            "FROM cranfield_events e JOIN cranfield_entered n USING (unit) "
+            f"WHERE e.time < TIMESTAMP {literal(str(naive(self.until)))}) WHERE true{kept}"
+        )
+
+    def filter(self) -> list[Filtered]:
+        """Leave out what the plan's filters name, and say how much each took."""
+        left_out, kept = [], ""
+        for each in self.plan.filters:
+            which = condition_sql(each.field, each.equals, each.matches)
+            if each.drop == "units":
+                before = self.one("SELECT count(*) FROM cranfield_entered")[0]
+                self.rows(
+                    f"DELETE FROM cranfield_entered WHERE unit IN (SELECT unit FROM cranfield_seen WHERE {which})"
+                )
+                count = before - self.one("SELECT count(*) FROM cranfield_entered")[0]
+            else:
+                count = self.one(f"SELECT count(*) FROM cranfield_seen WHERE {which}")[0]
+                kept += f" AND NOT {which}"
+                self._see(kept)
+            left_out.append(Filtered(each.name, each.drop, count))
+        return left_out
+
+    def counts(self, table: str = "entered") -> dict[str, int]:
+        """How many units of each variant are in; `all`: before filters."""
+        found = dict(self.rows(f"SELECT variant, count(*) FROM cranfield_{table} GROUP BY variant"))
+        return {name: found.get(name, 0) for name in self.plan.variants}
+
+    # their numbers
+
+    def tabulate(self, asked: Iterable[Asked] | None = None, until: datetime | None = None, by: str = "") -> None:
+        """Make the table with a row a unit; or, of one metric of searches, a row a unit and value of `by`, such as query."""
+        wanted = tuple(self.asked if asked is None else asked)
+        limit = f"time < TIMESTAMP {literal(str(naive(until)))}" if until else "true"
+        facts: dict[str, str] = {}
+        windows: dict[str, str] = {}
+        for each in wanted:
+            facts |= each.metric.facts
+            windows |= each.metric.ordered
+        searches = "".join(f", {sql} AS {name}" for name, sql in facts.items())
+        ordered = "".join(f", {sql} AS {name}" for name, sql in windows.items())
+        parts, joins, columns = [], [], []
+        for n, ((source, window), sums) in enumerate(_grouped(wanted).items()):
+            chosen = "".join(f", {sql} AS {name}" for name, sql in sums.items())
+            rows = "ordered" if source == "searches" else "events"
+            key = f"unit, {by}" if by else "unit"
+            parts.append(
+                f"p{n} AS (SELECT {key}{chosen}, true AS there FROM {rows} WHERE {_within(window)} GROUP BY {key})"
+            )
+            joins.append(f"{'' if by else 'LEFT '}JOIN p{n} USING (unit)")
+            columns += [f"p{n}.{name} AS {name}" for name in sums]
+            columns += [
+                f"coalesce(p{n}.there, false)::INTEGER AS {each.column('there')}"
+                for each in wanted
+                if window == BEFORE and each.covariate and each.metric.numerator.source == source
+            ]
+        shown = ", ".join(["n.*", *([f"p0.{by} AS slice_value"] if by else []), *columns])
+        first = f" WHERE n.first < TIMESTAMP {literal(str(naive(until)))}" if until else ""
+        self.rows(
+            f"CREATE OR REPLACE TEMP TABLE cranfield_units AS WITH events AS (SELECT * FROM cranfield_seen WHERE {limit}), "
+            "searches AS (SELECT unit, search, first, min(time) FILTER (kind = 'impression') AS began, "
+            "arg_min(query, time) FILTER (kind = 'impression') AS query, any_value(session) AS session"
+            f"{searches} FROM events WHERE search IS NOT NULL GROUP BY unit, search, first HAVING began IS NOT NULL), "
+            f"ordered AS (SELECT *, (epoch(began) - epoch(first)) / 86400.0 AS since{ordered} FROM searches), "
+            f"{', '.join(parts)} SELECT {shown} FROM cranfield_entered n {' '.join(joins)}{first}"
+        )
+
+    def winsorise(self) -> dict[str, tuple[float, int]]:
+        """Pull in values beyond the quantiles that the plan names; by metric, the highest value and how many were."""
+        pulled = {}
+        for each in self.asked:
+            quantile = self.plan.winsorise.get(each.choice.metric)
+            if quantile is not None:
+                name = each.column("x")
+                limit = self.one(f"SELECT quantile_cont({name}::DOUBLE, ?) FROM cranfield_units", quantile)[0]
+                count = self.one(f"SELECT count(*) FROM cranfield_units WHERE {name} > ?", limit)[0]
+                self.rows(f"UPDATE cranfield_units SET {name} = ? WHERE {name} > ?", limit, limit)
+                pulled[each.name] = (limit, count)
+        return pulled
+
+    def numbers(self, each: Asked, where: str = "true") -> Numbers:
+        """What there is of a metric, of the units for which a condition holds."""
+        by_variant = self._counted(each, where) if each.counted else self._moments(each, where)
+        units = dict(self.rows(f"SELECT variant, count(*) FROM cranfield_units WHERE {where} GROUP BY variant"))
+        return Numbers(*by_variant, {name: units.get(name, 0) for name in self.plan.variants})
+
+    def _moments(self, each: Asked, where: str) -> tuple[dict[str, Moments], dict[str, Counted]]:
+        names = each.columns
+        pairs = [(one, other) for i, one in enumerate(names) for other in names[i:]]
+        sums = [f"avg(coalesce({name}, 0)::DOUBLE)" for name in names]
+        sums += [f"covar_samp(coalesce({a}, 0)::DOUBLE, coalesce({b}, 0)::DOUBLE)" for a, b in pairs]
+        found = {
+            name: Moments.from_covariances(0, dict.fromkeys(names, 0.0), dict.fromkeys(pairs, 0.0))
+            for name in self.plan.variants
+        }
+        query = f"SELECT variant, count(*), {', '.join(sums)} FROM cranfield_units WHERE {where} GROUP BY variant"
+        for variant, n, *values in self.rows(query):
+            means = dict(zip(names, values, strict=False))
+            covariances = {pair: value or 0.0 for pair, value in zip(pairs, values[len(names) :], strict=True)}
+            if variant in found:
+                found[variant] = Moments.from_covariances(n, means, covariances)
+        return found, {}
+
+    def _counted(self, each: Asked, where: str) -> tuple[dict[str, Moments], dict[str, Counted]]:
+        x, *y = (each.column(what) for what in ("x", "y") if each.column(what) in each.columns)
+        shown = ", ".join(f"coalesce({name}, 0)::DOUBLE" for name in y)
+        lacking = each.metric.counts_if.replace("x", x, 1) or "true"
+        value = f"{x}::DOUBLE" if each.metric.counts_if else f"coalesce({x}, 0)::DOUBLE"
+        rows: dict[str, list[Any]] = {name: [] for name in self.plan.variants}
+        chosen = f"variant, {value}{', ' + shown if y else ''}, count(*)"
+        query = f"SELECT {chosen} FROM cranfield_units WHERE {where} AND {lacking} GROUP BY ALL"
+        for variant, *values, n in self.rows(query):
+            rows.setdefault(variant, []).append((values, n))
+        counted = {
+            name: Counted.of([values for values, _ in own], [n for _, n in own])
+            for name, own in rows.items()
+            if sum(n for _, n in own) > 1
+        }
+        return {}, counted
+
+    def slices_of(self, i: int, name: str, least: int) -> tuple[list[tuple[str, str]], int]:
+        """The values of a field that enough units have, each as a condition; and how many values are too rare to tell."""
+        column = "slice_value" if name == "query" else f"slice_{i}"
+        query = f"SELECT {column}, count(DISTINCT unit) AS n FROM cranfield_units WHERE {column} IS NOT NULL GROUP BY 1"
+        enough = self.rows(f"{query} HAVING n >= {least} ORDER BY n DESC, 1 LIMIT {MOST_SLICES}")
+        rare = self.one(f"SELECT count(*) FROM ({query} HAVING n < {least})")[0]
+        return [(value, f"{column} = {literal(value)}") for value, _ in enough], rare
+
+
+def naive(time: datetime) -> datetime:
+    """A time in UTC as DuckDB's TIMESTAMP has it."""
+    return time.astimezone(UTC).replace(tzinfo=None)
+
+
+def midnight(time: datetime) -> datetime:
+    """The beginning of a time's day in UTC."""
+    return time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def day_windows(days: int) -> list[Window]:
+    """The first days after the first exposure, one by one."""
+    return [(float(n), float(n + 1)) for n in range(days)]
+
+
+def days(number: float) -> timedelta:
+    """So many days."""
+    return timedelta(days=number)
+
+
+def _within(window: Window) -> str:
+    start, end = window
+    bounds = [f"since >= {start!r}"] if start is not None else []
+    return " AND ".join([*bounds, *([f"since < {float(end)!r}"] if end is not None else [])])
+
+
+def _grouped(asked: Iterable[Asked]) -> dict[tuple[str, Window], dict[str, str]]:
+    """Which columns come from which rows: of searches or events, of which window."""
+    groups: dict[tuple[str, Window], dict[str, str]] = {}
+    for each in asked:
+        below = each.metric.denominator
+        for what, part in (("x", each.metric.numerator), *((("y", below),) if below else ())):
+            groups.setdefault((part.source, each.window), {})[each.column(what)] = part.expression
+            if each.covariate:
+                groups.setdefault((part.source, BEFORE), {})[each.column(f"{what}p")] = part.expression
+    return groups

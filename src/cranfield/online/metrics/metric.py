@@ -1,0 +1,84 @@
+"""What a metric of an experiment is: a class that says which numbers of a unit it needs, and what is made of them.
+
+A unit is what was randomised. A metric names a numerator, for a ratio also a denominator, each an SQL aggregate over the
+searches or the events of one unit; facts of a search are SQL aggregates over its events. Which events these are, the
+metric's window or the time before the first exposure, is for whoever gathers them, once for all metrics of a plan.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from cranfield.registry import Registered, Registry, about
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+METRICS: Registry[Metric] = Registry("metric", "cranfield.online.metrics")
+KINDS = ("mean", "ratio", "proportion", "quantile")
+
+
+class Sum(NamedTuple):
+    """A number of a unit: an aggregate over rows of `source`, its searches or its events; 0 of a unit that has none."""
+
+    expression: str
+    source: str = "searches"
+
+
+class Metric(Registered, ABC):
+    """What is measured of units, and how it is averaged over them.
+
+    >>> str(METRICS.named("clicks(k=3)"))
+    'clicks(k=3)'
+    """
+
+    registry = METRICS
+    kind: ClassVar[str]  # of KINDS
+    direction: ClassVar[str] = "up"  # which is good
+    formula: ClassVar[str]
+    reference: ClassVar[str] = ""
+    ordered: ClassVar[Mapping[str, str]] = {}  # facts of a search that need the unit's next one: window expressions
+    q: float = 0.5  # of a quantile
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Facts of a search that it needs: SQL aggregates over the events of one search."""
+        return {}
+
+    @property
+    @abstractmethod
+    def numerator(self) -> Sum:
+        """What is added up over units."""
+
+    @property
+    def denominator(self) -> Sum | None:
+        """What the sum is divided by; None: the number of units."""
+        return None
+
+    @property
+    def counts_if(self) -> str:
+        """What a unit must have to count, as SQL over the numerator `x`; empty where every unit counts."""
+        return ""
+
+
+def page(cls: type[Metric]) -> dict[str, Any]:
+    """All that is said about a metric."""
+    return {
+        "name": cls.name,
+        "about": about(cls),
+        "kind": cls.kind,
+        "direction": cls.direction,
+        "formula": cls.formula,
+        "reference": cls.reference,
+        "aliases": list(cls.aliases),
+        "parameters": [
+            {"name": key, "meaning": one.meaning, "range": one.range, "default": one.default}
+            for key, one in cls.parameters.items()
+        ],
+    }
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """All that is said about each metric."""
+    return [page(cls) for cls in METRICS.values()]

@@ -1,0 +1,3 @@
+"""What somebody may be."""
+
+ROLES = ("viewer", "assessor", "lead")  # each may do what those before it may

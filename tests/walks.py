@@ -1,0 +1,142 @@
+"""A walk over every page of the workbench: a workspace with something on each, and the parameters that show it.
+
+A route that is not in PARAMETERS fails every test that walks: say there by which queries its pages are opened.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from browsers import EVIL
+from cranfield.judge.event import Event
+from cranfield.judge.plan import Asked, Round
+from cranfield.judge.policy import Settings
+from cranfield.judge.rounds import lease, open_round
+from cranfield.judge.versions import freeze
+from cranfield.web.entry import entries
+from cranfield.workspace.preferring import begin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from workbench import Client, Served
+
+RUN = f"{EVIL.replace('/', '⁄')}.json"  # a file cannot be called otherwise
+TOPIC = EVIL
+DOCUMENT = EVIL
+ARABIC = "بستان"
+ROUND = EVIL
+VERSION = "v1"
+LISTS, PAIRS = EVIL, "pairs"  # comparisons
+PARAMETERS: dict[str, list[dict[str, str]]] = {
+    "/": [{}],
+    "/adjudicate": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
+    "/agreement": [{}, {"round": ROUND}],
+    "/api": [{}],
+    "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
+    "/diff": [{}, {"a": VERSION}],
+    "/document": [
+        {"id": DOCUMENT},
+        {"id": DOCUMENT, "topic": TOPIC},
+        {"id": ARABIC},
+        {"id": "empty"},
+        {"id": EVIL * 2},
+    ],
+    "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
+    "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
+    "/label": [{"topic": TOPIC, "document": DOCUMENT}],
+    "/login": [{"next": "/" + EVIL}],
+    "/me": [{}],
+    "/people": [{}],
+    "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
+    "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
+    "/round": [{"name": ROUND}, {"name": EVIL}],
+    "/rounds": [{}],
+    "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
+    "/runs": [{}, {"new": RUN}, {"new": EVIL, "measures": EVIL}, {"judgments": "log"}],
+    "/topic": [{}, {"topic": TOPIC, "one": RUN, "other": "plain.json", "document": DOCUMENT}, {"topic": EVIL + "?"}],
+    "/version": [{"name": VERSION}, {"name": EVIL}],
+    "/versions": [{}],
+}
+SESSIONS = ("/enter",)  # they begin a session and show nothing
+
+
+def walk(ending: str = "") -> list[str]:
+    """The address of every page with every set of parameters; of its twin with an ending."""
+    pages = [entry for entry in entries() if entry.method == "GET" and entry.path not in SESSIONS]
+    missing = [entry.path for entry in pages if entry.path not in PARAMETERS]
+    assert not missing, f"tests/walks.py, PARAMETERS: say how to open {', '.join(missing)}"
+    return [
+        f"{entry.name if ending else entry.path}{ending}{'?' if query else ''}{urlencode(query)}"
+        for entry in pages
+        if ending != ".csv" or entry.table
+        for query in PARAMETERS[entry.path]
+    ]
+
+
+def settled(client: Client) -> None:
+    """Wait until every question that the pages ask is answered."""
+    for path in walk(".json"):
+        for _ in range(1200):
+            if b'"state": "running"' not in client.get(path).body.replace(b'":"', b'": "'):
+                break
+            time.sleep(0.05)
+
+
+def hostile(folder: Path) -> Path:
+    """A workspace with the hostile string wherever a text may stand."""
+    (folder / "runs").mkdir(parents=True)
+    documents = [
+        {"id": DOCUMENT, "title": EVIL, "text": f"{EVIL} roses {EVIL}", EVIL: EVIL, "url": "javascript:alert(1)"},
+        {"id": ARABIC, "title": ARABIC, "text": f"{ARABIC} roses \u202e{EVIL}"},
+        {"id": "empty", "title": "", "text": ""},
+        {"id": "d1", "title": "Roses", "text": "roses and more " * 300},
+    ]
+    topics = [
+        {"id": TOPIC, "title": f"roses {EVIL}", "description": EVIL, "narrative": EVIL, "kind": EVIL},
+        {"id": "2", "title": "tulips", "description": "tulips", "narrative": "tulips", "kind": "plain"},
+    ]
+    for name, rows in (("documents", documents), ("topics", topics)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = json.dumps(EVIL)
+    (folder / "collection.toml").write_text(
+        f'name = "hostile"\ntitle = {said}\n[grades]\nrelevant_from = 1\n'
+        + "".join(f"[grades.{grade}]\nlabel = {said}\nmeaning = {said}\n" for grade in (0, 1, 2))
+        + f'[[aspects]]\nname = "trust"\nquestion = {said}\nfrom_grade = 0\n[aspects.grades]\n0 = {said}\n1 = {said}\n'
+    )
+    (folder / "qrels.txt").write_text("2 0 d1 1\n2 0 empty 0\n")
+    (folder / "guidelines.md").write_text(f"# {EVIL}\n\n{EVIL}\n")
+    for name, order in ((RUN, [DOCUMENT, "d1", ARABIC]), ("plain.json", ["d1", "gone", DOCUMENT])):
+        scores = {topic["id"]: {each: 3.0 - place for place, each in enumerate(order)} for topic in topics}
+        (folder / "runs" / name).write_text(json.dumps(scores))
+    return folder
+
+
+def filled(site: Served) -> None:
+    """A round with labels and a note, a document that is out, a frozen version: on each page something stands."""
+    log = site.bench.log
+    asked = [Asked(TOPIC, DOCUMENT), Asked(TOPIC, "d1"), Asked("2", "d1"), Asked("2", ARABIC)]
+    open_round(log, Round(name=ROUND, overlap=2, scale=(0, 1, 2)), asked)
+    for place, name in enumerate(("ann", "bob")):
+        site.account(name, "assessor")
+        for one in lease(log, name, ROUND, 3):
+            grade = (hash(one.topic == TOPIC) + place) % 3
+            said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
+            log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
+    freeze(log, VERSION, "latest", Settings(), EVIL)
+    for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):
+        begin(site.bench, name, kind, RUN, "plain.json", depth=3)
+    accounts = site.site.accounts
+    accounts.invite("assessor", "ann", "guest")
+    accounts.new_token("ann", EVIL[:60])
+    accounts.set_settings("ann", {"theme": EVIL, "keys": {"undo": "<"}})
+
+
+def people(site: Served) -> Iterator[tuple[str, Client]]:
+    """Somebody of each role; the assessor has labels."""
+    for name, role in (("zoe", "lead"), ("ann", "assessor"), ("vic", "viewer")):
+        yield role, site.client(name, role)
