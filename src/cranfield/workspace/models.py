@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError
 from cranfield.judge.models.kept import LABEL, NO_LIMIT, Budget
 from cranfield.judge.opening import is_database, open_log
+from cranfield.parameters import masked
 from cranfield.workspace.inputs import once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cranfield.judge.models.asking import Terms
     from cranfield.judge.models.questioning import Questioning
     from cranfield.judge.models.questions import Asker, Question
 
@@ -38,72 +41,70 @@ def ask(
     seed: int = 0,
     timeout: float = 120.0,
     max_answer: float = 1.0,
-    clients: int = 4,
-    retries: int = 3,
-    give_up: int = 10,
-    schema: bool = True,
     dry_run: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
+    **more: Any,
 ) -> Questioning:
     """Have a model label the pairs of a pool, and write labels, answers and failures into a log.
 
-    Nothing is written before the server has been reached.
+    Nothing is written before the server has been reached. `more` are clients, retries, give_up and schema of `Terms`.
     """
-    from dataclasses import replace
-
     from cranfield.judge.models.alone import alone
-    from cranfield.judge.models.asking import Terms, ask, foresee, refuse_other_prompt
+    from cranfield.judge.models.asking import Terms, ask, refuse_other_prompt
     from cranfield.judge.models.chat import Endpoint
     from cranfield.judge.models.prompt import read_prompt
 
     once(pool, prompt)
-    asked = read_prompt(prompt)
-    _refuse_prices(budget or NO_LIMIT, price_in, price_out)
-    terms = Terms(
-        price_in=price_in or 0.0,
-        price_out=price_out or 0.0,
-        budget=budget or NO_LIMIT,
-        max_tokens=max_tokens or asked.max_tokens,
-        clients=clients,
-        retries=retries,
-        give_up=give_up,
-        schema=schema,
-    )
+    asked, limit = read_prompt(prompt), budget or NO_LIMIT
+    _refuse_prices(limit, price_in, price_out)
+    prices = {"price_in": price_in or 0.0, "price_out": price_out or 0.0}
+    terms = Terms(**prices, budget=limit, max_tokens=max_tokens or asked.max_tokens, **more)
     server = Endpoint(endpoint, model, _key(key_env), timeout, int(max_answer * 1e6))
     with ExitStack() as stack:
         stack.callback(server.close)
         asker, questions, empty = _questions(stack, model, asked, pool, collection, text_limit, neighbours, seed)
         if dry_run:
-            there = "://" in location or os.path.exists(location) or not is_database(location)
-            log = open_log(location) if there else None
-            if log is not None:
-                stack.callback(log.close)
-            return replace(foresee(log, asker, questions, terms), log=location, empty=empty)
+            return replace(_foreseen(location, asker, questions, terms), empty=empty)
         server.check()
         log = open_log(location)
         stack.callback(log.close)
         stack.enter_context(alone(log, model))
         refuse_other_prompt(log, asker)
-        definition = {
-            "endpoint": server.where,
-            "assessor": asker.assessor,
-            "purpose": LABEL,
-            "prompt": _described(asked),
+        given = {
             "pool": {"file": os.path.basename(pool), "hash": _hash(pool)},
             "collection": os.path.basename(collection),
-            "text_limit": text_limit,
-            "seed": seed,
-            "terms": {
-                name: getattr(terms, name) for name in ("price_in", "price_out", "max_tokens", "clients", "retries")
-            },
-            "budget": terms.budget._asdict(),
         }
+        definition = given | {"endpoint": server.where, "seed": seed} | _definition(asker, terms)
         return replace(ask(log, asker, server, questions, terms, definition, progress=progress), empty=empty)
 
 
-def _described(prompt: Any) -> dict[str, Any]:
-    from dataclasses import asdict
+def _foreseen(location: str, asker: Asker, questions: list[Question], terms: Terms) -> Questioning:
+    """What would be asked; a log that is not there is not made."""
+    from cranfield.judge.models.asking import foresee
 
+    there = "://" in location or os.path.exists(location) or not is_database(location)
+    log = open_log(location) if there else None
+    try:
+        return replace(foresee(log, asker, questions, terms), log=masked(location))
+    finally:
+        if log is not None:
+            log.close()
+
+
+def _definition(asker: Asker, terms: Terms) -> dict[str, Any]:
+    """How a series is asked, for the log."""
+    kept = ("price_in", "price_out", "max_tokens", "clients", "retries", "schema")
+    return {
+        "assessor": asker.assessor,
+        "purpose": LABEL,
+        "prompt": _described(asker.prompt),
+        "text_limit": asker.limit,
+        "terms": {name: getattr(terms, name) for name in kept},
+        "budget": terms.budget._asdict(),
+    }
+
+
+def _described(prompt: Any) -> dict[str, Any]:
     return {
         **asdict(prompt),
         "grades": {f"{grade:g}": text for grade, text in prompt.grades.items()},
