@@ -57,7 +57,7 @@ def ask(
     once(pool, prompt)
     asked, limit = read_prompt(prompt), budget or NO_LIMIT
     _refuse_prices(limit, price_in, price_out)
-    prices = {"price_in": price_in or 0.0, "price_out": price_out or 0.0}
+    prices: dict[str, Any] = {"price_in": price_in or 0.0, "price_out": price_out or 0.0}
     terms = Terms(**prices, budget=limit, max_tokens=max_tokens or asked.max_tokens, **more)
     server = Endpoint(endpoint, model, _key(key_env), timeout, int(max_answer * 1e6))
     with ExitStack() as stack:
