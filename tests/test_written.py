@@ -65,6 +65,8 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
     f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
     f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
+    "judge ask new.db --pool asked.jsonl --collection imported --endpoint http://localhost:9 --model m --prompt graded "
+    "--dry-run -o asked.txt": ["asked.txt"],
     f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],
     "online design --proportion 0.3 --effect 0.02 -o plan.json --format json": ["plan.json"],
     "online methods -o methods.json --format json": ["methods.json"],
@@ -102,6 +104,7 @@ def folder(tmp_path: Path) -> Path:
     (tables / "topics.jsonl").write_text('{"id": "q1", "title": "a"}\n')
     (tables / "qrels.txt").write_text("q1 0 d1 1\n")
     assert cranfield("import", tables, tmp_path / "imported").code == 0
+    (tmp_path / "asked.jsonl").write_text('{"topic": "q1", "document": "d1"}\n')
     assert cranfield("judge", "add", tmp_path / "work.db", EXAMPLES / "labels.jsonl").code == 0
     assert cranfield("judge", "freeze", tmp_path / "work.db", "spring").code == 0
     sampled = tmp_path / "sampled.db"

@@ -448,3 +448,81 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
 
     shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
     show(estimate(log, runs, measures, **typed), **shown)
+
+
+def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """`2.50` in money or `200000tokens`."""
+    from cranfield.judge.models.kept import Budget
+
+    if value is None:
+        return Budget()
+    number, in_tokens = value.removesuffix("tokens").strip(), value.endswith("tokens")
+    try:
+        most = real(number)
+    except ValueError:
+        most = -1.0
+    if most <= 0:
+        raise click.BadParameter(f"expected money such as 2.50, or 200000tokens, found {value!r}", ctx, parameter)
+    return Budget(tokens=most) if in_tokens else Budget(money=most)
+
+
+@command.command("ask")
+@log_argument
+@option("--pool", "The pairs to label, in the order of their priority.", required=True, metavar="FILE")
+@option("--collection", "Where the topics and the documents' texts are.", required=True, metavar="FOLDER")
+@option("--endpoint", "An OpenAI-compatible server, such as http://localhost:8080/v1.", required=True, metavar="URL")
+@option("--model", "The model, as the server calls it.", required=True, metavar="NAME")
+@option("--prompt", lambda: f"How to ask: a file, or {', '.join(names.prompts())}.", required=True, metavar="FILE")
+@option("--key-env", "The variable of the environment that holds the key.  [default: no key]", metavar="NAME")
+@option(
+    "--budget",
+    "The most that the model may cost in this log, in money (2.50, with prices) or as 200000tokens.",
+    metavar="MOST",
+    callback=_budget,
+)
+@option("--price-in", "Of a million tokens that are sent.", type=float, metavar="P")
+@option("--price-out", "Of a million tokens that come back.", type=float, metavar="P")
+@option("--max-tokens", "Of an answer.  [default: the prompt's]", type=click.IntRange(1, 1_000_000), metavar="N")
+@option(
+    "--text-limit", "Characters of a text; what is behind them is cut.", type=click.IntRange(min=200), default=12000
+)
+@option(
+    "--neighbours",
+    "Pairwise: with how many next documents of the pool each is compared.",
+    type=click.IntRange(1, 1000),
+    default=1,
+)
+@option("--seed")
+@option("--clients", "How many questions are under way at the same time.", type=click.IntRange(1, 256), default=4)
+@option("--retries", "Tries after a failure that may pass.", type=click.IntRange(0, 100), default=3)
+@option(
+    "--timeout", "Seconds an answer may take.", type=click.FloatRange(min=0, min_open=True), default=120.0, metavar="S"
+)
+@option(
+    "--max-answer",
+    "Megabytes that an answer may have.",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    metavar="MB",
+)
+@option("--give-up", "Stop when N pairs one after the other get no answer.", type=click.IntRange(min=1), default=10)
+@option("--schema/--no-schema", "Ask for JSON of a schema, where the server takes one.", default=True)
+@option("--dry-run", "Say what would be asked and what it may cost, and ask nothing.", is_flag=True)
+@options.output("table", "json", "csv", "tsv")
+@click.pass_context
+def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+    """Have a model label the pairs of a pool; exit 1 if some have no label. The same command goes on where it stopped.
+
+    The labels count as a model's: no qrels hold them unless --sources names them.
+
+    \b
+    $ cranfield judge ask work.db --pool p.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
+    """
+    from cranfield.cli.progress import progress
+    from cranfield.workspace.models import ask
+
+    with progress("questions") as tell:
+        done = ask(log, progress=tell, **how)
+    show(done, shape, output, spreadsheet=spreadsheet)
+    if not done.complete and done.foreseen is None:
+        ctx.exit(1)

@@ -121,6 +121,13 @@ def sources() -> list[str]:
     return list(SOURCES)
 
 
+def prompts() -> list[str]:
+    """The prompts for models that come along."""
+    from cranfield.judge.models.prompt import bundled
+
+    return bundled()
+
+
 def exports() -> list[str]:
     """What a log is written as."""
     from cranfield.judge.giving import WRITERS

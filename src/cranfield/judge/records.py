@@ -1,7 +1,7 @@
 """What changes in a log's tables, and how: one transaction applies records, and remembers which.
 
-A record is an event, or what is kept beside the events: a round, a lease, a version. Every change goes through `apply`,
-so that a file of records replayed gives the tables that a database has.
+A record is an event, or what is kept beside the events: a round, a lease, a version, a question to a
+model. Every change goes through `apply`, so that a file of records replayed gives the tables that a database has.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from cranfield.errors import DataError
 from cranfield.judge import locks
 from cranfield.judge.adding import Added, refuse_unknown_withdrawals, sorted_out
 from cranfield.judge.event import DEFAULTS, Event
+from cranfield.judge.models import kept
 from cranfield.judge.places import APPLIED, apply_leases, fill, settle, unsettle
 from cranfield.judge.standing import Key, key_of
 from cranfield.store import tables
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cranfield.store import Database
 
 MANY = 500  # values in one statement
+CHANGES = APPLIED | kept.APPLIED
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:
@@ -64,7 +66,7 @@ class Transaction:
         if "event" in record:
             self._take(record["event"], record["at"])
         else:
-            APPLIED[record["record"]](self.connection, record)
+            CHANGES[record["record"]](self.connection, record)
         self.done.append(record)
 
     def lease(self, records: list[dict[str, Any]]) -> None:

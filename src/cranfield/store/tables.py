@@ -88,6 +88,42 @@ comparisons = Table(
     *_texts("definition", "state", "created"),
 )
 
+series = Table(
+    "series",
+    metadata,
+    Column("id", Exact, primary_key=True),
+    *_texts("model", "definition", "created"),
+)
+
+questions = Table(
+    "questions",
+    metadata,
+    Column("id", Exact, primary_key=True),
+    *_texts("series", "purpose", "question"),  # purpose: label, or what a probe is for; question: its hash
+    *_texts("topic", "document", "other", "asked"),
+    Column("tokens_most", Double, nullable=False),  # that it may take
+    Column("cost_most", Double, nullable=False),
+    Column("length", Integer, nullable=False),  # of the texts, in characters
+    Column("shown", Integer, nullable=False),  # of them, to the model
+    *_texts("manner"),  # the options that were sent along
+    *_texts("state", "problem", "raw", "returned", "fingerprint"),  # state: sent, answered or failed
+    Column("tokens_in", Double),
+    Column("tokens_out", Double),
+    Column("tokens", Double),  # that it counts as, and the cost: the most where the server does not say
+    Column("cost", Double),
+    Column("seconds", Double),
+    Column("grade", Double),
+    *_texts("label", "answered"),  # label: the id of its event
+)
+
+spending = Table(
+    "spending",
+    metadata,
+    Column("model", Exact, primary_key=True),
+    Column("tokens", Double, nullable=False),  # of what was answered, and the most of what was sent
+    Column("cost", Double, nullable=False),
+)
+
 accounts = Table(
     "accounts",
     metadata,

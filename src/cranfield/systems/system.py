@@ -31,15 +31,28 @@ SYSTEMS: Registry[System] = Registry("system", "cranfield.systems.engines")
 
 
 class Busy(Exception):
-    """A failure that may be over in a moment; `after` is how many seconds the engine asks to wait."""
+    """A failure that may be over in a moment; `after` is how many seconds the engine asks to wait, `kind` what failed.
 
-    def __init__(self, why: str, after: float | None = None) -> None:
+    A status, `silence`, `dropped` or `not JSON`.
+    """
+
+    def __init__(self, why: str, after: float | None = None, kind: str = "") -> None:
         super().__init__(why)
         self.after = after
+        self.kind = kind
 
 
 class Refused(Busy):
     """A connection that nobody takes; over in a moment where an engine restarts, and not where there is none."""
+
+
+class Rejected(DataError):
+    """An answer whose status says that asking again is of no use; `said` is the beginning of what came with it."""
+
+    def __init__(self, why: str, status: int, said: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.said = said
 
 
 class Unreachable(DataError):

@@ -13,17 +13,19 @@ import json
 import re
 import threading
 import time
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.systems.system import Busy, Refused
+from cranfield.errors import ConventionError, DataError, TooLargeError
+from cranfield.systems.system import Busy, Refused, Rejected
 
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
 MOST = 100_000_000  # bytes of an answer; as many as Elasticsearch takes in a request
 EXAMPLE = "http://localhost:9200/index"
+EXCERPT = 4000  # bytes of an answer that refuses
 ODD = re.compile(r"[\x00-\x20\x7f]")  # what no host's name holds
 
 
@@ -59,9 +61,13 @@ def _left(deadline: float) -> float:
 
 
 class Client:
-    """Asks one server. `ask` may be called by several threads."""
+    """Asks one server. `ask` may be called by several threads.
 
-    def __init__(self, base: str, timeout: float = 30.0, most: int = MOST) -> None:
+    With `once` nothing is sent a second time, not even where a kept connection turns out to be closed: what costs money may
+    have been taken. A kept connection is then looked at before it is used.
+    """
+
+    def __init__(self, base: str, timeout: float = 30.0, most: int = MOST, once: bool = False) -> None:
         try:
             parts = urlsplit(base)
             port = parts.port
@@ -73,6 +79,7 @@ class Client:
         self.where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
         self.timeout = timeout
         self.most = most
+        self.once = once
         self.basic: dict[str, str] = {}
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -90,16 +97,18 @@ class Client:
         deadline = time.perf_counter() + self.timeout
         try:
             status, answered, content = self._exchange(method, target, sent, all_headers, deadline)
+        except TooLargeError:
+            raise
         except TimeoutError:
             self._drop()
-            raise Busy(f"{self.where}: no answer within {self.timeout:g} s") from None
+            raise Busy(f"{self.where}: no answer within {self.timeout:g} s", kind="silence") from None
         except (http.client.InvalidURL, ValueError) as error:  # a method, a path or a header that cannot be sent
             self._drop()
             raise DataError(f"{self.where}: {error}") from None
         except (OSError, http.client.HTTPException) as error:
             self._drop()
             kind = Refused if isinstance(error, ConnectionRefusedError) else Busy
-            raise kind(f"{self.where}: {_reason(error)}") from None
+            raise kind(f"{self.where}: {_reason(error)}", kind="dropped") from None
         return self._judged(status, answered, content, path)
 
     def _exchange(
@@ -110,7 +119,7 @@ class Client:
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            if fresh:
+            if fresh or self.once:
                 raise
             self._drop()  # the server had closed the kept connection: that is no failure of this query
             connection, _ = self._connection(deadline)
@@ -123,7 +132,7 @@ class Client:
                 room -= len(piece)
         if room < 0:
             self._drop()
-            raise DataError(f"{self.where}: the answer is larger than {self.most / 1e6:g} MB (--max-answer)")
+            raise TooLargeError(f"{self.where}: the answer is larger than {self.most / 1e6:g} MB (--max-answer)")
         content = b"".join(pieces)
         lacking = answer.length
         answer.close()  # read1 does not, and the connection waits for it
@@ -135,21 +144,23 @@ class Client:
 
     def _judged(self, status: int, headers: Any, content: bytes, path: str) -> Any:
         if status in PASSING:
-            after = headers.get("Retry-After", "")
-            raise Busy(
-                f"{self.where}{path}: status {status}{_excerpt(content)}", float(after) if after.isdigit() else None
-            )
+            why = f"{self.where}{path}: status {status}{_excerpt(content)}"
+            raise Busy(why, _pause(headers.get("Retry-After", "")), f"status {status}")
         if not 200 <= status < 300:
             moved = f" to {headers.get('Location')}; name that URL" if 300 <= status < 400 else _excerpt(content)
-            raise DataError(f"{self.where}{path}: status {status}{moved}")
+            said = content[:EXCERPT].decode("utf-8", "replace")
+            raise Rejected(f"{self.where}{path}: status {status}{moved}", status, said)
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
-            raise Busy(f"{self.where}{path}: expected JSON, found {content[:60]!r}") from None
+            raise Busy(f"{self.where}{path}: expected JSON, found {content[:60]!r}", kind="not JSON") from None
 
     def _connection(self, deadline: float) -> tuple[http.client.HTTPConnection, bool]:
         """This thread's connection, held to the deadline, and whether it is a new one."""
         known: http.client.HTTPConnection | None = getattr(self.local, "connection", None)
+        if self.once and known is not None and _closed(known):
+            self._drop()
+            known = None
         fresh = known is None
         if known is None:
             kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
@@ -173,6 +184,26 @@ class Client:
         for connection in self.opened:
             connection.close()
         self.opened.clear()
+
+
+def _closed(connection: http.client.HTTPConnection) -> bool:
+    """Whether a kept connection was closed by the server: there is something to read though nothing was asked."""
+    import select
+
+    try:
+        return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
+    except (OSError, ValueError):
+        return True
+
+
+def _pause(after: str) -> float | None:
+    """The seconds that a Retry-After asks for, as a number or until a date."""
+    if after.isdigit():
+        return float(after)
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
 
 
 def _excerpt(content: bytes) -> str:

@@ -1,0 +1,250 @@
+"""A server that speaks OpenAI's /v1/chat/completions: how it is asked, and what came back told apart.
+
+The client is that of `systems`, with its deadline and its limit. It follows no redirect and sends nothing twice. The key is
+sent over https or to this machine alone, and stands in nothing that is returned from here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from cranfield.errors import DataError, TooLargeError
+from cranfield.parameters import real, shortened
+from cranfield.systems.system import Busy, Refused, Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.judge.models.prompt import Prompt
+
+CHAT = "/chat/completions"
+HIDDEN = "…"  # in the place of the key
+KEY = re.compile(r"[\x21-\x7e]+")
+FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+TOO_LONG = re.compile(r"context[ _-]?(length|size|window)|too (long|many tokens)|input.{0,20}exceed", re.IGNORECASE)
+ODD_REQUEST = (400, 422, 501)  # what a server says to an option that it does not know
+HOPELESS = (401, 402, 403, 404, 405)  # the next question would fare no better
+EXCERPT = 4000  # characters of an answer that is no completion
+LISTED = 5  # models in a message
+
+
+@dataclass(frozen=True)
+class Manner:
+    """What is asked for beside the messages; a server that refuses one of them is asked without."""
+
+    schema: bool = True
+    limit: str = "max_tokens"
+    temperature: bool = True
+
+    def __str__(self) -> str:
+        """The options, for the record."""
+        return " ".join([self.limit, *["temperature"] * self.temperature, *["schema"] * self.schema])
+
+    def without(self, said: str) -> Manner | None:
+        """The manner that does without what a refusal names, or without the schema; None where nothing is left."""
+        text = said.lower()
+        if "max_completion_tokens" in text and self.limit == "max_tokens":
+            return replace(self, limit="max_completion_tokens")
+        if "temperature" in text and self.temperature:
+            return replace(self, temperature=False)
+        return replace(self, schema=False) if self.schema else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What came back: a completion, or a problem, which is none of the model's."""
+
+    problem: str = ""
+    told: str = ""
+    status: int = 0
+    again: bool = False  # it may be over in a moment
+    after: float | None = None
+    free: bool = False  # the server did not take it
+    raw: str = ""
+    returned: str = ""
+    fingerprint: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    finish: str = ""
+    refused: bool = False
+    seconds: float = 0.0
+
+
+class Endpoint:
+    """One model at one server; `ask` may be called by several threads."""
+
+    def __init__(
+        self, url: str, model: str, key: str | None = None, timeout: float = 120.0, most: int = 1_000_000
+    ) -> None:
+        from cranfield.systems.http.client import Client  # which loads ssl
+
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
+            raise DataError("the endpoint holds a user or a password; give the key in the environment (--key-env)")
+        if parts.query or parts.fragment:
+            raise DataError(f"{url}: expected an endpoint such as http://localhost:8080/v1, without ? and #")
+        self.client = Client(url, timeout, most, once=True)
+        self.path = parts.path.rstrip("/").removesuffix(CHAT) or "/v1"
+        self.where = f"{self.client.where}{self.path}"
+        self.model = model
+        self._key = key
+        if key is not None:
+            self._refuse_key(key)
+
+    def _refuse_key(self, key: str) -> None:
+        if not KEY.fullmatch(key):
+            raise DataError("the key holds what no header can: expected printable ASCII without spaces")
+        if not self.client.secure and not is_local(self.client.host):
+            raise DataError(f"{self.where}: the key is sent over https or to this machine alone; name an https:// URL")
+
+    def _masked(self, text: str) -> str:
+        """A text in which the server may have repeated the key."""
+        return text.replace(self._key, HIDDEN) if self._key else text
+
+    def _exchange(self, method: str, path: str, body: Any) -> Any:
+        headers = {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
+        return self.client.ask(method, f"{self.path}{path}", {}, headers, body)
+
+    def check(self) -> None:
+        """Stop before anything is written where nobody answers, the key is refused, or there is no such model."""
+        nothing = "Nothing was asked or written"
+        try:
+            answer = self._exchange("GET", "/models", None)
+        except Refused as error:
+            raise DataError(f"{self._masked(str(error)).replace('engine', 'server')} {nothing}") from None
+        except Busy as busy:
+            if busy.kind.startswith("status"):  # it may be over when the first question is asked
+                return
+            told = (
+                f"{self._masked(str(busy))}; is this an OpenAI-compatible endpoint, such as http://localhost:8080/v1?"
+            )
+            raise DataError(f"{told} {nothing}") from None
+        except Rejected as rejected:
+            if rejected.status in (404, 405, 501):  # not every server lists its models
+                return
+            raise DataError(f"{self._masked(str(rejected))}. {nothing}") from None
+        except TooLargeError:
+            return
+        known = _listed(answer)
+        if known and not any(self.model in (name, name.partition(":")[0]) for name in known):
+            some = ", ".join(shortened(name) for name in known[:LISTED]) + (", …" if len(known) > LISTED else "")
+            raise DataError(f"{self.where}: there is no model {shortened(self.model)!r}; there are {some}. {nothing}")
+
+    def ask(self, messages: Sequence[dict[str, str]], prompt: Prompt, manner: Manner, max_tokens: int) -> Reply:
+        """What the server says to one question, asked once."""
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages), manner.limit: max_tokens}
+        if manner.temperature:
+            body["temperature"] = 0
+        if manner.schema:
+            body["response_format"] = prompt.schema()
+        start = time.perf_counter()
+        try:
+            answer = self._exchange("POST", CHAT, body)
+        except Busy as busy:
+            free = isinstance(busy, Refused) or busy.kind.startswith("status 4")
+            told: dict[str, Any] = {
+                "problem": busy.kind,
+                "told": str(busy),
+                "again": True,
+                "after": busy.after,
+                "free": free,
+            }
+        except Rejected as rejected:
+            told = {"problem": f"status {rejected.status}", "told": str(rejected), "raw": rejected.said}
+            told |= {"status": rejected.status, "free": rejected.status < 500}
+        except TooLargeError as error:
+            told = {"problem": "too large", "told": str(error)}
+        else:
+            told = _completion(answer)
+        told |= {name: self._masked(told[name]) for name in ("told", "raw", "returned", "fingerprint") if name in told}
+        return Reply(**told, seconds=time.perf_counter() - start)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self.client.close()
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine, by its name or address.
+
+    >>> is_local("localhost"), is_local("127.0.0.2"), is_local("::1"), is_local("example.org")
+    (True, True, True, False)
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listed(answer: Any) -> list[str]:
+    """The models that a server lists."""
+    rows = answer.get("data") if isinstance(answer, dict) else None
+    return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
+
+
+def _completion(answer: Any) -> dict[str, Any]:
+    """The parts of a completion."""
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        content = message.get("content")
+    except (LookupError, TypeError, AttributeError):
+        return {"problem": "no completion", "told": "no choices with a message", "raw": json.dumps(answer)[:EXCERPT]}
+    if isinstance(content, list):  # of parts
+        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    refusal = message.get("refusal")
+    finish = str(choice.get("finish_reason") or "")
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    return {
+        "raw": str(content or refusal or ""),
+        "returned": str(answer.get("model") or ""),
+        "fingerprint": str(answer.get("system_fingerprint") or ""),
+        "tokens_in": _count(usage.get("prompt_tokens")),
+        "tokens_out": _count(usage.get("completion_tokens")),
+        "finish": finish,
+        "refused": bool(refusal) or finish == "content_filter",
+    }
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
+def read_answer(prompt: Prompt, reply: Reply) -> tuple[float | None, str]:
+    """The grade that a completion names, or why it is none: nothing is guessed from a text that is not the answer alone.
+
+    >>> from cranfield.judge.models.prompt import read_prompt
+    >>> graded = read_prompt("graded")
+    >>> [read_answer(graded, Reply(raw=raw)) for raw in ('{"grade": 2}', "2", "I'd say 2", '{"grade": 7}')]
+    [(2.0, ''), (2.0, ''), (None, 'unparsed'), (None, 'off the scale')]
+    """
+    if reply.refused:
+        return None, "refusal"
+    text = reply.raw.strip()
+    fenced = FENCE.fullmatch(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return None, "cut off" if reply.finish == "length" else "unparsed" if text else "empty"
+    if isinstance(value, dict):
+        if prompt.key not in value:
+            return None, "unparsed"
+        value = value[prompt.key]
+    if isinstance(value, str):
+        value = value.strip().lower()
+        if prompt.kind != "pairwise":
+            try:
+                value = real(value)
+            except ValueError:
+                return None, "unparsed"
+    if value is None or isinstance(value, (bool, dict, list)):
+        return None, "unparsed"
+    grade = prompt.answers.get(value)
+    return grade, "" if grade is not None else "off the scale"

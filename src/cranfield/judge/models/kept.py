@@ -1,0 +1,137 @@
+"""What is kept of the questions that models are asked: records that change the tables, and looks at them.
+
+A series is one call of `judge ask`. A question is written before it is sent, with the most that it may cost; what comes
+back is written into its row. A row that stays `sent` was lost with its process, and counts as spent.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import func, insert, select, update
+
+from cranfield.errors import DataError
+from cranfield.store.tables import questions, series, spending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from sqlalchemy.engine import Connection
+
+SENT, ANSWERED, FAILED = "sent", "answered", "failed"
+LABEL = "label"  # the purpose of a question whose answer is a label; all others are probes
+MANY = 500  # values in one statement
+ASKED = ("id", "series", "purpose", "question", "topic", "document", "other", "asked")
+BEFORE = (*ASKED, "tokens_most", "cost_most", "length", "shown", "manner")
+USED = ("tokens_in", "tokens_out", "tokens", "cost", "seconds")
+AFTER = ("state", "problem", "raw", "returned", "fingerprint", *USED, "grade", "label", "answered")
+EMPTY = {"state": SENT, **dict.fromkeys(("problem", "raw", "returned", "fingerprint", "label", "answered"), "")}
+
+
+class OverBudgetError(DataError):
+    """A question that might cost more than is left."""
+
+
+class Budget(NamedTuple):
+    """The most that a model's questions in a log may cost, in money or in tokens; None: no limit."""
+
+    money: float | None = None
+    tokens: float | None = None
+
+
+NO_LIMIT = Budget()
+
+
+class Spent(NamedTuple):
+    """What questions of a model have cost: of what was answered, and the most of what was sent."""
+
+    tokens: float = 0.0
+    cost: float = 0.0
+
+    def beyond(self, budget: Budget) -> bool:
+        """Whether it is more than a budget."""
+        return (budget.money is not None and self.cost > budget.money) or (
+            budget.tokens is not None and self.tokens > budget.tokens
+        )
+
+
+class Known(NamedTuple):
+    """A question that was answered: by a label, or by what is none."""
+
+    id: str
+    question: str
+    problem: str
+    grade: float | None
+    seconds: float | None
+    answered: str
+
+
+def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
+    values = {"id": record["id"], "model": record["model"], "created": record["at"]}
+    connection.execute(insert(series).values(values | {"definition": json.dumps(record["definition"])}))
+
+
+def _apply_question(connection: Connection, record: dict[str, Any]) -> None:
+    connection.execute(insert(questions).values({name: record[name] for name in BEFORE} | EMPTY))
+    _spend(connection, _model_of(connection, record["series"]), record["tokens_most"], record["cost_most"])
+
+
+def _apply_reply(connection: Connection, record: dict[str, Any]) -> None:
+    here = questions.c.id == record["id"]
+    before = connection.execute(select(questions).where(here)).one()
+    connection.execute(update(questions).where(here).values({name: record[name] for name in AFTER}))
+    more = record["tokens"] - before.tokens_most, record["cost"] - before.cost_most
+    _spend(connection, _model_of(connection, before.series), *more)
+
+
+def _model_of(connection: Connection, name: str) -> str:
+    return str(connection.execute(select(series.c.model).where(series.c.id == name)).scalar_one())
+
+
+def _spend(connection: Connection, model: str, tokens: float, cost: float) -> None:
+    more = {"tokens": spending.c.tokens + tokens, "cost": spending.c.cost + cost}
+    if not connection.execute(update(spending).where(spending.c.model == model).values(more)).rowcount:
+        connection.execute(insert(spending).values(model=model, tokens=tokens, cost=cost))
+
+
+APPLIED: dict[str, Callable[[Connection, dict[str, Any]], None]] = {
+    "series": _apply_series,
+    "question": _apply_question,
+    "reply": _apply_reply,
+}
+
+
+def record(name: str, **fields: Any) -> dict[str, Any]:
+    """A record as a log keeps it."""
+    return {"record": name, "kind": name, **fields}
+
+
+def spent(connection: Connection, model: str) -> Spent:
+    """What a model's questions have cost so far."""
+    row = connection.execute(select(spending.c.tokens, spending.c.cost).where(spending.c.model == model)).first()
+    return Spent() if row is None else Spent(row.tokens, row.cost)
+
+
+def answered(connection: Connection, hashes: Sequence[str]) -> dict[str, Known]:
+    """The first answer to each question that has one, whatever it is worth; what has only failed on the way has none."""
+    columns = [questions.c[name] for name in Known._fields]
+    answer: dict[str, Known] = {}
+    for start in range(0, len(hashes), MANY):
+        here = questions.c.question.in_(hashes[start : start + MANY])
+        query = select(*columns).where(here, questions.c.state == ANSWERED).order_by(questions.c.asked, questions.c.id)
+        for row in connection.execute(query):
+            answer.setdefault(row.question, Known(*row))
+    return answer
+
+
+def lost(connection: Connection, model: str) -> int:
+    """How many questions of a model were sent, or were about to be, and have no reply."""
+    query = select(func.count()).select_from(questions).join(series, series.c.id == questions.c.series)
+    return connection.execute(query.where(series.c.model == model, questions.c.state == SENT)).scalar_one()
+
+
+def definitions(connection: Connection, model: str) -> Iterable[dict[str, Any]]:
+    """What each series of a model was, in the order of their times."""
+    query = select(series.c.definition).where(series.c.model == model).order_by(series.c.created, series.c.id)
+    return [json.loads(text) for text in connection.execute(query).scalars()]
