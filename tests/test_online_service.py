@@ -221,7 +221,9 @@ def test_exposures_are_kept_where_asked_for_overrides_marked(service, caller):
         ("carol", "ranker-2026", "control"),
         ("carol", "holdout-2026", "rest"),
     }
-    assert [row["attributes"] for row in rows if row["unit"] == "tester"] == [{"override": "true"}]
+    assert [row["attributes"] for row in rows if row["unit"] == "tester"] == [
+        {"override": "true", "plan": next(plan.hash for plan in service.plans if plan.name == "ranker-2026")}
+    ]
 
 
 @pytest.mark.parametrize(

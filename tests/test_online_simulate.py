@@ -250,7 +250,7 @@ def test_a_plan_that_is_there_is_followed_and_units_outside_its_traffic_are_in_n
     assert answer.design == "A/B, old shows bm25, new shows dense"
     assert answer.days == ("2025-02-01", "2025-02-03")
     assert 20 < len(exposed) < 60
-    assert exposed["u0-3"]["attributes"] == {"override": "true"}
+    assert exposed["u0-3"]["attributes"] == {"override": "true", "plan": plan.hash}
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,7 @@ class Answer(ABC):
     has_topics: ClassVar[bool] = False  # whether there are values of single topics to tell
     ascii_json: ClassVar[bool] = False  # whether JSON spells out letters beyond ASCII
     ends_with_notes: ClassVar[bool] = False  # whether the notes are the end of its text, rather than what limits it
+    page_has_charts: ClassVar[bool] = False  # whether a page of its own shows its charts below the tables
     ends_with_limits: ClassVar[bool] = False  # whether its text ends with what limits it, unless that is said apart
 
     def __init_subclass__(cls) -> None:
@@ -234,7 +235,14 @@ class Answer(ABC):
         """A piece of a page: tables, lists and paragraphs, without style sheet and script; or a whole `page`."""
         how = Layout(per_topic, digits, "–", every=every, medium="html")
         parts = [*self._said(how), Lines(self.notes())]
-        return html_page(_title(parts) or type(self).__name__, html(parts)) if page else html(parts)
+        if not page:
+            return html(parts)
+        drawn = picture(self) if self.page_has_charts else ""
+        return html_page(self.page_title() or _title(parts) or type(self).__name__, html(parts) + drawn)
+
+    def page_title(self) -> str:
+        """What a page of its own is called; what its first table is, where this is empty."""
+        return ""
 
     def __repr__(self) -> str:
         return self.to_text()

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cranfield import answer
-from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, html_page, plain
+from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.online import health
 from cranfield.online.decide import EXIT_CODES, Finding, Limits, compared, findings, overall, rule_at, verdict_of
@@ -77,6 +76,8 @@ class Point(NamedTuple):
 @dataclass(frozen=True)
 class Analysis(Answer):
     """What `online analyze` answers with."""
+
+    page_has_charts = True
 
     experiment: str
     plan: str  # its hash
@@ -208,10 +209,9 @@ class Analysis(Answer):
         ]
         return Table(head, rows, names=3, caption="slices, corrected by Benjamini and Hochberg; they decide nothing")
 
-    def to_html(self, per_topic: bool = False, digits: int = 4, *, every: bool = False, page: bool = False) -> str:
-        """A piece of a page or a whole one, the charts below the tables where there is a history."""
-        piece = super().to_html(per_topic, digits, every=every)
-        return html_page(f"{self.experiment}: {self.verdict}", piece + answer.picture(self)) if page else piece
+    def page_title(self) -> str:
+        """The experiment and its verdict."""
+        return f"{self.experiment}: {self.verdict}"
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = {name: value for name, value in vars(self).items() if name not in ("preferences",)}

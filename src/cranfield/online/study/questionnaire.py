@@ -85,7 +85,7 @@ def cronbach(answers: Sequence[Sequence[float]] | npt.NDArray[np.float64]) -> fl
     """Cronbach's alpha: how far items measure the same; rows are people. NaN with fewer than two of either, or no spread.
 
     >>> round(cronbach([[1, 2], [2, 3], [4, 4], [5, 4]]), 4)
-    0.8986
+    0.8791
     """
     values = np.asarray(answers, np.float64)
     if values.ndim != 2 or min(values.shape) < 2:
