@@ -442,7 +442,7 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     model labels the whole pool.
 
     \b
-    $ cranfield judge estimate work.db bm25.run dense.run -m P@10
+    $ cranfield judge estimate drawn.jsonl bm25.run dense.run -m P@10
     """
     from cranfield.workspace.estimating import estimate
 
