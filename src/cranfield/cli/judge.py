@@ -516,7 +516,7 @@ def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spread
     The labels count as a model's: no qrels hold them unless --sources names them.
 
     \b
-    $ cranfield judge ask work.db --pool garden-pool.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
+    $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
     """
     from cranfield.cli.progress import progress
     from cranfield.workspace.models import ask
