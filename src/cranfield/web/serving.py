@@ -103,11 +103,11 @@ def serve(
     site = Site(bench, jobs, manner)
     config = configured(site, certificate, key)
     try:
-        site.shelving.begin()
-        opened.listen(512)
-        _note(bench, manner)
-        welcome(site, say)
-        with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
+        with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends, before uvicorn listens for it as well
+            site.shelving.begin()
+            opened.listen(512)
+            _note(bench, manner)
+            welcome(site, say)
             uvicorn.Server(config).run(sockets=[opened])
     finally:
         jobs.close()
