@@ -9,6 +9,7 @@ import pytest
 from browsers import Watched, chromium
 from cranfield.judge.event import Event
 from cranfield.judge.rounds import lease
+from cranfield.web.render import menu_of_all
 from workbench import Served, example, served
 
 if TYPE_CHECKING:
@@ -145,6 +146,22 @@ def test_versions_are_frozen_read_back_and_compared(site: Served) -> None:
     assert found["state"] == "ready", found
     assert "d002" in str(found["answer"]), found["answer"]
     assert lead.get("/version?name=nothing").status == 400
+
+
+def test_what_changed_since_a_version_is_told_by_its_own_policy(site: Served) -> None:
+    lead = site.client("ann")
+    said = {"bob": 1, "cat": 1, "eve": 3}
+    site.bench.log.add([Event(topic="101", document="d002", grade=g, assessor=who) for who, g in said.items()])
+    assert lead.send("/versions.json", {"name": "v1", "policy": "majority"}).status == 200
+    found = waited(lambda: lead.get("/diff.json?a=v1").json())["answer"]
+    assert (found["changed"], found["same"]) == ([], 1)
+
+
+def test_the_menu_names_pages_that_are_there_for_whoever_may(site: Served) -> None:
+    menu = menu_of_all()
+    assert [name for _, name, _ in menu][:3] == ["Judge", "Prefer", "Rounds"]
+    assert "/people" in site.client("ann").get("/versions").text
+    assert "/people" not in site.client("vic", "viewer").get("/versions").text
 
 
 def test_an_assessor_at_work_sees_only_their_own_labels(site: Served) -> None:

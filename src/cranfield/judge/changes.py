@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cranfield.scores import Scores
 
 SHOWN = 10
+MOST = 500  # on a page, where a table scrolls
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,13 @@ class Changes(Answer):
                 ]
                 or ["no verdict between two runs changes"]
             )
-        shown = self.changed if how.every else self.changed[:SHOWN]
+        shown = self.changed if how.every else self.changed[: MOST if how.medium == "html" else SHOWN]
         if shown:
             rows = [[topic, document, f"{before:g}", f"{after:g}"] for topic, document, before, after in shown]
             yield Table(["topic", "document", "before", "after"], rows)
         if len(self.changed) > len(shown):
-            yield f"and {len(self.changed) - len(shown):,} more (--format json has them all)"
+            where = "its JSON" if how.medium == "html" else "--format json"
+            yield f"and {len(self.changed) - len(shown):,} more ({where} has them all)"
 
     def plain(self, how: Layout) -> dict[str, Any]:
         return {

@@ -55,6 +55,7 @@ class Entry(NamedTuple):
     table: bool
     body: str  # "form", or "file" for one that takes a file as its body
     work: Callable[[Visit], Any]
+    menu: tuple[int, str] | None = None  # where it stands in the menu, and its name there
 
     @property
     def said(self) -> str:
@@ -74,9 +75,11 @@ class Entry(NamedTuple):
 _ENTRIES: dict[tuple[str, str], Entry] = {}
 
 
-def page(path: str, role: str, verb: str = "", table: bool = False) -> Callable[[Any], Any]:
-    """Enter a function that shows something and changes nothing."""
-    return _entering(Entry(path, "GET", role, verb, table, "", _nothing))
+def page(
+    path: str, role: str, verb: str = "", table: bool = False, menu: tuple[int, str] | None = None
+) -> Callable[[Any], Any]:
+    """Enter a function that shows something and changes nothing; `menu` is its place and its name in the menu."""
+    return _entering(Entry(path, "GET", role, verb, table, "", _nothing, menu))
 
 
 def action(path: str, role: str, verb: str = "", body: str = "form") -> Callable[[Any], Any]:

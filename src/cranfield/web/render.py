@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cranfield.columns import legible
-from cranfield.web.roles import ASSESSOR, LEAD, NOBODY, VIEWER, may
+from cranfield.web.entry import entries
+from cranfield.web.roles import NOBODY, may
 from cranfield.workspace.links import link as link  # templates and pages find it here
 
 if TYPE_CHECKING:
@@ -26,18 +27,6 @@ if TYPE_CHECKING:
 
 KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 SHELVES = (("cranfield.web", "static"), ("cranfield.report", ""))  # page.css is the report's
-MENU = (
-    ("/judge", "Judge", ASSESSOR),
-    ("/prefer", "Prefer", ASSESSOR),
-    ("/rounds", "Rounds", LEAD),
-    ("/agreement", "Agreement", LEAD),
-    ("/adjudicate", "Adjudicate", LEAD),
-    ("/runs", "Runs", VIEWER),
-    ("/compare", "Compare", VIEWER),
-    ("/topic", "Topics", VIEWER),
-    ("/versions", "Versions", VIEWER),
-    ("/people", "People", LEAD),
-)
 
 
 class Static(NamedTuple):
@@ -114,10 +103,18 @@ def render(site: Site, visit: Visit, page: Page) -> str:
     return environment().get_template(page.template).render({**page.values, **page.shown, **around})
 
 
+@cache
+def menu_of_all() -> list[tuple[str, str, str]]:
+    """The pages that the menu names: path, name and least role, in their order."""
+    listed = [(entry.menu, entry) for entry in entries() if entry.menu is not None]
+    ordered = sorted(listed, key=lambda each: each[0])
+    return [(entry.path, name, entry.role) for (_, name), entry in ordered]
+
+
 def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:
     """What surrounds every page."""
     role = NOBODY if account is None else account.role
-    menu = [(to, name) for to, name, least in MENU if may(role, least)]
+    menu = [(path, name) for path, name, least in menu_of_all() if may(role, least)]
     theme = "" if account is None else str(account.settings.get("theme", ""))
     return {"workspace": site.bench.name, "account": account, "menu": menu, "here": path, "theme": theme}
 

@@ -174,13 +174,8 @@ def begin_round(
     from cranfield.judge.status import status
 
     once(pool, gold, *runs)
-    if strategy and not runs:
-        raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
     by_lot = sample is not None or sample_topics is not None
-    if strategy and by_lot:
-        raise DataError("--sample draws at random, --strategy by what was found: give one of them")
-    if not (pool or gold or runs):
-        raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
+    _refuse_round(pool or gold, runs, strategy, by_lot)
     items = [] if pool is None or strategy else read_pool(pool)
     known = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
     draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
@@ -202,6 +197,16 @@ def begin_round(
     with _opened(location) as log:
         open_round(log, plan, asked)
         return status(log, name)
+
+
+def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: bool) -> None:
+    """Refuse a round without documents, and one that is to be drawn in two ways."""
+    if strategy and not runs:
+        raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
+    if strategy and by_lot:
+        raise DataError("--sample draws at random, --strategy by what was found: give one of them")
+    if not (file or runs):
+        raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
 
 
 def _drawn(frame: Mapping[str, Sequence[str]], sample: int | None, sample_topics: int | None, seed: int) -> str:

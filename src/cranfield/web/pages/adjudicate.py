@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KEYS = ("skip", "undo", "note", "help")
 
 
-@page("/adjudicate", LEAD, "adjudicating.docket", table=True)
+@page("/adjudicate", LEAD, "adjudicating.docket", table=True, menu=(50, "Adjudicate"))
 def adjudicate(visit: Visit) -> Page:
     """The next document on which people differ: the need, the text, what each said, and no names."""
     topic, document = visit.text("topic"), visit.text("document")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MEASURE = "nDCG@10"
 
 
-@page("/agreement", LEAD, "workspace.agree", table=True)
+@page("/agreement", LEAD, "workspace.agree", table=True, menu=(40, "Agreement"))
 def agreement(visit: Visit) -> Page:
     """Coefficients of agreement with intervals, who confuses what, drift over time, and how each person's labels rank runs."""
     round, by, measure = visit.text("round"), visit.text("by"), visit.text("measure", MEASURE)

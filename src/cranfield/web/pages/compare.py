@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cranfield.web.visit import Visit
 
 
-@page("/compare", VIEWER, "workspace.compare", table=True)
+@page("/compare", VIEWER, "workspace.compare", table=True, menu=(70, "Compare"))
 def compare(visit: Visit) -> Page:
     """Two runs: the sentence, differences by topic, scatter, curves, cost; some topics only by a category."""
     bench = visit.site.bench

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DAYS_ON = 10**6  # the last page of labels that can be asked for
 
 
-@page("/judge", ASSESSOR, "assessing.work")
+@page("/judge", ASSESSOR, "assessing.work", menu=(10, "Judge"))
 def judge(visit: Visit) -> Page:
     """The next document to judge, the need, how far the work is, and one's own labels; holds up to three documents."""
     topic, document = visit.text("topic"), visit.text("document")

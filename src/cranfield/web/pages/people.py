@@ -199,7 +199,7 @@ def end_token(visit: Visit) -> Done:
     return Done("/me")
 
 
-@page("/people", LEAD, "accounts.all")
+@page("/people", LEAD, "accounts.all", menu=(100, "People"))
 def people(visit: Visit) -> Page:
     """Every account, and the invitations that are open."""
     return _people(visit)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BRIEF = ("comparisons",)  # what an answer need not say again
 
 
-@page("/prefer", ASSESSOR, "preferring.work")
+@page("/prefer", ASSESSOR, "preferring.work", menu=(20, "Prefer"))
 def compare_next(visit: Visit) -> Page:
     """The next two documents or result lists to compare, on sides drawn by lot."""
     found = work(visit.site.bench, visit.site.document, visit.name, visit.text("comparison"))

@@ -26,7 +26,7 @@ POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed")  # wh
 USUAL = {"strategy": "depth", "depth": "20", "overlap": "1", "lease": "30", "gold_count": "20"}
 
 
-@page("/rounds", LEAD, "judge.status", table=True)
+@page("/rounds", LEAD, "judge.status", table=True, menu=(30, "Rounds"))
 def rounds(visit: Visit) -> Page:
     """Every round: how far it is, who is at work, what is left."""
     log = visit.site.bench.log

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PIECE = 1 << 20  # bytes
 
 
-@page("/runs", VIEWER, "workspace.leaderboard", table=True)
+@page("/runs", VIEWER, "workspace.leaderboard", table=True, menu=(60, "Runs"))
 def runs(visit: Visit) -> Page:
     """The leaderboard: rank intervals, tiers, judged@k; with new=RUN whether that one can be scored; add a run."""
     bench = visit.site.bench

@@ -27,7 +27,7 @@ KEPT = ("measures", "judgments", "policy", "order")  # what goes along from topi
 SCRIPTS = ("live.js", "sort.js", "topic.js")
 
 
-@page("/topic", VIEWER, "workspace.sides", table=True)
+@page("/topic", VIEWER, "workspace.sides", table=True, menu=(80, "Topics"))
 def topic(visit: Visit) -> Page:
     """Two runs on one topic side by side; without a topic, the list of topics."""
     name = visit.text("topic")

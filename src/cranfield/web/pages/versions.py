@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cranfield.web.visit import Visit
 
 
-@page("/versions", VIEWER, "judge.all_versions", table=True)
+@page("/versions", VIEWER, "judge.all_versions", table=True, menu=(90, "Versions"))
 def versions(visit: Visit) -> Page:
     """Frozen qrels: name, policy, how many judgments, hash."""
     log = visit.site.bench.log

@@ -23,14 +23,15 @@ class Diff(OfRuns):
     least = 0
     a = Text(..., "the version before")  # type: ignore[arg-type]
     b = Text("", "the version after; what stands now unless told")
-    policy = Text("latest", "which label stands now where people differ")
+    policy = Text("", "which label stands now where people differ; by the policy of the version before unless told")
     scored = Flag("whether runs are scored by both", default=True)
 
     def refuse(self, bench: Bench) -> None:
         from cranfield.judge.versions import find_version
 
         super().refuse(bench)
-        refuse_policy(self.policy)
+        if self.policy:
+            refuse_policy(self.policy)
         for name in filter(None, (self.a, self.b)):
             find_version(bench.log, name)
 
@@ -48,7 +49,9 @@ class Diff(OfRuns):
         return known
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.judge.versions import find_version
         from cranfield.workspace.judging import diff
 
         paths = [run.path for run in self.files(bench)]
-        return diff(bench.location, self.a, self.b or None, runs=paths, measures=self.measures, policy=self.policy)
+        policy = self.policy or find_version(bench.log, self.a).policy
+        return diff(bench.location, self.a, self.b or None, runs=paths, measures=self.measures, policy=policy)
