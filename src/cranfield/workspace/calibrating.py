@@ -148,8 +148,18 @@ def _lengths(collection: str, found: Shared) -> dict[str, int]:
 
 
 def _probed(log: Log, assessor: str) -> list[str]:
-    """What probes and drift show of a model."""
-    return []
+    """What probes and checks of drift show against a model, a sentence each."""
+    if not log.has_records():
+        return []
+    from cranfield.judge.models.drifting import drift_checks
+    from cranfield.judge.models.probed import probes_of
+
+    said = [f"{assessor} {finding}" for finding in probes_of(log, assessor).findings()]
+    for check in drift_checks(log, assessor):
+        if check.drifted:
+            went_on = "; it was accepted, and labels of both are mixed here" if check.accepted else ""
+            said.append(f"{assessor} drifted by {check.at[:10]}: {'; '.join(check.said())}{went_on}")
+    return said
 
 
 def _with_runs(

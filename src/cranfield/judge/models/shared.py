@@ -188,25 +188,15 @@ def asked_of(log: Log, assessor: str) -> Asked:
     """The series of a model with its prompt; nothing where its labels were added from a file."""
     if not log.has_records():
         return Asked(set(), [], {})
-    from sqlalchemy import select
+    from cranfield.judge.models.kept import LABEL, rows_of, series_of
+    from cranfield.store.tables import questions
 
-    from cranfield.judge.models.kept import LABEL, definitions
-    from cranfield.store.tables import questions, series
-
-    model = assessor.rpartition("/")[0]
     with log.reading() as transaction:
-        known = [each for each in definitions(transaction.connection, model) if each.get("assessor") == assessor]
-        hashes = {each.get("prompt", {}).get("hash") for each in known}
-        columns = select(questions.c.document, questions.c.length, questions.c.returned, series.c.definition)
-        rows = transaction.connection.execute(
-            columns.join(series, series.c.id == questions.c.series).where(
-                series.c.model == model, questions.c.purpose == LABEL, questions.c.other == ""
-            )
-        ).all()
-    own = [row for row in rows if any(mark and mark in row.definition for mark in hashes)]
-    used = {(topic, document) for each in known for topic, document in each.get("prompt", {}).get("used", ())}
-    returned = sorted({row.returned for row in own if row.returned})
-    return Asked(used, returned, {row.document: row.length for row in own})
+        series = {each.id: each.definition for each in series_of(transaction.connection, assessor)}
+        rows = rows_of(transaction.connection, "series", series, questions.c.purpose == LABEL, questions.c.other == "")
+    prompts = [definition.get("prompt", {}) for definition in series.values()]
+    used = {(topic, document) for prompt in prompts for topic, document in prompt.get("used", ())}
+    return Asked(used, sorted({row.returned for row in rows} - {""}), {row.document: row.length for row in rows})
 
 
 def looked_at(path: str, found: Sequence[Subject]) -> set[Subject]:
