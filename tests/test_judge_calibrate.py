@@ -372,7 +372,7 @@ def test_with_one_label_a_document_it_is_said_that_a_judge_may_be_sharper(made):
     biases = by_length(found, world.lengths(), 0.95)
     calibration = Calibration(**measured(found, 1.0, 0.95), policy="latest", left_out={}, biases=biases)
     assert "m/graded-1 may love long texts: +0." in told(calibration)
-    assert "does not tell that from a sharper judge" in told(calibration)
+    assert any("a judge that is sharper than people may seem biased" in note for note in calibration.notes())
 
 
 def test_within_one_grade_of_people_a_person_would_be_blamed_for_loving_long_texts():
@@ -506,7 +506,7 @@ def test_a_run_built_on_the_judges_model_is_named_with_its_advantage():
     assert [gain.people, gain.model] == pytest.approx(ahead)
     assert gain.gain.value == pytest.approx(ahead[1] - ahead[0])
     assert "run1 is built on the judge's own model and gains +0." in told(
-        world.calibrated(found.predicted, advantages=[gain])
+        world.calibrated(found.predicted, own=["run1"], advantages=[gain])
     )
 
 

@@ -128,13 +128,11 @@ def ranks_of(found: Shared, runs: Sequence[Run]) -> dict[str, dict[Subject, int]
     return answer
 
 
-def scored(found: Shared, runs: Sequence[Run], measures: Sequence[str]) -> tuple[Scores, Scores]:
+def scored(found: Shared, runs: Sequence[Run], measures: Sequence[str], warn: bool = True) -> tuple[Scores, Scores]:
     """The runs by people's labels and by the model's, on the same documents."""
-    people, model = (
-        evaluate(Qrels(found.grades(values), whose), list(runs), list(measures))
-        for values, whose in ((found.people, "labels of people"), (found.predicted, f"labels of {found.model}"))
-    )
-    return people, model
+    people = evaluate(Qrels(found.grades(found.people), "labels of people"), list(runs), list(measures), warn=warn)
+    theirs = Qrels(found.grades(found.predicted), f"labels of {found.model}")
+    return people, evaluate(theirs, list(runs), list(measures), warn=False)
 
 
 def boards(people: Scores, model: Scores) -> list[Board]:
@@ -206,7 +204,7 @@ def circular(
     found: Shared, runs: Sequence[Run], measures: Sequence[str], ranks: Mapping[str, Mapping[Subject, int]]
 ) -> list[Circular]:
     """The judge's own ranking among the runs."""
-    sides = scored(found, [*runs, own_ranking(found, ranks)], measures)
+    sides = scored(found, [*runs, own_ranking(found, ranks)], measures, warn=False)
     better = [who_is_better(scores, OWN) for scores in sides]
     answer = []
     for m, name in enumerate(sides[0].measures):

@@ -197,34 +197,35 @@ class Calibration(Answer):
         return f"{self.model} {'over' if error.value > 0 else 'under'}-grades by {_of(error, True)} grades"
 
     def _biased(self) -> Iterator[str]:
-        for each in self.biases:
-            if self.only_answer is not None or not self._notable(each.effect):
-                continue
+        notable = [each for each in self.biases if self.only_answer is None and self._notable(each.effect)]
+        for each in notable:
             up, size = each.effect.value > 0, _of(each.effect, True)
             if each.kind == LENGTH:
-                words = ("loves" if each.sure else "may love") + (" long texts" if up else " short texts")
-                told = f"{words}: {size} grades for twice the length"
+                words = f"{'loves' if each.sure else 'may love'} {'long' if up else 'short'} texts"
+                yield f"{self.model} {words}: {size} grades for twice the length"
             elif each.kind == RANK:
-                words = "is lenient" if each.sure else "may be lenient"
-                told = f"{words} with what runs rank {'low' if up else 'high'}: {size} grades for twice the rank"
-            else:
-                words = ("favours" if up else "is hard on") if each.sure else "may favour" if up else "may be hard on"
-                told = f"{words} what {each.name} returns: {size} grades beside what other runs return"
-            doubt = (
-                "" if each.sure else "; one label of a person for each document does not tell that from a sharper judge"
-            )
-            yield f"{self.model} {told}{doubt}"
+                words = f"{'is' if each.sure else 'may be'} lenient with what runs rank {'low' if up else 'high'}"
+                yield f"{self.model} {words}: {size} grades for twice the rank"
+        runs = sorted((each for each in notable if each.kind == RUN), key=lambda each: -abs(each.effect.value))
+        for up, sure, unsure in ((True, "favours", "may favour"), (False, "is hard on", "may be hard on")):
+            some = [each for each in runs if (each.effect.value > 0) == up]
+            if some:
+                more = f", and {len(some) - 1} more" if len(some) > 1 else ""
+                words = f"{sure if some[0].sure else unsure} what {some[0].name} returns"
+                yield f"{self.model} {words}: {_of(some[0].effect, True)} grades beside what other runs return{more}"
 
     def _notable(self, effect: Interval) -> bool:
         return _apart(effect) and abs(effect.value) >= LEAST_EFFECT * self.step
 
     def _favoured(self) -> Iterator[str]:
-        for each in self.advantages:
-            if each.gain.low > 0:
+        for run in self.own:
+            gains = [each for each in self.advantages if each.run == run and each.gain.low > 0]
+            if gains:
+                also = f" (and by {joined([each.measure for each in gains[1:]])})" if len(gains) > 1 else ""
                 told = (
-                    f"is built on the judge's own model and gains {_of(each.gain, True)} {each.measure} on the others"
+                    f"is built on the judge's own model and gains {_of(gains[0].gain, True)} {gains[0].measure}{also}"
                 )
-                yield f"{each.run} {told} by the judge's labels beyond people's"
+                yield f"{run} {told} on the others by the judge's labels beyond people's"
 
     def _boards(self) -> Iterator[str]:
         for board in self.boards:
@@ -362,6 +363,9 @@ class Calibration(Answer):
                 for each in self.circular
             ]
             yield Table(head, rows)
+            first = self.circular[0]
+            told = f"by its own labels nothing beats the judge's own ranking: {first.measure} {first.model:.2f}, by people's"
+            yield f"{told} {first.people:.2f} in place {first.people_place} of {first.runs}"
         for board in self.boards if how.every else ():
             rows = [
                 [
@@ -420,6 +424,10 @@ class Calibration(Answer):
         said = list(self.remarks)
         if self.topics < FEW:
             said.append(f"{self.topics} topics are few: that intervals hold was measured from {FEW} on")
+        if any(self._notable(each.effect) and not each.sure for each in self.biases):
+            said.append(
+                "with one label of a person for each document, a judge that is sharper than people may seem biased"
+            )
         quiet = [
             name for name in self.own if not any(each.run == name and each.gain.low > 0 for each in self.advantages)
         ]

@@ -62,7 +62,8 @@ class Shared:
         place = {grade: code for code, grade in enumerate(grades)}
         counts = np.zeros((len(both), len(grades)))
         rows = np.repeat(np.arange(len(both)), [len(labels) for labels in each])
-        np.add.at(counts, (rows, np.array([place[grade] for labels in each for grade in labels])), 1.0)
+        codes = np.array([place[grade] for labels in each for grade in labels], np.int64)
+        np.add.at(counts, (rows, codes), 1.0)
         names = list(dict.fromkeys(topic for topic, _ in both))
         number = {topic: code for code, topic in enumerate(names)}
         topic = np.array([number[topic] for topic, _ in both], np.int64)
