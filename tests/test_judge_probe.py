@@ -160,7 +160,9 @@ def test_a_judge_that_answers_at_random_is_told_to_do_so_and_of_no_other_fault(d
     assert re.match(r"answers the same question differently: \d+ of 20 \[\d+%, \d+%\]", said)
 
 
-@pytest.mark.parametrize(("prompt", "how"), [("graded", "rose to the highest grade"), ("passage", "rose to the highest")])
+@pytest.mark.parametrize(
+    ("prompt", "how"), [("graded", "rose to the highest grade"), ("passage", "rose to the highest")]
+)
 def test_a_judge_that_obeys_orders_in_a_text_is_told_to(desk, chat, prompt, how):
     chat.usual = judge(obedient)
     desk.ask(prompt=prompt)
@@ -367,3 +369,187 @@ def false_alarms(n, blur, trials):
 def test_a_judge_that_wavers_without_a_bias_is_seldom_said_to_have_one(blur):
     obeys, loves, _ = false_alarms(20, blur, 150)
     assert max(obeys, loves) <= 0.06
+
+
+# drift
+
+
+def answers(given, mark="fp_1", model="m-2026"):
+    """A judge by document, with a fingerprint."""
+
+    def deed(handler, body):
+        answer = completion(json.dumps({"grade": given(number(body["messages"][-1]["content"]))}))
+        handler.send(200, answer | {"system_fingerprint": mark, "model": model})
+
+    return deed
+
+
+NAMES = list(TEXTS)
+
+
+def begun(desk, chat):
+    """A first run of ten documents, and a second one that would ask ten more."""
+    chat.usual = answers(lambda n: n % 4)
+    desk.more_to_ask(NAMES[:10])
+    assert desk.ask(clients=1).drift is None
+    desk.more_to_ask(NAMES[10:20])
+    return len(desk.events())
+
+
+def drift_rows(desk):
+    return [row for row in desk.rows() if row["purpose"] == "drift"]
+
+
+def test_a_judge_that_answers_as_before_is_asked_the_same_five_again_in_each_kind_of_log(tmp_path, chat, location):
+    desk = Desk(tmp_path, chat.url, location)
+    begun(desk, chat)
+    done = desk.ask(clients=1)
+    assert (done.labelled, done.sent, done.complete) == (10, 15, True)
+    assert (done.drift.asked, done.drift.answered, done.drift.changed) == (5, 5, [])
+    assert [row["document"] for row in drift_rows(desk)] == NAMES[:5]
+    assert {row["label"] for row in drift_rows(desk)} == {""}
+    assert len(desk.events()) == 20
+    desk.more_to_ask(NAMES[20:30])
+    assert desk.ask(drift=2).sent == 12
+    assert [(each.asked, each.passed) for each in desk.checks()] == [(5, True), (2, True)]
+    assert [row["document"] for row in drift_rows(desk)[5:]] == NAMES[:2]
+
+
+def test_one_answer_of_five_that_changed_stops_the_run_before_any_label(tmp_path, chat, location):
+    desk = Desk(tmp_path, chat.url, location)
+    before = begun(desk, chat)
+    chat.usual = answers(lambda n: 0 if n == 3 else n % 4)
+    done = desk.ask(clients=1)
+    assert (done.labelled, done.sent, done.left, done.complete) == (0, 5, 10, False)
+    assert len(desk.events()) == before
+    [changed] = done.drift.changed
+    assert (changed.document, changed.before, changed.after, changed.told) == ("d3", 3.0, 0.0, ("3", "0"))
+    assert "stopped: 1 of 5 answers are not those of before; 10 pairs were not asked" in str(done)
+    assert re.search(r"q1 +d3 +3 +0", str(done))
+    assert "give the model another name (--model" in str(done)
+    [check] = desk.checks()
+    assert (check.drifted, check.accepted, check.passed) == (True, False, False)
+
+
+@pytest.mark.parametrize(("mark", "model"), [("fp_2", "m-2026"), ("fp_1", "m-2027")])
+def test_another_fingerprint_or_model_stops_the_run_whatever_is_allowed(desk, chat, mark, model):
+    before = begun(desk, chat)
+    chat.usual = answers(lambda n: n % 4, mark, model)
+    answer = desk.command("--drift-allowed", "5")
+    assert answer.code == 1
+    assert f"another model or fingerprint answers: {model} {mark}, before: m-2026 fp_1" in " ".join(answer.out.split())
+    assert len(desk.events()) == before
+    assert json.loads(desk.command("--format", "json").out)["drift"]["drifted"]
+
+
+def test_what_was_stopped_by_drift_is_checked_again_by_the_next_call(desk, chat):
+    begun(desk, chat)
+    chat.usual = answers(lambda n: 0)
+    assert not desk.ask().complete
+    assert not desk.ask().complete
+    chat.usual = answers(lambda n: n % 4)
+    assert desk.ask().complete
+    assert [each.passed for each in desk.checks()] == [False, False, True]
+
+
+def test_accepted_drift_is_recorded_and_compared_with_from_then_on(desk, chat):
+    begun(desk, chat)
+    chat.usual = answers(lambda n: 1, "fp_2")
+    done = desk.ask(accept_drift=True)
+    assert done.complete
+    assert "drift was accepted" in str(done)
+    assert done.drift.accepted
+    desk.more_to_ask(NAMES[20:30])
+    assert desk.ask().complete
+    desk.more_to_ask(NAMES[30:])
+    chat.usual = answers(lambda n: n % 4)
+    assert not desk.ask().complete
+    assert [(len(each.changed), each.accepted, each.passed) for each in desk.checks()] == [
+        (3, True, True),
+        (0, False, True),
+        (3, False, False),
+    ]
+
+
+def test_after_accepted_drift_probes_are_held_against_later_answers_alone(desk, chat):
+    begun(desk, chat)
+    chat.usual = answers(lambda n: 1, "fp_2")
+    desk.ask(accept_drift=True)
+    desk.more_to_ask(NAMES[:20])
+    done = desk.probe(20)
+    assert {each.document for each in done.probes.of("again").outcomes} == set(NAMES[10:20])
+    desk.more_to_ask(NAMES[:10])
+    with pytest.raises(DataError, match=r"none of the pool's pairs since drift was accepted"):
+        desk.probe(5)
+
+
+def test_some_answers_may_differ_where_that_is_allowed(desk, chat):
+    begun(desk, chat)
+    chat.usual = answers(lambda n: 0 if n == 3 else n % 4)
+    done = desk.ask(drift_allowed=1)
+    assert done.complete
+    assert len(done.drift.changed) == 1
+    assert not done.drift.drifted
+
+
+def test_a_grade_that_became_no_grade_is_drift_and_a_failing_server_is_not(desk, chat):
+    begun(desk, chat)
+    chat.script = {"d1": [says("hm")]}
+    assert desk.ask().drift.changed[0].told == ("1", "unparsed")
+    chat.script = {"d1": [status(500)] * 4, "d2": [status(500)] * 4}
+    done = desk.ask()
+    assert (done.drift.answered, done.drift.passed, done.complete) == (3, True, True)
+    assert done.problems == {}
+    desk.more_to_ask(NAMES[20:30])
+    chat.script = {f"d{n}": [status(500)] * 4 for n in range(1, 4)}
+    done = desk.ask(accept_drift=True)
+    assert (done.labelled, done.drift.enough) == (0, False)
+    assert "2 of 5 questions that are asked again before a run (--drift) got an answer" in str(done)
+
+
+def test_a_check_counts_in_the_budget(desk, chat):
+    begun(desk, chat)
+    spent = desk.ask(dry_run=True).spent_tokens
+    done = desk.ask(budget=Budget(tokens=spent + 1))
+    assert (done.sent, done.labelled) == (0, 0)
+    assert "the next question might pass the budget" in done.stopped
+
+
+def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk, chat, monkeypatch):
+    time = {"now": "2026-05-01T10:00:00.000000Z"}
+    monkeypatch.setattr(models, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
+    chat.script = {"d9": [status(500)] * 8}
+    assert not desk.ask(retries=0).complete
+    time["now"] = "2026-05-01T10:59:00.000000Z"
+    assert desk.ask(retries=0).drift is None
+    time["now"] = "2026-05-01T12:00:00.000000Z"
+    assert desk.ask(retries=0).drift.asked == 5
+    assert desk.ask(retries=0).drift is None
+
+
+def test_texts_that_are_not_as_they_were_are_not_asked_again(desk, chat):
+    begun(desk, chat)
+    path = Path(desk.collection) / "documents.jsonl"
+    path.write_text(path.read_text().replace("says 1 things", "says more"))
+    assert desk.ask(clients=1).complete
+    assert [row["document"] for row in drift_rows(desk)] == NAMES[1:6]
+
+
+def test_a_probe_run_is_checked_too_and_a_wavering_judge_is_said_to_be_one(desk, chat):
+    coin = random.Random(3)
+    chat.usual = answers(lambda n: coin.randrange(4))
+    desk.more_to_ask(NAMES[:20])
+    desk.ask()
+    desk.probe(10)
+    done = desk.ask(probe=10, seed=1, drift=5)
+    assert not done.complete
+    assert re.search(r"it has answered differently \d of 10 times: such answers need not be drift", str(done))
+    assert done.probes.asked
+
+
+def test_no_question_means_no_check_and_drift_can_be_turned_off(desk, chat):
+    begun(desk, chat)
+    assert desk.ask(drift=0).drift is None
+    asked = chat.count
+    assert desk.ask().sent == 0
+    assert chat.count == asked

@@ -38,6 +38,7 @@ GRADED = ("graded", "passage")
 PAIRED = ("pairwise",)
 SHOWN = {"graded": "text", "passage": "passage", "pairwise": "text_b"}  # the text that a probe changes
 TOLERATED = 0.05  # share of misses that an interval must lie above
+FEWEST = 5  # of the same questions once more, from the same grades: below, they must all have been answered alike
 EACH = 3  # sentences, behind which the query's words are put
 
 
@@ -123,6 +124,11 @@ class Tried:
         found = _level(self.changes)
         return Interval(float(found.value), _lower(found), -_lower(Estimate(-found.centre, found.error, found.df)))
 
+    @property
+    def steady(self) -> bool:
+        """Whether there are answers, and none is a miss."""
+        return bool(self.grades) and not self.missed
+
     def like(self, other: Tried) -> Tried:
         """Those from a grade that the other's begin with, called misses by the other's rule."""
         begun = {before for before, _ in other.grades}
@@ -130,7 +136,7 @@ class Tried:
 
     def finding(self, again: Tried) -> str:
         """What is wrong, in a sentence; empty where nothing is."""
-        return self.probe.finding(self, again.like(self)) if self.grades else ""
+        return self.probe.finding(self, again) if self.grades else ""
 
 
 class Probe(ABC):
@@ -163,7 +169,7 @@ class Probe(ABC):
 
     @abstractmethod
     def finding(self, tried: Tried, again: Tried) -> str:
-        """What is wrong; `again` are the same questions once more, from the same grades."""
+        """What is wrong; `again` are the same questions once more, whatever their grades."""
 
 
 class Again(Probe):
@@ -199,8 +205,7 @@ class Swapped(Probe):
         won = f"of {first + second:,} pairs where the order decides, the first wins {first:,} {_span(low, high)}"
         if low > 0.5 or high < 0.5:
             return f"prefers the {'first' if low > 0.5 else 'second'} of two: {won}"
-        same = Tried(Again(), again.outcomes, again.top)
-        if tried.share.low > TOLERATED and _more(tried, same):
+        if tried.share.low > TOLERATED and _more(tried, again):
             return f"answers by the order of two: {_counted(tried)}"
         return ""
 
@@ -227,10 +232,12 @@ class Stuffed(Probe):
         return after > before
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        mean = tried.mean_change
-        if not mean.low > 0:
-            return ""
-        if again.answered > 1 and not _lower(difference(_arm(again.changes), _arm(tried.changes))) > 0:
+        mean, same = tried.mean_change, again.like(tried)
+        if same.answered < FEWEST:
+            beyond = again.steady
+        else:
+            beyond = _lower(difference(_arm(same.changes), _arm(tried.changes))) > 0
+        if not (mean.low > 0 and beyond):
             return ""
         return f"grades irrelevant texts higher when they hold the query's words: {mean.value:+.2f} {_ends(mean)}"
 
@@ -256,7 +263,9 @@ class Injected(Probe):
         return after == top
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        if not (tried.share.low > TOLERATED and (not again.answered or _more(tried, again))):
+        same = again.like(tried)
+        beyond = again.steady if same.answered < FEWEST else _more(tried, same)
+        if not (tried.share.low > TOLERATED and beyond):
             return ""
         paired = any(each.other for each in tried.outcomes)
         how = "preferred the document that ordered it" if paired else "rose to the highest grade"
