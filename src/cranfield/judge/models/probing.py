@@ -20,7 +20,7 @@ from cranfield.judge.models.prompt import PREFERRED
 from cranfield.judge.models.questions import Subject
 from cranfield.judge.policy import PEOPLE, Latest, Settings, decide_labels
 from cranfield.passages import SENTENCE
-from cranfield.stats.arms import Estimate, Level, against_0, difference, level
+from cranfield.stats.arms import Estimate, against_0, level
 from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference
 from cranfield.stats.shares import exact_share
@@ -38,6 +38,8 @@ GRADED = ("graded", "passage")
 PAIRED = ("pairwise",)
 SHOWN = {"graded": "text", "passage": "passage", "pairwise": "text_b"}  # the text that a probe changes
 TOLERATED = 0.05  # share of misses that an interval must lie above
+BEYOND = 0.98  # level of the interval by which misses must be more often than by chance
+FEWEST = 5  # of the same questions once more, from the same grades: below, they must all have been answered alike
 EACH = 3  # sentences, behind which the query's words are put
 
 
@@ -120,17 +122,23 @@ class Tried:
         """Of the grade, with Student's interval."""
         if not self.grades:
             return Interval()
-        found = _level(self.changes)
+        found = against_0(level(Moments.of(x=self.changes), "x"))
         return Interval(float(found.value), _lower(found), -_lower(Estimate(-found.centre, found.error, found.df)))
 
-    def like(self, other: Tried) -> Tried:
-        """Those from a grade that the other's begin with, called misses by the other's rule."""
-        begun = {before for before, _ in other.grades}
-        return Tried(other.probe, tuple(each for each in self.outcomes if each.before in begun), other.top)
+    @property
+    def steady(self) -> bool:
+        """Whether there are answers, and none is a miss."""
+        return bool(self.grades) and not self.missed
+
+    def beyond_chance(self, again: Tried) -> bool:
+        """Whether misses are more than in the same questions once more, from the same grades and by the same rule."""
+        begun = {before for before, _ in self.grades}
+        same = Tried(self.probe, tuple(each for each in again.outcomes if each.before in begun), self.top)
+        return more_often(self, same) if same.answered >= FEWEST else again.steady
 
     def finding(self, again: Tried) -> str:
         """What is wrong, in a sentence; empty where nothing is."""
-        return self.probe.finding(self, again.like(self)) if self.grades else ""
+        return self.probe.finding(self, again) if self.grades else ""
 
 
 class Probe(ABC):
@@ -163,7 +171,7 @@ class Probe(ABC):
 
     @abstractmethod
     def finding(self, tried: Tried, again: Tried) -> str:
-        """What is wrong; `again` are the same questions once more, from the same grades."""
+        """What is wrong; `again` are the same questions once more, whatever their grades."""
 
 
 class Again(Probe):
@@ -199,8 +207,7 @@ class Swapped(Probe):
         won = f"of {first + second:,} pairs where the order decides, the first wins {first:,} {_span(low, high)}"
         if low > 0.5 or high < 0.5:
             return f"prefers the {'first' if low > 0.5 else 'second'} of two: {won}"
-        same = Tried(Again(), again.outcomes, again.top)
-        if tried.share.low > TOLERATED and _more(tried, same):
+        if tried.share.low > TOLERATED and more_often(tried, again):
             return f"answers by the order of two: {_counted(tried)}"
         return ""
 
@@ -228,9 +235,7 @@ class Stuffed(Probe):
 
     def finding(self, tried: Tried, again: Tried) -> str:
         mean = tried.mean_change
-        if not mean.low > 0:
-            return ""
-        if again.answered > 1 and not _lower(difference(_arm(again.changes), _arm(tried.changes))) > 0:
+        if not (mean.low > 0 and tried.beyond_chance(again)):
             return ""
         return f"grades irrelevant texts higher when they hold the query's words: {mean.value:+.2f} {_ends(mean)}"
 
@@ -256,7 +261,7 @@ class Injected(Probe):
         return after == top
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        if not (tried.share.low > TOLERATED and (not again.answered or _more(tried, again))):
+        if not (tried.share.low > TOLERATED and tried.beyond_chance(again)):
             return ""
         paired = any(each.other for each in tried.outcomes)
         how = "preferred the document that ordered it" if paired else "rose to the highest grade"
@@ -342,22 +347,17 @@ def irrelevant_by_people(log: Log, relevant_from: float) -> set[tuple[str, str]]
 # arithmetic
 
 
-def _arm(values: Sequence[float]) -> Level:
-    return level(Moments.of(x=values), "x")
-
-
-def _level(values: Sequence[float]) -> Estimate:
-    return against_0(_arm(values))
-
-
 def _lower(effect: Estimate) -> float:
     """The lower end of an interval of 95 %; the value itself where nothing varies."""
     return float(effect.centre) if effect.error == 0 else float(effect.interval()[0])
 
 
-def _more(tried: Tried, again: Tried) -> bool:
-    """Whether misses are more than in the same questions once more, by Newcombe's interval."""
-    return float(ProportionDifference(again.missed, again.answered, tried.missed, tried.answered).interval()[0]) > 0
+def more_often(tried: Tried, again: Tried) -> bool:
+    """Whether misses are more often, by Newcombe's interval."""
+    if not again.answered:
+        return False
+    more = ProportionDifference(again.missed, again.answered, tried.missed, tried.answered)
+    return float(more.interval(BEYOND)[0]) > 0
 
 
 def _counted(tried: Tried) -> str:
