@@ -18,14 +18,14 @@ from cranfield.columns import counted, joined
 from cranfield.errors import DataError
 from cranfield.judge.agreeing import MAIN
 from cranfield.judge.changes import in_words
-from cranfield.judge.models.biases import DATE, LENGTH, RANK, RUN, by_length, by_rank, by_run
+from cranfield.judge.models.biases import DATE, LENGTH, RANK, RUN
 from cranfield.judge.models.boards import FIRST
 from cranfield.judge.models.figures import agreed, constants, errors, mistaken
 from cranfield.parameters import shortened
 from cranfield.stats.agreement import coefficient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cranfield.answer import Layout, Part
     from cranfield.judge.models.biases import Bias
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cranfield.judge.models.estimating import Interval
     from cranfield.judge.models.figures import Agreed, Constant, GradeError, Mistaken
     from cranfield.judge.models.shared import Shared
-    from cranfield.judge.policy import Subject
 
 WITHIN = 0.1  # of a coefficient: a difference that lies within this is none to speak of
 SLIGHT = 0.2  # agreement beyond chance below which a judge says next to nothing
@@ -499,11 +498,3 @@ def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
         "mistaken": mistaken(found, rel, level),
         "shares": shares,
     }
-
-
-def biased(
-    found: Shared, lengths: Mapping[str, int], ranks: Mapping[str, Mapping[Subject, int]], level: float
-) -> list[Bias]:
-    """By length, by rank and by run, as far as these are known."""
-    known = by_length(found, lengths, level)
-    return [*known, *by_rank(found, ranks, level), *by_run(found, ranks, level)] if ranks else known
