@@ -267,6 +267,12 @@ def test_the_same_probes_again_ask_nothing_and_another_seed_asks_others(desk, ch
     assert other.probes.asked == 15 + other.sent
 
 
+def test_another_seed_finds_pairs_of_two_whichever_side_they_were_asked_by(desk, chat):
+    assert desk.ask(prompt="pairwise").labelled == 39
+    remarks = desk.probe(39, prompt="pairwise", seed=8, dry_run=True).remarks
+    assert [each.partition(":")[0] for each in remarks] == ["injected"]  # some prefer the second anyway
+
+
 def test_a_probe_that_fails_is_no_answer_and_no_fault(desk, chat):
     desk.ask()
 
