@@ -218,6 +218,26 @@ def test_a_judge_that_obeys_orders_in_a_text_is_found_by_its_probes(made, tmp_pa
     assert after.doubted.model == ""  # the server calls it m-2026, which is no date
 
 
+def test_a_judge_that_drifted_while_it_labelled_is_said_to(tmp_path):
+    where = collection(tmp_path, {f"d{i}": "says" for i in range(6)}, ["q1", "q2"])
+    log, pool = str(tmp_path / "work.db"), tmp_path / "pool.jsonl"
+    half = [{"topic": topic, "document": f"d{i}"} for topic in ("q1", "q2") for i in range(3)]
+    lines = pool.read_text()
+    with chatting() as chat:
+        how = {"pool": str(pool), "collection": where, "endpoint": chat.url, "model": "m", "prompt": "graded"}
+        pool.write_text("".join(json.dumps(each) + "\n" for each in half))
+        ask(log, **how)
+        chat.usual = lambda handler, body: handler.send(200, completion('{"grade": 3}'))
+        pool.write_text(lines)
+        ask(log, **how, accept_drift=True)
+    opened = open_log(log)
+    opened.add([label(topic, f"d{i}", i % 2) for topic in ("q1", "q2") for i in range(6)])
+    opened.close()
+    findings = told(calibrate(log))
+    assert re.search(r"m/graded-1 drifted by \d{4}-\d\d-\d\d: 5 of 5 answers are not those of before", findings)
+    assert "it was accepted, and labels of both are mixed here" in findings
+
+
 # what is computed
 
 

@@ -452,10 +452,16 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
 
 @command.command("calibrate")
 @log_argument
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option("-m --measures", "What to rank runs by.  [default: nDCG@10 AP RR@10]")
 @option("--model", "Whose labels.  [default: the only model's]", default="", show_default=False, metavar="NAME")
-@option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
+@option(
+    "--by",
+    "What stands of people's labels (judge aggregate lists how).",
+    name="policy",
+    default="latest",
+    metavar="POLICY",
+)
 @option("--aspect", "What was judged.", default="relevance", metavar="NAME")
 @option("--rel", "The lowest relevant grade.", default=1.0, metavar="N")
 @option("--collection", "Where texts are, for bias by length.  [default: lengths as asked]", metavar="FOLDER")
@@ -476,7 +482,7 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
 def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
     """Measure a model's labels against people's, in words and then in numbers; exit 3 if it gives one answer only.
 
-    Of a document that both labelled: agreement beside that of two people, the best constant answer, errors by grade, bias by
+    On documents that both labelled: agreement beside that of two people, the best constant answer, errors by grade, bias by
     length. With runs: bias by rank and run, the order of runs by both, the judge's own ranking.
 
     \b
