@@ -70,11 +70,12 @@ def ask(
         stack.callback(log.close)
         stack.enter_context(alone(log, model))
         refuse_other_prompt(log, asker)
-        given = {
+        given: dict[str, Any] = {
             "pool": {"file": os.path.basename(pool), "hash": _hash(pool)},
             "collection": os.path.basename(collection),
         }
-        definition = given | {"endpoint": server.where, "seed": seed} | _definition(asker, terms)
+        given |= {"endpoint": server.where, "seed": seed, "pairs": len(questions)}
+        definition = given | _definition(asker, terms)
         return replace(ask(log, asker, server, questions, terms, definition, progress=progress), empty=empty)
 
 

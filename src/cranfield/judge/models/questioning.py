@@ -82,9 +82,7 @@ class Questioning(Answer):
             why: self.problems.get(why, 0) + self.earlier.get(why, 0) for why in {**self.problems, **self.earlier}
         }
         if causes:
-            rows = [
-                [why, str(count), MEANINGS.get(why, "the server's status")] for why, count in sorted(causes.items())
-            ]
+            rows = [[why, str(count), meaning(why)] for why, count in sorted(causes.items())]
             yield Table(["no label", "pairs", "which is"], rows, tail=True)
         if self.failures:
             some = self.failures if how.every else self.failures[:FIRST]
@@ -136,6 +134,11 @@ class Questioning(Answer):
             ],
             "complete": self.complete,
         }
+
+
+def meaning(problem: str) -> str:
+    """Why there is no label, in words."""
+    return MEANINGS.get(problem, "the server's status")
 
 
 MEANINGS = {
