@@ -13,5 +13,7 @@ STATEMENTS = (
         coalesce(sum(seconds), 0), max(answered)
         FROM questions WHERE state <> 'sent' GROUP BY 1, 2, 3, 4, 5, 6""",
     "CREATE INDEX questions_failures ON questions (series, problem, id) WHERE problem <> ''",
+    "DROP INDEX questions_series",
+    "CREATE INDEX questions_series ON questions (series, state, purpose)",
     "CREATE INDEX events_models ON events (assessor) WHERE source = 'model'",
 )
