@@ -450,6 +450,48 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     show(estimate(log, runs, measures, **typed), **shown)
 
 
+@command.command("calibrate")
+@log_argument
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@option("-m --measures", "What to rank runs by.  [default: nDCG@10 AP RR@10]")
+@option("--model", "Whose labels.  [default: the only model's]", default="", show_default=False, metavar="NAME")
+@option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
+@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--rel", "The lowest relevant grade.", default=1.0, metavar="N")
+@option("--collection", "Where texts are, for bias by length.  [default: lengths as asked]", metavar="FOLDER")
+@option("--own", "A run that is built on the judge's own model; may be repeated.", multiple=True, metavar="RUN")
+@option(
+    "--chosen-on",
+    "Leave out what was looked at when the prompt was chosen: a topic, or a topic and a document, on each line.",
+    metavar="FILE",
+)
+@option("--choose", "Choose the best of several prompts on half of the topics, calibrate on the others.", is_flag=True)
+@option("--public", "When the judgments became public.", metavar="DATE")
+@option("--model-date", "When the model was made.  [default: the date in its name]", metavar="DATE")
+@option("--level", "Of the intervals.")
+@option("--seed")
+@option("--all", "Everything: all runs, both boards, shares with intervals.", name="every", is_flag=True)
+@options.answer("table", "json", "csv", "tsv")
+@click.pass_context
+def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
+    """Measure a model's labels against people's, in words and then in numbers; exit 3 if it gives one answer only.
+
+    Of a document that both labelled: agreement beside that of two people, the best constant answer, errors by grade, bias by
+    length. With runs: bias by rank and run, the order of runs by both, the judge's own ranking.
+
+    \b
+    $ cranfield judge calibrate drawn.jsonl bm25.run dense.run
+    """
+    from cranfield.workspace.calibrating import calibrate
+
+    shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
+    answer = calibrate(log, runs, measures, **typed)
+    show(answer, **shown)
+    if answer.only_answer is not None:
+        note("one answer only: ask with another prompt or model, or go by the labels of people alone")
+        ctx.exit(3)
+
+
 def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     """`2.50` in money or `200000tokens`."""
     from cranfield.judge.models.kept import Budget

@@ -1,0 +1,125 @@
+"""Whether a model's errors go with what has nothing to do with relevance: length, rank, the run that returned a document.
+
+Documents are compared whose two grades, people's and the model's, have the same mean. Within one grade of people's alone a
+faultless judge would seem biased: long documents that a person calls irrelevant are more often slips where long documents are
+more often relevant, and another person corrects them. The mean of both prefers no side, so that of two judges who are alike
+neither is above the other anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.judge.models.estimating import Interval, interval_of
+from cranfield.parameters import shortened
+from cranfield.stats.arms import simultaneous
+from cranfield.stats.clustered import slope_within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cranfield.judge.models.shared import Shared
+    from cranfield.judge.policy import Subject
+    from cranfield.run import Run
+    from cranfield.stats.arms import Estimate
+    from cranfield.stats.ties import Floats
+
+    Ranks = Mapping[str, Mapping[Subject, int]]  # of each run
+
+TOP = 10
+LENGTH, RANK, RUN = "length", "rank", "run"
+LEAST_NAME = 3  # characters of a model's name that a run's name is searched for
+DATE = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?(0[1-9]|[12]\d|3[01]))?(?!\d)")
+
+
+class Bias(NamedTuple):
+    """By how much errors rise with something, in grades: for twice the length or rank, or in a run's top."""
+
+    kind: str
+    name: str  # the run's
+    documents: int
+    effect: Interval  # of runs: for all of them at once
+
+
+def by_length(found: Shared, lengths: Mapping[str, int], level: float) -> list[Bias]:
+    """Errors against the length of the texts, in characters; documents without a text are left out."""
+    length = np.array([lengths.get(document, 0) for document in found.documents], np.float64)
+    return _by_logarithm(LENGTH, found, length, level)
+
+
+def by_rank(found: Shared, ranks: Ranks, level: float) -> list[Bias]:
+    """Errors against the best rank over the runs; what no run returned is left out."""
+    best: dict[Subject, int] = {}
+    for own in ranks.values():
+        for subject, rank in own.items():
+            best[subject] = min(rank, best.get(subject, rank))
+    return _by_logarithm(RANK, found, np.array([best.get(subject, 0) for subject in found.subjects], np.float64), level)
+
+
+def _by_logarithm(kind: str, found: Shared, values: Floats, level: float) -> list[Bias]:
+    known = values > 0
+    if known.sum() < 2:
+        return []
+    slope = slope_within(np.log2(values[known]), found.error[known], found.level[known], found.topic[known])
+    effect = interval_of(slope, level)
+    return [Bias(kind, "", int(known.sum()), effect)] if effect.low == effect.low else []
+
+
+def by_run(found: Shared, ranks: Ranks, level: float, top: int = TOP) -> list[Bias]:
+    """Errors in each run's top less those in the tops of the others, corrected for the number of runs."""
+    within = {name: _member(found, {s for s, rank in own.items() if rank <= top}) for name, own in ranks.items()}
+    union = np.logical_or.reduce([*within.values(), np.zeros(len(found), np.bool_)])
+    names: list[str] = []
+    slopes: list[Estimate] = []
+    for name, inside in within.items():
+        if not inside.any() or inside[union].all():
+            continue
+        slope = slope_within(inside[union], found.error[union], found.level[union], found.topic[union])
+        if np.isfinite(slope.error) and slope.error > 0:
+            names.append(name)
+            slopes.append(slope)
+    if not slopes:
+        return []
+    together = simultaneous(slopes, 1 - level)
+    return [
+        Bias(RUN, name, int(within[name].sum()), Interval(float(slope.value), each.low, each.high))
+        for name, slope, each in zip(names, slopes, together, strict=True)
+    ]
+
+
+def _member(found: Shared, subjects: set[Subject]) -> Floats:
+    return np.array([subject in subjects for subject in found.subjects], np.bool_)
+
+
+def bare(name: str) -> str:
+    """A model's name without its maker, its date and all but letters and digits.
+
+    >>> bare("openai/gpt-4o-mini-2024-07-18"), bare("Qwen2.5:7b")
+    ('gpt4omini', 'qwen257b')
+    """
+    return _letters(DATE.sub("", name.rpartition("/")[2]))
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def own_runs(models: Iterable[str], runs: Sequence[Run], named: Sequence[str]) -> list[str]:
+    """The runs that are built on the judge's own model: those named, and those whose name or tag holds the model's."""
+    known = {run.name: run for run in runs}
+    for name in named:
+        if name not in known:
+            there = ", ".join(map(shortened, list(known)[:10])) or "none"
+            raise DataError(f"--own {shortened(name)}: no such run; there are {there}")
+    short = {bare(model) for model in models}
+    found = {
+        run.name
+        for run in runs
+        for name in short
+        if len(name) >= LEAST_NAME and any(name in _letters(text) for text in (run.name, run.tag or ""))
+    }
+    return [name for name in known if name in found or name in named]
