@@ -185,5 +185,5 @@ MEANINGS = {
     "not JSON": "an answer of the server that is no JSON",
     "no completion": "an answer of the server without a message of the model",
     "too large": "an answer larger than --max-answer",
-    "status 429": "the server asked to wait, and --retries were over",
+    "status 429": "the server asked to wait",
 }

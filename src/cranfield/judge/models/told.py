@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.answer import Cell, Lines, Rows, Table, fitted
 from cranfield.columns import counted
 from cranfield.errors import DataError
-from cranfield.judge.models.kept import ANSWERED, FAILED, LABEL, SENT, Budget, Spent
+from cranfield.judge.models.kept import ANSWERED, DRIFT, FAILED, LABEL, SENT, Budget, Spent
 from cranfield.judge.models.questioning import meaning
 from cranfield.parameters import masked, shortened
 
@@ -75,10 +75,16 @@ class ModelRun:
     endpoint: str
     pool: str
     purposes: dict[str, int]  # questions by what they were for
-    pairs: int | None  # that were to have a label; None where an older version did not write it down
+    pairs: int | None  # that were to be asked, each text once; None where an older version did not write it down
     budget: Budget
     returned: list[tuple[str, str, int]]  # model, fingerprint, answers
     counts: Counts
+
+    @property
+    def purpose(self) -> str:
+        """What it was for: a label, probes, a check of drift before them; empty where nothing was asked yet."""
+        kinds = (each if each in (LABEL, DRIFT) else "probes" for each in self.purposes)
+        return ", ".join(dict.fromkeys(kinds))
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class ModelRuns(Rows[ModelRun]):
         yield Table(head, [self._judge(each) for each in self.judges], spare=(6, 7), caption="Models")
         if self.rows:
             head = [
-                *("time", "assessor", "for", "pairs", "questions", "labels", "no label", "no answer", "no reply"),
+                *("time", "assessor", "for", "pairs", "asked", "labels", "no label", "no answer", "no reply"),
                 *("cost", "budget", "answered by"),
             ]
             yield Table(head, [_run(each) for each in self.rows], 2, 3, caption="Runs", tail=True, spare=(10, 8, 2, 3))
@@ -193,7 +199,7 @@ def _count(number: float) -> Cell:
 def _run(each: ModelRun) -> list[Cell | str]:
     counts, pairs = each.counts, Cell("–") if each.pairs is None else _count(each.pairs)
     numbers = [pairs, _count(counts.questions), _count(counts.labels), *_numbers(counts), _money(counts)]
-    return [moment(each.time), each.assessor, " ".join(each.purposes), *numbers, budget(each), _returned(each)]
+    return [moment(each.time), each.assessor, each.purpose, *numbers, budget(each), _returned(each)]
 
 
 def moment(time: str) -> str:
@@ -347,7 +353,7 @@ def _model_run(
         endpoint=masked(definition.get("endpoint", "")),
         pool=definition.get("pool", {}).get("file", ""),
         purposes={row.purpose: row.questions for row in counts if row.state == SENT},
-        pairs=definition.get("pairs"),
+        pairs=definition.get("due"),
         budget=Budget(**definition.get("budget", {})),
         returned=returned.get(name, []),
         counts=_of_series(counts),
@@ -368,6 +374,17 @@ def _counts(connection: Connection) -> dict[str, list[Any]]:
     for row in connection.execute(select(*keys, *sums, func.max(c.last).label("last")).group_by(*keys).order_by(*keys)):
         answer.setdefault(row.series, []).append(row)
     return answer
+
+
+def beside_labels(log: Log) -> int:
+    """How many questions were asked for another purpose than a label: probes, and checks of drift."""
+    from sqlalchemy import func, select
+
+    from cranfield.store.tables import tallies
+
+    query = select(func.sum(tallies.c.questions)).where(tallies.c.purpose != LABEL)
+    with log.reading() as transaction:
+        return int(transaction.connection.execute(query).scalar() or 0)
 
 
 def _of_series(rows: Iterable[Any]) -> Counts:
