@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 SMALL, LARGE = "small/graded-1", "large/passage-1"
 RAW = f"Well … {EVIL}\nsecond line \u202e" + "and so on " * 400
 SECRET = "sk-very-secret-0123456789"
-TOPICS = 8
+TOPICS = 6
 
 
 def pairs_of(folder: Path) -> list[tuple[str, str, int]]:
     rows = [line.split() for line in (folder / "qrels.txt").read_text().splitlines()]
     first = list(dict.fromkeys(row[0] for row in rows))[:TOPICS]
     kept = [(topic, document, int(grade)) for topic, _, document, grade in rows if topic in first]
-    return [pair for topic in first for pair in [each for each in kept if each[0] == topic][:6]]
+    return [pair for topic in first for pair in [each for each in kept if each[0] == topic][:5]]
 
 
 def filled(site: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def filled(site: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ask(log, model="small", prompt="graded", probe=4, accept_drift=True, **given)
         chat.script = {"": [grade(min(3, g)) for _, _, g in pairs]}
         ask(log, model="large", prompt="passage", **given)
-    begin_round(log, name="drawn", pool=str(folder / "pool.jsonl"), sample=24, assessors=("nobody",))
+    begin_round(log, name="drawn", pool=str(folder / "pool.jsonl"), sample=16, assessors=("nobody",))
 
 
 @pytest.fixture(scope="module")
