@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from cranfield.judge.models.drifting import drift_checks
 from cranfield.judge.models.kept import Budget
 from cranfield.judge.models.probed import Probes, probes_of
 from cranfield.judge.models.probing import PROBES, Outcome, Tried, stuffed
-from cranfield.judge.models.prompt import read_prompt
 from cranfield.store.tables import questions
 from cranfield.workspace import models
 from cranfield.workspace.judging import aggregate
@@ -118,9 +118,12 @@ def truth(shown):
 
 
 def noise():
-    coin = random.Random(5)
+    """Another answer by lot each time, whichever thread asks first."""
+    times: Counter[str] = Counter()
 
     def rule(shown):
+        times[shown] += 1
+        coin = random.Random(f"{shown} {times[shown]}")
         if "Document b" in shown:
             return {"better": coin.choice(["a", "b", "neither"])}
         return {"grade": coin.randrange(4)}
@@ -406,13 +409,13 @@ def test_a_judge_that_answers_as_before_is_asked_the_same_five_again_in_each_kin
     done = desk.ask(clients=1)
     assert (done.labelled, done.sent, done.complete) == (10, 15, True)
     assert (done.drift.asked, done.drift.answered, done.drift.changed) == (5, 5, [])
-    assert [row["document"] for row in drift_rows(desk)] == NAMES[:5]
+    assert {row["document"] for row in drift_rows(desk)} == set(NAMES[:5])
     assert {row["label"] for row in drift_rows(desk)} == {""}
     assert len(desk.events()) == 20
     desk.more_to_ask(NAMES[20:30])
     assert desk.ask(drift=2).sent == 12
     assert [(each.asked, each.passed) for each in desk.checks()] == [(5, True), (2, True)]
-    assert [row["document"] for row in drift_rows(desk)[5:]] == NAMES[:2]
+    assert Counter(row["document"] for row in drift_rows(desk)) == Counter(NAMES[:5] + NAMES[:2])
 
 
 def test_one_answer_of_five_that_changed_stops_the_run_before_any_label(tmp_path, chat, location):
@@ -532,18 +535,17 @@ def test_texts_that_are_not_as_they_were_are_not_asked_again(desk, chat):
     path = Path(desk.collection) / "documents.jsonl"
     path.write_text(path.read_text().replace("says 1 things", "says more"))
     assert desk.ask(clients=1).complete
-    assert [row["document"] for row in drift_rows(desk)] == NAMES[1:6]
+    assert {row["document"] for row in drift_rows(desk)} == set(NAMES[1:6])
 
 
 def test_a_probe_run_is_checked_too_and_a_wavering_judge_is_said_to_be_one(desk, chat):
-    coin = random.Random(3)
-    chat.usual = answers(lambda n: coin.randrange(4))
+    chat.usual = judge(noise())
     desk.more_to_ask(NAMES[:20])
     desk.ask()
     desk.probe(10)
     done = desk.ask(probe=10, seed=1, drift=5)
     assert not done.complete
-    assert re.search(r"it has answered differently \d of 10 times: such answers need not be drift", str(done))
+    assert re.search(r"it has answered differently \d+ of 10 times: such answers need not be drift", str(done))
     assert done.probes.asked
 
 

@@ -60,6 +60,7 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge export {EXAMPLES}/labels.jsonl -o events.jsonl": ["events.jsonl"],
     f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv -o agree.txt": ["agree.txt"],
     f"judge estimate sampled.db {RUNS} -m P@5 -o estimated.txt": ["estimated.txt"],
+    f"judge calibrate sampled.db {RUNS} -m AP -o calibrated.txt": ["calibrated.txt"],
     f"judge blame {EXAMPLES}/labels.jsonl q1 doc-003 -o blame.txt": ["blame.txt"],
     "judge diff work.db spring -o changes.txt": ["changes.txt"],
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],

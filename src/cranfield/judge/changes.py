@@ -142,7 +142,9 @@ def with_scores(found: Changes, before: Grades, after: Grades, runs: list[Run], 
         return replace(found, scores=rows)
     said = [who_is_better(each) for each in scores]
     verdicts = [
-        VerdictChange(*pair, in_words(verdict), in_words(said[1][pair])) for pair, verdict in said[0].items() if said[1][pair] != verdict
+        VerdictChange(*pair, in_words(verdict), in_words(said[1][pair]))
+        for pair, verdict in said[0].items()
+        if said[1][pair] != verdict
     ]
     return replace(found, scores=rows, verdicts=verdicts, compared=True)
 

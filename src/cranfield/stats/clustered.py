@@ -21,9 +21,17 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.stats.agreement import Coefficient, Scale
-    from cranfield.stats.ties import Floats, Ints
+    from cranfield.stats.ties import Bools, Floats, Ints
 
-__all__ = ["agreement_of_pairs", "mean_of_items", "pairs_of_counts", "slope_within", "sums_by_cluster", "without_each"]
+__all__ = [
+    "agreement_of_pairs",
+    "effect_beside",
+    "mean_of_items",
+    "pairs_of_counts",
+    "slope_within",
+    "sums_by_cluster",
+    "without_each",
+]
 
 NEAR = 1e-9  # of a spread: what is no larger is rounding
 
@@ -77,7 +85,7 @@ def mean_of_items(values: npt.ArrayLike, cluster: Ints) -> Estimate:
 
 def ratio(sums: Floats) -> Floats:
     """The first column over the second; NaN where that is 0."""
-    return np.divide(sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0)
+    return _quotient(sums[:, 0], sums[:, 1], sums[:, 1] > 0)
 
 
 def slope_within(x: npt.ArrayLike, y: npt.ArrayLike, stratum: Ints, cluster: Ints) -> Estimate:
@@ -103,7 +111,37 @@ def _slope(sums: Floats) -> Floats:
     spread = (xx - x * x / n).sum(axis=-1)
     shared = (xy - x * y / n).sum(axis=-1)
     varies = spread > NEAR * np.maximum(xx.sum(axis=-1), 1.0)
-    return np.divide(shared, spread, out=np.full(len(sums), np.nan), where=varies)
+    return _quotient(shared, spread, varies)
+
+
+def effect_beside(x: npt.ArrayLike, y: npt.ArrayLike, counts: Floats, values: Floats, cluster: Ints) -> Estimate:
+    """By how much y rises with x among items of the same true value, of which raters gave two readings each or more.
+
+    y = a + b · truth + effect · x. A reading is the truth with an error, so that comparing items of the same reading would take
+    for an effect of x what is left of the truth in x. Products of two readings of an item have the truth in common and not
+    their errors: one reading is the instrument of the other. `counts` say how many raters gave each item each of the values.
+
+    >>> x, truth = np.array([0.0, 1, 0, 1, 2, 0]), np.array([0, 0, 1, 1, 1, 0])
+    >>> counts = 2 * np.eye(2)[truth]  # without errors, it is least squares
+    >>> round(float(effect_beside(x, 3.0 * truth + 0.5 * x, counts, np.array([0.0, 1.0]), np.arange(6)).value), 6)
+    0.5
+    """
+    xs, ys = (np.asarray(each, np.float64) for each in (x, y))
+    number = counts.sum(axis=1)
+    if (number < 2).any():
+        raise DataError("expected two readings of each item or more, found one")
+    xs, ys, centred = xs - xs.mean(), ys - ys.mean(), values - values.mean()
+    total = counts @ centred
+    reading, product = total / number, (total**2 - counts @ centred**2) / (number * (number - 1))
+    sums = sums_by_cluster(cluster, 1.0, xs, ys, reading, xs * xs, xs * ys, xs * reading, reading * ys, product)
+    return without_each(sums, _effect)
+
+
+def _effect(sums: Floats) -> Floats:
+    x, y, reading, xx, xy, xr, ry, rr = (sums[:, 1:] / sums[:, :1]).T
+    xx, xy, xr, ry, rr = xx - x * x, xy - x * y, xr - x * reading, ry - reading * y, rr - reading * reading
+    room = xx * rr - xr * xr
+    return _quotient(xy * rr - xr * ry, room, room > NEAR * np.abs(xx * rr))
 
 
 def pairs_of_counts(one: Floats, other: Floats | None = None) -> Floats:
@@ -120,7 +158,9 @@ def pairs_of_counts(one: Floats, other: Floats | None = None) -> Floats:
         diagonal = np.arange(one.shape[1])
         pairs[:, diagonal, diagonal] -= one
     total = pairs.sum(axis=(1, 2), keepdims=True)
-    return np.asarray(np.divide(pairs, total, out=np.zeros_like(pairs), where=total > 0), np.float64).reshape(len(one), -1)
+    return np.asarray(np.divide(pairs, total, out=np.zeros_like(pairs), where=total > 0), np.float64).reshape(
+        len(one), -1
+    )
 
 
 def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floats:
@@ -135,3 +175,8 @@ def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floa
     every = np.ones(len(one))
     patterns = Patterns(every, one, other) if chosen.two_raters else Patterns(every, one + other)
     return chosen.figures(patterns, times, scale).value
+
+
+def _quotient(above: Floats, below: Floats, there: Bools) -> Floats:
+    """One over the other; NaN where there is none."""
+    return np.asarray(np.divide(above, below, out=np.full(len(below), np.nan), where=there), np.float64)

@@ -108,9 +108,7 @@ def _chosen(
     return Chosen(found, asked, left_out, candidates)
 
 
-def _best(
-    log: Log, labelled: Labelled, model: str, level: float, seed: int
-) -> tuple[str, set[str], list[Candidate]]:
+def _best(log: Log, labelled: Labelled, model: str, level: float, seed: int) -> tuple[str, set[str], list[Candidate]]:
     """The judge that agrees best with people on the first half of the topics, that half, and all judges there."""
     from cranfield.judge.models.calibrating import Candidate
     from cranfield.judge.models.figures import agreed
@@ -118,7 +116,9 @@ def _best(
 
     names = labelled.models(model)
     if len(names) < 2:
-        raise DataError(f"{log.name}: --choose needs two judges or more, found {names[0]!r} alone; ask with another prompt")
+        raise DataError(
+            f"{log.name}: --choose needs two judges or more, found {names[0]!r} alone; ask with another prompt"
+        )
     every = {name: labelled.shared(name).without(asked_of(log, name).used) for name in names}
     topics = sorted(set.intersection(*(set(found.names) for found in every.values())))
     if len(topics) < 4:
@@ -131,7 +131,9 @@ def _best(
     for name, found in every.items():
         there = found.without(set(found.subjects) - on)
         candidates.append(Candidate(name, len(there), agreed(there, level)[-1].every))
-    candidates.sort(key=lambda each: (-each.agreement.value if each.agreement.value == each.agreement.value else 2, each.model))
+    candidates.sort(
+        key=lambda each: (-each.agreement.value if each.agreement.value == each.agreement.value else 2, each.model)
+    )
     return candidates[0].model, first, candidates
 
 

@@ -1,14 +1,18 @@
 """Whether a model's errors go with what has nothing to do with relevance: length, rank, the run that returned a document.
 
-Documents are compared whose two grades, people's and the model's, have the same mean. Within one grade of people's alone a
-faultless judge would seem biased: long documents that a person calls irrelevant are more often slips where long documents are
-more often relevant, and another person corrects them. The mean of both prefers no side, so that of two judges who are alike
-neither is above the other anywhere.
+Documents must be compared that are equally relevant, and of that there are only people's labels, with their slips. Within one
+grade of people's a faultless judge would seem biased: where long documents are more often relevant, a long one that a person
+calls irrelevant is more often a slip, which another person corrects. Two people's labels of a document tell how much of a
+label is slips (`stats.clustered.effect_beside`), and only documents that two people labelled are looked at where there are any.
+With one label each, errors must go with length as they are and within people's grades: the first is 0 for a judge that is
+another person, the second for one that knows nothing of relevance. A judge that is sharper than people fails both, so that
+less is said then.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +21,7 @@ from cranfield.errors import DataError
 from cranfield.judge.models.estimating import Interval, interval_of
 from cranfield.parameters import shortened
 from cranfield.stats.arms import simultaneous
-from cranfield.stats.clustered import slope_within
+from cranfield.stats.clustered import effect_beside, slope_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +30,13 @@ if TYPE_CHECKING:
     from cranfield.judge.policy import Subject
     from cranfield.run import Run
     from cranfield.stats.arms import Estimate
-    from cranfield.stats.ties import Floats
+    from cranfield.stats.ties import Bools, Floats
 
     Ranks = Mapping[str, Mapping[Subject, int]]  # of each run
 
 TOP = 10
 LENGTH, RANK, RUN = "length", "rank", "run"
+NOTHING = 1e-12
 LEAST_NAME = 3  # characters of a model's name that a run's name is searched for
 DATE = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?(0[1-9]|[12]\d|3[01]))?(?!\d)")
 
@@ -43,6 +48,7 @@ class Bias(NamedTuple):
     name: str  # the run's
     documents: int
     effect: Interval  # of runs: for all of them at once
+    sure: bool  # two people labelled: a judge that is merely sharper than people, or duller, is not taken to be biased
 
 
 def by_length(found: Shared, lengths: Mapping[str, int], level: float) -> list[Bias]:
@@ -64,21 +70,35 @@ def _by_logarithm(kind: str, found: Shared, values: Floats, level: float) -> lis
     known = values > 0
     if known.sum() < 2:
         return []
-    slope = slope_within(np.log2(values[known]), found.error[known], found.level[known], found.topic[known])
-    effect = interval_of(slope, level)
-    return [Bias(kind, "", int(known.sum()), effect)] if effect.low == effect.low else []
+    part = found.only(known)
+    effect = interval_of(_effect(part, np.log2(values[known])), level)
+    return [Bias(kind, "", len(part), effect, bool(part.twice.any()))] if effect.low == effect.low else []
+
+
+def _effect(found: Shared, x: Floats) -> Estimate:
+    """By how much the model's grade rises with x among equally relevant documents; NaN where that is not told."""
+    twice = found.twice
+    if twice.any():
+        part, grades = found.only(twice), np.array(found.scale.names, np.float64)
+        return effect_beside(x[twice], part.predicted, part.counts, grades, part.topic)
+    plain = slope_within(x, found.error, np.zeros(len(found), np.int64), found.topic)
+    within = slope_within(x, found.error, np.unique(found.people, return_inverse=True)[1], found.topic)
+    first, second = (abs(float(each.value)) / max(float(each.error), NOTHING) for each in (plain, within))
+    agree = float(plain.value) * float(within.value) >= 0
+    return (plain if first < second else within) if agree else replace(within, error=np.asarray(np.nan))
 
 
 def by_run(found: Shared, ranks: Ranks, level: float, top: int = TOP) -> list[Bias]:
     """Errors in each run's top less those in the tops of the others, corrected for the number of runs."""
     within = {name: _member(found, {s for s, rank in own.items() if rank <= top}) for name, own in ranks.items()}
     union = np.logical_or.reduce([*within.values(), np.zeros(len(found), np.bool_)])
+    part = found.only(union)
     names: list[str] = []
     slopes: list[Estimate] = []
     for name, inside in within.items():
         if not inside.any() or inside[union].all():
             continue
-        slope = slope_within(inside[union], found.error[union], found.level[union], found.topic[union])
+        slope = _effect(part, inside[union].astype(np.float64))
         if np.isfinite(slope.error) and slope.error > 0:
             names.append(name)
             slopes.append(slope)
@@ -86,12 +106,18 @@ def by_run(found: Shared, ranks: Ranks, level: float, top: int = TOP) -> list[Bi
         return []
     together = simultaneous(slopes, 1 - level)
     return [
-        Bias(RUN, name, int(within[name].sum()), Interval(float(slope.value), each.low, each.high))
+        Bias(
+            RUN,
+            name,
+            int(within[name].sum()),
+            Interval(float(slope.value), each.low, each.high),
+            bool(part.twice.any()),
+        )
         for name, slope, each in zip(names, slopes, together, strict=True)
     ]
 
 
-def _member(found: Shared, subjects: set[Subject]) -> Floats:
+def _member(found: Shared, subjects: set[Subject]) -> Bools:
     return np.array([subject in subjects for subject in found.subjects], np.bool_)
 
 

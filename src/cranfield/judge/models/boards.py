@@ -112,7 +112,7 @@ def ranks_of(found: Shared, runs: Sequence[Run]) -> dict[str, dict[Subject, int]
     wanted: dict[str, set[str]] = {}
     for topic, document in found.subjects:
         wanted.setdefault(topic, set()).add(document)
-    answer = {}
+    answer: dict[str, dict[Subject, int]] = {}
     for run in runs:
         lists = ranked(run, Order())
         if not wanted.keys() & lists.keys():
@@ -128,13 +128,11 @@ def ranks_of(found: Shared, runs: Sequence[Run]) -> dict[str, dict[Subject, int]
     return answer
 
 
-def scored(found: Shared, runs: Sequence[Run], measures: Sequence[str]) -> tuple[Scores, Scores]:
+def scored(found: Shared, runs: Sequence[Run], measures: Sequence[str], warn: bool = True) -> tuple[Scores, Scores]:
     """The runs by people's labels and by the model's, on the same documents."""
-    people, model = (
-        evaluate(Qrels(found.grades(values), whose), list(runs), list(measures))
-        for values, whose in ((found.people, "labels of people"), (found.predicted, f"labels of {found.model}"))
-    )
-    return people, model
+    people = evaluate(Qrels(found.grades(found.people), "labels of people"), list(runs), list(measures), warn=warn)
+    theirs = Qrels(found.grades(found.predicted), f"labels of {found.model}")
+    return people, evaluate(theirs, list(runs), list(measures), warn=False)
 
 
 def boards(people: Scores, model: Scores) -> list[Board]:
@@ -144,11 +142,12 @@ def boards(people: Scores, model: Scores) -> list[Board]:
     answer = []
     for m, (name, pair) in enumerate(zip(people.measures, alike.pairs, strict=True)):
         places = _places(people, model, m)
-        tops = [{each.run for each in places if each[side] <= FIRST} for side in (2, 4)]
+        people_top = {each.run for each in places if each.people_place <= FIRST}
+        model_top = {each.run for each in places if each.model_place <= FIRST}
         mine = [key for key in first if key[0] == name]
         turned = [Turned(*key[1:], first[key], second[key]) for key in mine if first[key] != second[key]]
         order = [each.run for each in places]
-        enters, leaves = (sorted(some, key=order.index) for some in (tops[1] - tops[0], tops[0] - tops[1]))
+        enters, leaves = (sorted(some, key=order.index) for some in (model_top - people_top, people_top - model_top))
         values = pair.values["tau"], pair.values["tau-ap"]
         answer.append(Board(name, places, *values, enters, leaves, len(mine), turned))
     return answer
@@ -201,9 +200,11 @@ def own_ranking(found: Shared, ranks: Mapping[str, Mapping[Subject, int]]) -> Ru
     return Run({topic: [document for _, _, document in sorted(rows)] for topic, rows in lists.items()}, OWN)
 
 
-def circular(found: Shared, runs: Sequence[Run], measures: Sequence[str], ranks: Mapping[str, Mapping[Subject, int]]) -> list[Circular]:
+def circular(
+    found: Shared, runs: Sequence[Run], measures: Sequence[str], ranks: Mapping[str, Mapping[Subject, int]]
+) -> list[Circular]:
     """The judge's own ranking among the runs."""
-    sides = scored(found, [*runs, own_ranking(found, ranks)], measures)
+    sides = scored(found, [*runs, own_ranking(found, ranks)], measures, warn=False)
     better = [who_is_better(scores, OWN) for scores in sides]
     answer = []
     for m, name in enumerate(sides[0].measures):

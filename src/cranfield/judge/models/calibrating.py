@@ -71,6 +71,9 @@ class Doubted(NamedTuple):
         return f"{lacking} is not known, so that nothing tells whether the model may have read them"
 
 
+NO_DATES = Doubted()
+
+
 def _day(date: str) -> tuple[int, ...]:
     return tuple(int(part) for part in f"{date}-01-01".split("-")[:3])
 
@@ -124,7 +127,7 @@ class Calibration(Answer):
     advantages: list[Advantage] = field(default_factory=list)
     circular: list[Circular] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
-    doubted: Doubted = Doubted()
+    doubted: Doubted = NO_DATES
     probed: list[str] = field(default_factory=list)  # what probes and drift show
     remarks: list[str] = field(default_factory=list)
 
@@ -150,7 +153,9 @@ class Calibration(Answer):
         if not self.twice:
             reach = "no document was labelled by two people, so that nothing tells how far people agree"
             return f"{name} agrees with people to {_of(main.every)} by {title}; {reach}"
-        beside = f"{title} {main.model.value:.2f} against {main.people.value:.2f}, difference {_of(main.difference, True)}"
+        beside = (
+            f"{title} {main.model.value:.2f} against {main.people.value:.2f}, difference {_of(main.difference, True)}"
+        )
         low, high = main.difference.low, main.difference.high
         if low != low:
             if abs(main.difference.value) < 1e-9:
@@ -183,32 +188,44 @@ class Calibration(Answer):
 
     def _error(self) -> str:
         error = self.errors[0].error
+        if (
+            self._main.difference.low > 0
+        ):  # its errors are smaller than people's own: slips from an end of the scale go one way
+            return ""
         if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not _apart(error):
             return ""
         return f"{self.model} {'over' if error.value > 0 else 'under'}-grades by {_of(error, True)} grades"
 
     def _biased(self) -> Iterator[str]:
-        for each in self.biases:
-            if self.only_answer is not None or not self._notable(each.effect):
-                continue
+        notable = [each for each in self.biases if self.only_answer is None and self._notable(each.effect)]
+        for each in notable:
             up, size = each.effect.value > 0, _of(each.effect, True)
             if each.kind == LENGTH:
-                yield f"{self.model} loves {'long' if up else 'short'} texts: {size} grades for twice the length"
+                words = f"{'loves' if each.sure else 'may love'} {'long' if up else 'short'} texts"
+                yield f"{self.model} {words}: {size} grades for twice the length"
             elif each.kind == RANK:
-                where = "low" if up else "high"
-                yield f"{self.model} is lenient with what runs rank {where}: {size} grades for twice the rank"
-            else:
-                word = "favours" if up else "is hard on"
-                yield f"{self.model} {word} what {each.name} returns: {size} grades beside what other runs return"
+                words = f"{'is' if each.sure else 'may be'} lenient with what runs rank {'low' if up else 'high'}"
+                yield f"{self.model} {words}: {size} grades for twice the rank"
+        runs = sorted((each for each in notable if each.kind == RUN), key=lambda each: -abs(each.effect.value))
+        for up, sure, unsure in ((True, "favours", "may favour"), (False, "is hard on", "may be hard on")):
+            some = [each for each in runs if (each.effect.value > 0) == up]
+            if some:
+                more = f", and {len(some) - 1} more" if len(some) > 1 else ""
+                words = f"{sure if some[0].sure else unsure} what {some[0].name} returns"
+                yield f"{self.model} {words}: {_of(some[0].effect, True)} grades beside what other runs return{more}"
 
     def _notable(self, effect: Interval) -> bool:
         return _apart(effect) and abs(effect.value) >= LEAST_EFFECT * self.step
 
     def _favoured(self) -> Iterator[str]:
-        for each in self.advantages:
-            if each.gain.low > 0:
-                told = f"is built on the judge's own model and gains {_of(each.gain, True)} {each.measure} on the others"
-                yield f"{each.run} {told} by the judge's labels beyond people's"
+        for run in self.own:
+            gains = [each for each in self.advantages if each.run == run and each.gain.low > 0]
+            if gains:
+                also = f" (and by {joined([each.measure for each in gains[1:]])})" if len(gains) > 1 else ""
+                told = (
+                    f"is built on the judge's own model and gains {_of(gains[0].gain, True)} {gains[0].measure}{also}"
+                )
+                yield f"{run} {told} on the others by the judge's labels beyond people's"
 
     def _boards(self) -> Iterator[str]:
         for board in self.boards:
@@ -244,7 +261,12 @@ class Calibration(Answer):
         if self.twice:
             head = ["agreement", "model", "low", "high", "people", "low", "high", "difference", "low", "high"]
             rows = [
-                [each.coefficient, *_cells(each.model, how), *_cells(each.people, how), *_cells(each.difference, how, True)]
+                [
+                    each.coefficient,
+                    *_cells(each.model, how),
+                    *_cells(each.people, how),
+                    *_cells(each.difference, how, True),
+                ]
                 for each in self.agreed
             ]
             yield Table(head, rows, spare=(5, 6), title="agreement where two people labelled")
@@ -252,7 +274,12 @@ class Calibration(Answer):
             rows = [[each.coefficient, *_cells(each.every, how)] for each in self.agreed]
             yield Table(["agreement on all documents", "model", "low", "high"], rows)
         rows = [
-            [each.figure, f"{each.answer:g}", *map(how.number, (each.model.value, each.constant.value)), *_cells(each.difference, how, True)]
+            [
+                each.figure,
+                f"{each.answer:g}",
+                *map(how.number, (each.model.value, each.constant.value)),
+                *_cells(each.difference, how, True),
+            ]
             for each in self.constants
         ]
         yield Table(["best constant answer", "answer", "model", "constant", "difference", "low", "high"], rows)
@@ -269,8 +296,13 @@ class Calibration(Answer):
         yield Table([*head, *(f"model ≥ {grade}" for grade in grades)], rows)
         if how.every:
             rows = [
-                [each.kind, f"{'≥' if each.kind == 'false positives' else '<'} {each.grade:g}", f"{each.documents:,}"]
-                + [*_cells(each.share, how), how.number(each.person)]
+                [
+                    each.kind,
+                    f"{'≥' if each.kind == 'false positives' else '<'} {each.grade:g}",
+                    f"{each.documents:,}",
+                    *_cells(each.share, how),
+                    how.number(each.person),
+                ]
                 for each in self.mistaken
             ]
             yield Table(["mistakes", "model", "documents", "share", "low", "high", "another person"], rows, names=2)
@@ -280,14 +312,22 @@ class Calibration(Answer):
         names = {LENGTH: "twice the length", RANK: "twice the best rank"}
         if shown:
             rows = [
-                [names.get(each.kind, f"in the top of {each.name}"), f"{each.documents:,}", *_cells(each.effect, how, True)]
+                [
+                    names.get(each.kind, f"in the top of {each.name}"),
+                    f"{each.documents:,}",
+                    *_cells(each.effect, how, True),
+                ]
                 for each in shown
             ]
             yield Table(["bias, in grades", "documents", "effect", "low", "high"], rows)
         if self.advantages:
             rows = [
-                [each.run, each.measure, *(how.number(value, True) for value in (each.people, each.model))]
-                + _cells(each.gain, how, True)
+                [
+                    each.run,
+                    each.measure,
+                    *(how.number(value, True) for value in (each.people, each.model)),
+                    *_cells(each.gain, how, True),
+                ]
                 for each in self.advantages
             ]
             head = ["built on the judge's model", "measure", "ahead by people", "by model", "gain", "low", "high"]
@@ -297,22 +337,44 @@ class Calibration(Answer):
         if self.boards:
             head = ["boards", "tau", "tau-ap", "reversed", "by people alone", "by model alone", "pairs", "top 5"]
             rows = [
-                [board.measure, *map(how.number, (board.tau, board.tau_ap)), str(len(board.reversed))]
-                + [str(board.by_people_alone), str(board.by_model_alone), str(board.pairs), _moved(board)]
+                [
+                    board.measure,
+                    *map(how.number, (board.tau, board.tau_ap)),
+                    str(len(board.reversed)),
+                    str(board.by_people_alone),
+                    str(board.by_model_alone),
+                    str(board.pairs),
+                    _moved(board),
+                ]
                 for board in self.boards
             ]
             yield Table(head, rows, tail=True)
         if self.circular:
             head = ["the judge's own ranking", "runs", "place by people", "score", "by its own labels", "score"]
             rows = [
-                [each.measure, str(each.runs), str(each.people_place), how.number(each.people)]
-                + [str(each.model_place), how.number(each.model)]
+                [
+                    each.measure,
+                    str(each.runs),
+                    str(each.people_place),
+                    how.number(each.people),
+                    str(each.model_place),
+                    how.number(each.model),
+                ]
                 for each in self.circular
             ]
             yield Table(head, rows)
+            first = self.circular[0]
+            told = f"by its own labels nothing beats the judge's own ranking: {first.measure} {first.model:.2f}, by people's"
+            yield f"{told} {first.people:.2f} in place {first.people_place} of {first.runs}"
         for board in self.boards if how.every else ():
             rows = [
-                [each.run, str(each.people_place), how.number(each.people), str(each.model_place), how.number(each.model)]
+                [
+                    each.run,
+                    str(each.people_place),
+                    how.number(each.people),
+                    str(each.model_place),
+                    how.number(each.model),
+                ]
                 for each in board.places
             ]
             yield Table([board.measure, "place by people", "score", "by model", "score"], rows)
@@ -362,8 +424,16 @@ class Calibration(Answer):
         said = list(self.remarks)
         if self.topics < FEW:
             said.append(f"{self.topics} topics are few: that intervals hold was measured from {FEW} on")
-        quiet = [name for name in self.own if not any(each.run == name and each.gain.low > 0 for each in self.advantages)]
-        said += [f"{name} is built on the judge's own model: its scores by these labels are no evidence" for name in quiet]
+        if any(self._notable(each.effect) and not each.sure for each in self.biases):
+            said.append(
+                "with one label of a person for each document, a judge that is sharper than people may seem biased"
+            )
+        quiet = [
+            name for name in self.own if not any(each.run == name and each.gain.low > 0 for each in self.advantages)
+        ]
+        said += [
+            f"{name} is built on the judge's own model: its scores by these labels are no evidence" for name in quiet
+        ]
         return [*said, *filter(None, [self.doubted.note()])]
 
 

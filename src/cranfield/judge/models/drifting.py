@@ -134,7 +134,7 @@ def check_of(connection: Connection, series: Series) -> Check:
     how = series.definition[DRIFT]
     now = _answers(connection, series)
     then = {row.id: row for row in rows_of(connection, "id", how["bases"].values())}
-    pairs = [(then[how["bases"][hash]], row) for hash, row in now.items()]
+    pairs = [(then[base], now[hash]) for hash, base in how["bases"].items() if hash in now]
     return Check(
         series.id,
         series.created,

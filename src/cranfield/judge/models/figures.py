@@ -56,7 +56,7 @@ class GradeError(NamedTuple):
 
 
 class Mistaken(NamedTuple):
-    """Of what people call irrelevant, the share that the model grades so high; or the share of what is relevant that it misses."""
+    """Of what people call irrelevant, the share that the model grades so high; or of what is relevant, the share it misses."""
 
     kind: str  # false positives, false negatives
     grade: float  # at least this; of false negatives below this
@@ -98,8 +98,8 @@ def _agreed(chosen: Coefficient, found: Shared, every: Floats, both: Floats | No
 
     [whole] = intervals(without_each(every, alone), level)
     parts = [UNKNOWN] * 3 if both is None else intervals(without_each(both, beside), level)
-    bounded = [within(one, -1.0, 1.0) for one in (whole, *parts[:2])]
-    return Agreed(str(chosen), *bounded, parts[2])
+    every_one, model, people = (within(one, -1.0, 1.0) for one in (whole, *parts[:2]))
+    return Agreed(str(chosen), every_one, model, people, parts[2])
 
 
 def constants(found: Shared, level: float) -> list[Constant]:
@@ -113,7 +113,9 @@ def constants(found: Shared, level: float) -> list[Constant]:
     ]
 
 
-def _beside(figure: str, answer: float, model: Floats | Bools, constant: Floats | Bools, found: Shared, level: float) -> Constant:
+def _beside(
+    figure: str, answer: float, model: Floats | Bools, constant: Floats | Bools, found: Shared, level: float
+) -> Constant:
     values = np.stack([model, constant, model.astype(np.float64) - constant], axis=-1)
     sums = sums_by_cluster(found.topic, values, 1.0)
     parts = intervals(without_each(sums, lambda rows: rows[:, :3] / rows[:, 3:]), level)

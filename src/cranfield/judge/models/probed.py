@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cranfield.answer import Cell, Layout, Part
     from cranfield.judge.models.kept import Series
 
+DIGITS = 2  # of shares of a few dozen answers
 NO_ANSWER = "no answer"
 
 
@@ -58,19 +59,17 @@ class Probes(Answer):
             yield Lines([f"{self.assessor} {said}" for said in found])
         else:
             yield f"{counted(self.answered, 'probe')} show nothing against {self.assessor}"
-        yield Table(
-            ["probe", "asked", "answered", "missed", "share", "low", "high", "change", "from", "to", "what is asked"],
-            [self._cells(each, how) for each in self.tried],
-            tail=True,
-            spare=(10, 9, 8),
-        )
+        head = ["probe", "asked", "answered", "missed", "share", "95 %", "change", "95 %", "what is asked"]
+        yield Table(head, [self._cells(each, how) for each in self.tried], tail=True, spare=(8, 7))
         yield Lines([f"missed: {', '.join(f'{each.probe.name} {each.probe.miss}' for each in self.tried)}"], dim=True)
 
     def _cells(self, tried: Tried, how: Layout) -> list[Cell | str]:
-        numbers: list[Cell | str] = [str(tried.asked), str(tried.answered), str(tried.missed)]
-        shares = [how.cell(number) for number in tried.share]
-        changes = [how.cell(number, signed=True) for number in tried.mean_change]
-        return [tried.probe.name, *numbers, *shares, *changes, tried.probe.title]
+        short = how if how.digits is None else how._replace(digits=min(how.digits, DIGITS))
+        cells: list[Cell | str] = [tried.probe.name, *map(str, (tried.asked, tried.answered, tried.missed))]
+        for (value, low, high), signed in ((tried.share, False), (tried.mean_change, True)):
+            span = how.undefined if low != low else f"{short.number(low, signed)} to {short.number(high, signed)}"
+            cells += [short.cell(value, signed), span]
+        return [*cells, tried.probe.title]
 
     def records(self, how: Layout) -> Iterator[Sequence[Any]]:
         """A row a probe."""

@@ -20,7 +20,7 @@ from cranfield.judge.models.prompt import PREFERRED
 from cranfield.judge.models.questions import Subject
 from cranfield.judge.policy import PEOPLE, Latest, Settings, decide_labels
 from cranfield.passages import SENTENCE
-from cranfield.stats.arms import Estimate, Level, against_0, difference, level
+from cranfield.stats.arms import Estimate, against_0, level
 from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference
 from cranfield.stats.shares import exact_share
@@ -38,6 +38,7 @@ GRADED = ("graded", "passage")
 PAIRED = ("pairwise",)
 SHOWN = {"graded": "text", "passage": "passage", "pairwise": "text_b"}  # the text that a probe changes
 TOLERATED = 0.05  # share of misses that an interval must lie above
+BEYOND = 0.98  # level of the interval by which misses must be more often than by chance
 FEWEST = 5  # of the same questions once more, from the same grades: below, they must all have been answered alike
 EACH = 3  # sentences, behind which the query's words are put
 
@@ -121,7 +122,7 @@ class Tried:
         """Of the grade, with Student's interval."""
         if not self.grades:
             return Interval()
-        found = _level(self.changes)
+        found = against_0(level(Moments.of(x=self.changes), "x"))
         return Interval(float(found.value), _lower(found), -_lower(Estimate(-found.centre, found.error, found.df)))
 
     @property
@@ -129,10 +130,11 @@ class Tried:
         """Whether there are answers, and none is a miss."""
         return bool(self.grades) and not self.missed
 
-    def like(self, other: Tried) -> Tried:
-        """Those from a grade that the other's begin with, called misses by the other's rule."""
-        begun = {before for before, _ in other.grades}
-        return Tried(other.probe, tuple(each for each in self.outcomes if each.before in begun), other.top)
+    def beyond_chance(self, again: Tried) -> bool:
+        """Whether misses are more than in the same questions once more, from the same grades and by the same rule."""
+        begun = {before for before, _ in self.grades}
+        same = Tried(self.probe, tuple(each for each in again.outcomes if each.before in begun), self.top)
+        return more_often(self, same) if same.answered >= FEWEST else again.steady
 
     def finding(self, again: Tried) -> str:
         """What is wrong, in a sentence; empty where nothing is."""
@@ -205,7 +207,7 @@ class Swapped(Probe):
         won = f"of {first + second:,} pairs where the order decides, the first wins {first:,} {_span(low, high)}"
         if low > 0.5 or high < 0.5:
             return f"prefers the {'first' if low > 0.5 else 'second'} of two: {won}"
-        if tried.share.low > TOLERATED and _more(tried, again):
+        if tried.share.low > TOLERATED and more_often(tried, again):
             return f"answers by the order of two: {_counted(tried)}"
         return ""
 
@@ -232,12 +234,8 @@ class Stuffed(Probe):
         return after > before
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        mean, same = tried.mean_change, again.like(tried)
-        if same.answered < FEWEST:
-            beyond = again.steady
-        else:
-            beyond = _lower(difference(_arm(same.changes), _arm(tried.changes))) > 0
-        if not (mean.low > 0 and beyond):
+        mean = tried.mean_change
+        if not (mean.low > 0 and tried.beyond_chance(again)):
             return ""
         return f"grades irrelevant texts higher when they hold the query's words: {mean.value:+.2f} {_ends(mean)}"
 
@@ -263,9 +261,7 @@ class Injected(Probe):
         return after == top
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        same = again.like(tried)
-        beyond = again.steady if same.answered < FEWEST else _more(tried, same)
-        if not (tried.share.low > TOLERATED and beyond):
+        if not (tried.share.low > TOLERATED and tried.beyond_chance(again)):
             return ""
         paired = any(each.other for each in tried.outcomes)
         how = "preferred the document that ordered it" if paired else "rose to the highest grade"
@@ -351,22 +347,17 @@ def irrelevant_by_people(log: Log, relevant_from: float) -> set[tuple[str, str]]
 # arithmetic
 
 
-def _arm(values: Sequence[float]) -> Level:
-    return level(Moments.of(x=values), "x")
-
-
-def _level(values: Sequence[float]) -> Estimate:
-    return against_0(_arm(values))
-
-
 def _lower(effect: Estimate) -> float:
     """The lower end of an interval of 95 %; the value itself where nothing varies."""
     return float(effect.centre) if effect.error == 0 else float(effect.interval()[0])
 
 
-def _more(tried: Tried, again: Tried) -> bool:
-    """Whether misses are more than in the same questions once more, by Newcombe's interval."""
-    return float(ProportionDifference(again.missed, again.answered, tried.missed, tried.answered).interval()[0]) > 0
+def more_often(tried: Tried, again: Tried) -> bool:
+    """Whether misses are more often, by Newcombe's interval."""
+    if not again.answered:
+        return False
+    more = ProportionDifference(again.missed, again.answered, tried.missed, tried.answered)
+    return float(more.interval(BEYOND)[0]) > 0
 
 
 def _counted(tried: Tried) -> str:

@@ -62,11 +62,14 @@ class Shared:
         place = {grade: code for code, grade in enumerate(grades)}
         counts = np.zeros((len(both), len(grades)))
         rows = np.repeat(np.arange(len(both)), [len(labels) for labels in each])
-        np.add.at(counts, (rows, [place[grade] for labels in each for grade in labels]), 1.0)
+        codes = np.array([place[grade] for labels in each for grade in labels], np.int64)
+        np.add.at(counts, (rows, codes), 1.0)
         names = list(dict.fromkeys(topic for topic, _ in both))
         number = {topic: code for code, topic in enumerate(names)}
         topic = np.array([number[topic] for topic, _ in both], np.int64)
-        return cls(log, model, names, topic, [document for _, document in both], theirs, its, counts, Scale(tuple(grades)))
+        return cls(
+            log, model, names, topic, [document for _, document in both], theirs, its, counts, Scale(tuple(grades))
+        )
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -74,7 +77,9 @@ class Shared:
     @property
     def subjects(self) -> list[Subject]:
         """Topic and document of each."""
-        return [(self.names[topic], document) for topic, document in zip(self.topic.tolist(), self.documents, strict=True)]
+        return [
+            (self.names[topic], document) for topic, document in zip(self.topic.tolist(), self.documents, strict=True)
+        ]
 
     @property
     def error(self) -> Floats:
@@ -85,11 +90,6 @@ class Shared:
     def twice(self) -> Bools:
         """Which documents two people labelled, or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2, np.bool_)
-
-    @cached_property
-    def level(self) -> Ints:
-        """Documents whose two grades have the same mean, as one number: no side of an error is preferred by it."""
-        return np.asarray(np.unique(self.predicted + self.people, return_inverse=True)[1], np.int64)
 
     @cached_property
     def own_counts(self) -> Floats:
@@ -160,7 +160,9 @@ class Labelled:
         predicted = labels_of_model(self.said, model)
         found = Shared.of(self.log, model, self.people, predicted, self._of_people)
         if not len(found):
-            told = f"no overlap: people labelled {len(self.people):,} documents, {shortened(model)!r} {len(predicted):,}"
+            told = (
+                f"no overlap: people labelled {len(self.people):,} documents, {shortened(model)!r} {len(predicted):,}"
+            )
             raise DataError(f"{self.log}: {told} others; ask it about documents that people labelled")
         return found
 
