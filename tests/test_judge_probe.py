@@ -555,3 +555,26 @@ def test_no_question_means_no_check_and_drift_can_be_turned_off(desk, chat):
     asked = chat.count
     assert desk.ask().sent == 0
     assert chat.count == asked
+
+
+def test_drift_of_preferences_names_both_documents(desk, chat):
+    desk.more_to_ask(NAMES[:6])
+    chat.usual = says('{"better": "a"}')
+    desk.ask(prompt="pairwise")
+    desk.more_to_ask(NAMES[6:12])
+    chat.usual = says('{"better": "neither"}')
+    done = desk.ask(prompt="pairwise")
+    assert (len(done.drift.changed), done.labelled) == (5, 0)
+    assert all(each.other and each.told == ("1", "0") for each in done.drift.changed)
+    assert re.search(r"topic +document +other +before +now", str(done))
+    assert [each.asked for each in desk.checks(PAIRWISE)] == [5]
+    assert desk.checks(MODEL) == []
+
+
+def test_probes_that_the_budget_cut_short_go_on_where_they_stopped(desk, chat):
+    desk.ask()
+    done = desk.probe(5, budget=Budget(tokens=desk.probe(5, dry_run=True).spent_tokens + 4000), clients=1)
+    assert 0 < done.sent < 15
+    rest = desk.probe(5)
+    assert (rest.known, rest.labelled) == (done.sent, 15 - done.sent)
+    assert rest.probes.asked == 15

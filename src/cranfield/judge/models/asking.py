@@ -256,7 +256,6 @@ class _Series:
 
     def begin(self, definition: dict[str, Any]) -> None:
         """Write down what is asked and how, and ask what shows whether the model is still the same."""
-
         with self.log.reading() as transaction:
             first = planned(transaction, self.asker, self.terms.drift, definition)
         how = {"bases": first.bases, "allowed": self.terms.drift_allowed, "accept": self.terms.accept_drift}

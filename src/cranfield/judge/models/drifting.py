@@ -203,7 +203,8 @@ def _first(connection: Connection, every: list[Series]) -> list[Row[Any]]:
     """The first labels, in the order in which they were answered."""
     c = questions.c
     mine = c.series.in_([each.id for each in every]), c.state == ANSWERED, c.purpose == LABEL, c.grade.is_not(None)
-    return list(connection.execute(select(questions).where(*mine).order_by(c.answered, c.id).limit(LOOKED_AT)))
+    columns = select(c.id, c.question, c.topic, c.document, c.other)
+    return list(connection.execute(columns.where(*mine).order_by(c.answered, c.id).limit(LOOKED_AT)))
 
 
 def _same(asker: Asker, row: Row[Any]) -> Question | None:
