@@ -20,6 +20,7 @@ from cranfield.store.migrations import m0007_tallies
 from cranfield.store.tables import questions, tallies
 from cranfield.workspace.model_runs import model_failures, model_runs
 from cranfield.workspace.models import ask
+from databases import new_database
 from shell import cranfield
 
 if TYPE_CHECKING:
@@ -239,6 +240,19 @@ def test_what_is_asked_of_a_million_rows_goes_by_an_index(tmp_path: Path, what: 
     said = " ".join(row[-1] for row in plan)
     assert index in said
     assert "TEMP B-TREE" not in said
+
+
+@pytest.mark.parametrize("what", [each for each in PLANS if each != "counts"])
+def test_what_is_asked_of_a_million_rows_goes_by_an_index_of_a_server(postgres: Any, what: str) -> None:
+    log = open_log(new_database(postgres))
+    index, query = PLANS[what]
+    with log.reading() as transaction:
+        for kind in ("seqscan", "bitmapscan", "sort"):
+            transaction.connection.execute(text(f"SET LOCAL enable_{kind} = off"))  # where a table is empty it would do
+        plan = transaction.connection.execute(text(f"EXPLAIN {query}")).scalars().all()
+    log.close()
+    assert index in " ".join(plan)
+    assert "Sort" not in " ".join(plan)
 
 
 @pytest.mark.slow
