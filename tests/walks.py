@@ -176,11 +176,12 @@ def asked_of_a_model(log: Log) -> None:
             transaction.apply(kept.record("reply", **{name: whole[name] for name in ("id", *kept.AFTER)}))
 
     log.write(work)
-    log.add([Event(topic=TOPIC, document=DOCUMENT, grade=1, assessor=MODEL, source="model")])
+    pairs = [(TOPIC, DOCUMENT), (TOPIC, "d1"), ("2", "d1")]  # enough to hold it against people, and to estimate from
+    log.add([Event(topic=t, document=d, grade=n, assessor=MODEL, source="model") for n, (t, d) in enumerate(pairs)])
+    log.add([Event(topic=t, document=d, grade=n % 2, assessor="cy") for n, (t, d) in enumerate(pairs)])
     frame = {TOPIC: [DOCUMENT, "d1"], "2": ["d1"]}
-    open_round(
-        log, Round(name=DRAWN, sample=EVIL, frame=frame, assessors=("nobody",)), [Asked(TOPIC, DOCUMENT, 1, 0.5)]
-    )
+    drawn = [Asked(topic, document, 1, 0.5) for topic, document in pairs]
+    open_round(log, Round(name=DRAWN, sample=EVIL, frame=frame, assessors=("nobody",)), drawn)
 
 
 def people(site: Served) -> Iterator[tuple[str, Client]]:
