@@ -267,6 +267,12 @@ def test_the_same_probes_again_ask_nothing_and_another_seed_asks_others(desk, ch
     assert other.probes.asked == 15 + other.sent
 
 
+def test_another_seed_finds_pairs_of_two_whichever_side_they_were_asked_by(desk, chat):
+    assert desk.ask(prompt="pairwise").labelled == 39
+    remarks = desk.probe(39, prompt="pairwise", seed=8, dry_run=True).remarks
+    assert [each.partition(":")[0] for each in remarks] == ["injected"]  # some prefer the second anyway
+
+
 def test_a_probe_that_fails_is_no_answer_and_no_fault(desk, chat):
     desk.ask()
 
@@ -573,7 +579,9 @@ def test_drift_of_preferences_names_both_documents(desk, chat):
 
 def test_probes_that_the_budget_cut_short_go_on_where_they_stopped(desk, chat):
     desk.ask()
-    done = desk.probe(5, budget=Budget(tokens=desk.probe(5, dry_run=True).spent_tokens + 4000), clients=1)
+    foreseen = desk.probe(5, dry_run=True)
+    few = foreseen.spent_tokens + foreseen.foreseen.tokens / 15 + 500
+    done = desk.probe(5, budget=Budget(tokens=few), clients=1)
     assert 0 < done.sent < 15
     rest = desk.probe(5)
     assert (rest.known, rest.labelled) == (done.sent, 15 - done.sent)

@@ -547,7 +547,13 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     type=click.IntRange(0, 1000),
     default=5,
 )
-@option("--drift-allowed", "How many of these may be answered differently.", type=click.IntRange(min=0), default=0)
+@option(
+    "--drift-allowed",
+    "How many of these may be answered differently.",
+    type=click.IntRange(min=0),
+    metavar="K",
+    default=0,
+)
 @option("--accept-drift", "Go on though answers changed, and compare with the new ones from now on.", is_flag=True)
 @option("--clients", "How many questions are under way at the same time.", type=click.IntRange(1, 256), default=4)
 @option("--retries", "Tries after a failure that may pass.", type=click.IntRange(0, 100), default=3)

@@ -120,13 +120,14 @@ def _probing(log: Log, about: _About, n: int) -> _About:
     from cranfield.judge.models.drifting import accepted_at
     from cranfield.judge.models.kept import answered
     from cranfield.judge.models.probed import Probes
-    from cranfield.judge.models.probing import PROBE, changes, draw, graded_pairs, irrelevant_by_people
+    from cranfield.judge.models.probing import PROBE, changes, draw, either_side, graded_pairs, irrelevant_by_people
 
     asker = replace(about.asker, changes=changes())
+    asked = either_side(asker, about.questions)
     with log.reading() as transaction:
-        known = answered(transaction.connection, [each.hash for each in about.questions])
+        known = answered(transaction.connection, [each.hash for each in asked])
         since = accepted_at(transaction.connection, asker.assessor)
-    pairs = graded_pairs(about.questions, known, since)
+    pairs = graded_pairs(asked, known, since)
     if not pairs:
         told = f"{log.name}: {asker.assessor} has graded none of the pool's pairs{' since drift was accepted' if since else ''}"
         raise DataError(f"{told}; probes are held against such grades: ask without --probe first")

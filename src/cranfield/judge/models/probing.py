@@ -327,6 +327,16 @@ def _lot(seed: int, subject: Subject) -> str:
     return hashlib.sha256(json.dumps([seed, *subject]).encode()).hexdigest()
 
 
+def either_side(asker: Asker, questions: Iterable[Question]) -> list[Question]:
+    """Questions, and those about two documents in the other order too: another seed may have put them so."""
+    found = []
+    for each in questions:
+        topic, document, other = each.subject
+        turned = asker.question(Subject(topic, other, document)) if other else None
+        found += [each] if turned is None else [each, turned]
+    return found
+
+
 def graded_pairs(questions: Iterable[Question], known: Mapping[str, Known], since: str = "") -> list[Pair]:
     """The pairs of questions that were answered by a grade, each text once; `since` leaves out answers of before."""
     found: dict[str, Pair] = {}
