@@ -14,9 +14,9 @@ import pytest
 from chatting import chatting, collection, completion
 from cranfield import evaluate
 from cranfield.judge import Event, open_log
-from cranfield.judge.models.biases import bare, by_length, by_run, own_runs
+from cranfield.judge.models.biases import bare, biased, own_runs
 from cranfield.judge.models.boards import advantages, boards, circular, own_ranking, ranks_of, scored
-from cranfield.judge.models.calibrating import Calibration, biased, date_in, measured
+from cranfield.judge.models.calibrating import Calibration, date_in, measured
 from cranfield.judge.models.figures import agreed
 from cranfield.judge.models.shared import Shared, asked_of
 from cranfield.run import Run
@@ -335,7 +335,7 @@ def test_a_judge_that_favours_one_run_is_said_to_and_the_run_is_named():
     )
     kept = {name: {s: r for s, r in own.items() if r <= 4} for name, own in world.ranks.items()}
     found = world.shared(np.clip(world.person() + (top & (world.rng.random(len(top)) < 0.6)), 0, 3))
-    effects = {each.name: each.effect for each in by_run(found, kept, 0.95)}
+    effects = {each.name: each.effect for each in biased(found, {}, kept, 0.95)}
     assert effects["run2"].low > 0
     assert effects["run0"].value < 0
 
@@ -361,7 +361,7 @@ def test_no_judge_that_does_not_look_at_length_is_said_to(judge, twice):
             "high": np.clip(person + (world.rng.random(len(person)) < 0.4), 0, 3),
             "yes or no": np.where(person > 1, 3.0, 0.0),
         }[judge]
-        found = by_length(world.shared(model, world.people[: 1 + twice]), world.lengths(), 0.95)
+        found = biased(world.shared(model, world.people[: 1 + twice]), world.lengths(), {}, 0.95)
         said += any(each.effect.low > 0 or each.effect.high < 0 for each in found)
     assert said <= 5  # 2 are expected, and 6 or more come in 1 % of trials
 
@@ -369,7 +369,7 @@ def test_no_judge_that_does_not_look_at_length_is_said_to(judge, twice):
 def test_with_one_label_a_document_it_is_said_that_a_judge_may_be_sharper(made):
     _, world = made
     found = world.shared(world.judges()["long"], world.people[:1])
-    biases = by_length(found, world.lengths(), 0.95)
+    biases = biased(found, world.lengths(), {}, 0.95)
     calibration = Calibration(**measured(found, 1.0, 0.95), policy="latest", left_out={}, biases=biases)
     assert "m/graded-1 may love long texts: +0." in told(calibration)
     assert any("a judge that is sharper than people may seem biased" in note for note in calibration.notes())

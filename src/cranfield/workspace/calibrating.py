@@ -41,7 +41,8 @@ def calibrate(
     `chosen_on` names a file of what was looked at when the prompt was chosen; with `choose`, one of several prompts is chosen
     on one half of the topics and calibrated on the other.
     """
-    from cranfield.judge.models.calibrating import Calibration, Doubted, biased, date_in, measured, read_date
+    from cranfield.judge.models.biases import biased
+    from cranfield.judge.models.calibrating import Calibration, Doubted, date_in, measured, read_date
     from cranfield.judge.models.shared import Labelled, refuse_little
 
     dates = [

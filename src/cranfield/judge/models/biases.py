@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.judge.models.estimating import Interval, interval_of
+from cranfield.judge.models.estimating import Interval
 from cranfield.parameters import shortened
 from cranfield.stats.arms import simultaneous
 from cranfield.stats.clustered import effect_beside, slope_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.judge.models.shared import Shared
     from cranfield.judge.policy import Subject
@@ -47,32 +47,60 @@ class Bias(NamedTuple):
     kind: str
     name: str  # the run's
     documents: int
-    effect: Interval  # of runs: for all of them at once
+    effect: Interval  # for all of them at once
     sure: bool  # two people labelled: a judge that is merely sharper than people, or duller, is not taken to be biased
 
 
-def by_length(found: Shared, lengths: Mapping[str, int], level: float) -> list[Bias]:
-    """Errors against the length of the texts, in characters; documents without a text are left out."""
+class _Measured(NamedTuple):
+    kind: str
+    name: str
+    documents: int
+    effect: Estimate
+    sure: bool
+
+
+def biased(found: Shared, lengths: Mapping[str, int], ranks: Ranks, level: float) -> list[Bias]:
+    """By length, by rank and by run, as far as these are known; intervals hold for all at once, by Holm's procedure."""
     length = np.array([lengths.get(document, 0) for document in found.documents], np.float64)
-    return _by_logarithm(LENGTH, found, length, level)
+    every = [
+        *_by_logarithm(LENGTH, found, length),
+        *_by_logarithm(RANK, found, _best(found, ranks)),
+        *_by_run(found, ranks),
+    ]
+    told = [each for each in every if np.isfinite(each.effect.error) and each.effect.error > NOTHING]
+    together = simultaneous([each.effect for each in told], 1 - level) if told else []
+    return [
+        Bias(each.kind, each.name, each.documents, Interval(float(each.effect.value), held.low, held.high), each.sure)
+        for each, held in zip(told, together, strict=True)
+    ]
 
 
-def by_rank(found: Shared, ranks: Ranks, level: float) -> list[Bias]:
-    """Errors against the best rank over the runs; what no run returned is left out."""
+def _best(found: Shared, ranks: Ranks) -> Floats:
+    """The best rank of each document over the runs; 0 where none returned it."""
     best: dict[Subject, int] = {}
     for own in ranks.values():
         for subject, rank in own.items():
             best[subject] = min(rank, best.get(subject, rank))
-    return _by_logarithm(RANK, found, np.array([best.get(subject, 0) for subject in found.subjects], np.float64), level)
+    return np.array([best.get(subject, 0) for subject in found.subjects], np.float64)
 
 
-def _by_logarithm(kind: str, found: Shared, values: Floats, level: float) -> list[Bias]:
+def _by_logarithm(kind: str, found: Shared, values: Floats) -> Iterator[_Measured]:
+    """Errors against the logarithm; documents without a value are left out."""
     known = values > 0
-    if known.sum() < 2:
-        return []
-    part = found.only(known)
-    effect = interval_of(_effect(part, np.log2(values[known])), level)
-    return [Bias(kind, "", len(part), effect, bool(part.twice.any()))] if effect.low == effect.low else []
+    if known.sum() >= 2:
+        part = found.only(known)
+        yield _Measured(kind, "", len(part), _effect(part, np.log2(values[known])), bool(part.twice.any()))
+
+
+def _by_run(found: Shared, ranks: Ranks, top: int = TOP) -> Iterator[_Measured]:
+    """Errors in each run's top less those in the tops of the others."""
+    within = {name: _member(found, {s for s, rank in own.items() if rank <= top}) for name, own in ranks.items()}
+    union = np.logical_or.reduce([*within.values(), np.zeros(len(found), np.bool_)])
+    part = found.only(union)
+    for name, inside in within.items():
+        if inside.any() and not inside[union].all():
+            effect = _effect(part, inside[union].astype(np.float64))
+            yield _Measured(RUN, name, int(inside.sum()), effect, bool(part.twice.any()))
 
 
 def _effect(found: Shared, x: Floats) -> Estimate:
@@ -86,35 +114,6 @@ def _effect(found: Shared, x: Floats) -> Estimate:
     first, second = (abs(float(each.value)) / max(float(each.error), NOTHING) for each in (plain, within))
     agree = float(plain.value) * float(within.value) >= 0
     return (plain if first < second else within) if agree else replace(within, error=np.asarray(np.nan))
-
-
-def by_run(found: Shared, ranks: Ranks, level: float, top: int = TOP) -> list[Bias]:
-    """Errors in each run's top less those in the tops of the others, corrected for the number of runs."""
-    within = {name: _member(found, {s for s, rank in own.items() if rank <= top}) for name, own in ranks.items()}
-    union = np.logical_or.reduce([*within.values(), np.zeros(len(found), np.bool_)])
-    part = found.only(union)
-    names: list[str] = []
-    slopes: list[Estimate] = []
-    for name, inside in within.items():
-        if not inside.any() or inside[union].all():
-            continue
-        slope = _effect(part, inside[union].astype(np.float64))
-        if np.isfinite(slope.error) and slope.error > 0:
-            names.append(name)
-            slopes.append(slope)
-    if not slopes:
-        return []
-    together = simultaneous(slopes, 1 - level)
-    return [
-        Bias(
-            RUN,
-            name,
-            int(within[name].sum()),
-            Interval(float(slope.value), each.low, each.high),
-            bool(part.twice.any()),
-        )
-        for name, slope, each in zip(names, slopes, together, strict=True)
-    ]
 
 
 def _member(found: Shared, subjects: set[Subject]) -> Bools:

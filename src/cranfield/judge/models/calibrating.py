@@ -18,14 +18,14 @@ from cranfield.columns import counted, joined
 from cranfield.errors import DataError
 from cranfield.judge.agreeing import MAIN
 from cranfield.judge.changes import in_words
-from cranfield.judge.models.biases import DATE, LENGTH, RANK, RUN, by_length, by_rank, by_run
+from cranfield.judge.models.biases import DATE, LENGTH, RANK, RUN
 from cranfield.judge.models.boards import FIRST
 from cranfield.judge.models.figures import agreed, constants, errors, mistaken
 from cranfield.parameters import shortened
 from cranfield.stats.agreement import coefficient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cranfield.answer import Layout, Part
     from cranfield.judge.models.biases import Bias
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from cranfield.judge.models.estimating import Interval
     from cranfield.judge.models.figures import Agreed, Constant, GradeError, Mistaken
     from cranfield.judge.models.shared import Shared
-    from cranfield.judge.policy import Subject
 
 WITHIN = 0.1  # of a coefficient: a difference that lies within this is none to speak of
 SLIGHT = 0.2  # agreement beyond chance below which a judge says next to nothing
 LEAST_ERROR = 0.1  # of a step of the scale: a smaller mean error is not spoken of
 LEAST_EFFECT = 0.05  # the same, for errors that go with length, rank or a run
+SHOWN = 3  # runs, of those that are favoured
 FEW = 10  # topics, below which coverage was not measured
 
 
@@ -113,6 +113,7 @@ class Calibration(Answer):
     documents: int  # that both labelled, less those left out
     topics: int
     twice: int  # of them, labelled by two people or more
+    topics_twice: int  # that these are of
     only_answer: float | None  # where the model gives one alone
     step: float  # of the scale
     left_out: dict[str, int]  # documents, by why
@@ -286,14 +287,14 @@ class Calibration(Answer):
 
     def _tables_of_errors(self, how: Layout) -> Iterator[Part]:
         grades = list(next(iter(self.shares.values()), {}))
-        head = ["people's grade", "documents", "model − people", "low", "high", *["another person"] * bool(self.twice)]
+        head = ["by people", "documents", "error", "low", "high", *["a person's"] * bool(self.twice)]
         rows = []
         for each in self.errors:
             name = "all" if each.grade != each.grade else f"{each.grade:g}"
             person = [how.number(each.person, True)] if self.twice else []
-            shares = [f"{self.shares[name][grade]:.0%}" if name in self.shares else "" for grade in grades]
+            shares = [f"{self.shares[name][grade]:.0%}" for grade in grades]
             rows.append([name, f"{each.documents:,}", *_cells(each.error, how, True), *person, *shares])
-        yield Table([*head, *(f"model ≥ {grade}" for grade in grades)], rows)
+        yield Table([*head, *(f"≥ {grade}" for grade in grades)], rows)
         if how.every:
             rows = [
                 [
@@ -305,10 +306,12 @@ class Calibration(Answer):
                 ]
                 for each in self.mistaken
             ]
-            yield Table(["mistakes", "model", "documents", "share", "low", "high", "another person"], rows, names=2)
+            yield Table(["mistakes", "model", "documents", "share", "low", "high", "a person's"], rows, names=2)
 
     def _tables_of_bias(self, how: Layout) -> Iterator[Part]:
-        shown = [each for each in self.biases if how.every or each.kind != RUN or self._notable(each.effect)]
+        runs = [each for each in self.biases if each.kind == RUN and (how.every or self._notable(each.effect))]
+        runs = runs if how.every else sorted(runs, key=lambda each: -abs(each.effect.value))[:SHOWN]
+        shown = [each for each in self.biases if each.kind != RUN] + runs
         names = {LENGTH: "twice the length", RANK: "twice the best rank"}
         if shown:
             rows = [
@@ -424,6 +427,10 @@ class Calibration(Answer):
         said = list(self.remarks)
         if self.topics < FEW:
             said.append(f"{self.topics} topics are few: that intervals hold was measured from {FEW} on")
+        elif self.twice and self.topics_twice < FEW:
+            said.append(
+                f"two people labelled documents of {counted(self.topics_twice, 'topic')} only: too few to rely on"
+            )
         if any(self._notable(each.effect) and not each.sure for each in self.biases):
             said.append(
                 "with one label of a person for each document, a judge that is sharper than people may seem biased"
@@ -471,10 +478,9 @@ def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
     grades = np.unique(found.predicted)
     scale = np.array(found.scale.names, np.float64)
     high = scale[scale >= rel]
-    shares = {
-        f"{grade:g}": {f"{at:g}": float((found.predicted[found.people == grade] >= at).mean()) for at in high}
-        for grade in np.unique(found.people)
-    }
+    parts = {"all": found.predicted}
+    parts |= {f"{grade:g}": found.predicted[found.people == grade] for grade in np.unique(found.people)}
+    shares = {name: {f"{at:g}": float((own >= at).mean()) for at in high} for name, own in parts.items()}
     return {
         "log": found.log,
         "model": found.model,
@@ -483,6 +489,7 @@ def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
         "documents": len(found),
         "topics": len(found.names),
         "twice": int(found.twice.sum()),
+        "topics_twice": len(np.unique(found.topic[found.twice])),
         "only_answer": float(grades[0]) if len(grades) == 1 else None,
         "step": float(scale[-1] - scale[0]) / max(len(scale) - 1, 1),
         "agreed": agreed(found, level),
@@ -491,11 +498,3 @@ def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
         "mistaken": mistaken(found, rel, level),
         "shares": shares,
     }
-
-
-def biased(
-    found: Shared, lengths: Mapping[str, int], ranks: Mapping[str, Mapping[Subject, int]], level: float
-) -> list[Bias]:
-    """By length, by rank and by run, as far as these are known."""
-    known = by_length(found, lengths, level)
-    return [*known, *by_rank(found, ranks, level), *by_run(found, ranks, level)] if ranks else known
