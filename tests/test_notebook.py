@@ -28,9 +28,11 @@ from cranfield.judge import Event, open_log
 from cranfield.judge.models.boards import advantages, boards
 from cranfield.judge.models.drawn import sampled
 from cranfield.judge.models.estimating import estimates as scores_from
+from cranfield.judge.models.kept import Budget, Spent
 from cranfield.judge.models.probed import Probes
 from cranfield.judge.models.probing import PROBES, Outcome, Tried
 from cranfield.judge.models.questioning import Failure, Questioning
+from cranfield.judge.models.told import Counts, ModelFailure, ModelFailures, ModelJudge, ModelRun, ModelRuns
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
 from cranfield.judge.rounds import open_round
@@ -173,6 +175,13 @@ def predicted(path: Path) -> Any:
     return scores_from(sample, opened(), ["AP"])
 
 
+def model_run() -> ModelRun:
+    """A call of judge ask with dangerous names."""
+    counts = Counts(questions=3, labels=2, unusable={EVIL: 1})
+    names = dict.fromkeys(("series", "time", "model", "assessor", "prompt", "kind", "hash", "endpoint", "pool"), EVIL)
+    return ModelRun(**names, purposes={EVIL: 3}, pairs=3, budget=Budget(), returned=[(EVIL, EVIL, 3)], counts=counts)
+
+
 def calibrated(path: Path) -> Any:
     """The same two beside each other, with runs of dangerous names."""
     predicted(path)
@@ -274,6 +283,12 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
     "Questioning": lambda path: Questioning(
         log=EVIL, series="1", assessor=EVIL, prompt=EVIL, pairs=2, problems={EVIL: 1}, failures=[Failure(*[EVIL] * 5)]
+    ),
+    "ModelRuns": lambda path: ModelRuns(
+        EVIL, [model_run()], [ModelJudge(EVIL, EVIL, 1, 2, model_run().counts)], {EVIL: Spent(3.0, 0.5)}
+    ),
+    "ModelFailures": lambda path: ModelFailures(
+        EVIL, [ModelFailure(*[EVIL] * 9, True, EVIL, 3, EVIL, EVIL)], 1, 0, {EVIL: 1}
     ),
     "Probes": lambda path: Probes(
         EVIL, [Tried(PROBES["again"], (Outcome("again", *[EVIL] * 3, 1.0, 2.0, *[EVIL] * 3),), 3.0)]

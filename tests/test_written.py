@@ -66,6 +66,7 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
     f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
     f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
+    f"judge models {EXAMPLES}/asked.jsonl -o models.txt": ["models.txt"],
     "judge ask new.db --pool asked.jsonl --collection imported --endpoint http://localhost:9 --model m --prompt graded "
     "--dry-run -o asked.txt": ["asked.txt"],
     f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],

@@ -595,3 +595,24 @@ def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spread
     show(done, shape, output, spreadsheet=spreadsheet)
     if not done.complete and done.foreseen is None:
         ctx.exit(1)
+
+
+@command.command("models")
+@log_argument
+@option("--model", "One model only: NAME, or NAME/PROMPT-VERSION.", default="", show_default=False, metavar="NAME")
+@option("--failures", "What is no label, and what came back instead.", is_flag=True)
+@option("--reason", "Failures of one kind, such as unparsed.", default="", show_default=False, metavar="KIND")
+@option("--count", "How many failures.", name="n", type=click.IntRange(1, 1_000_000), default=50)
+@option("--skip", "Failures to pass over first.", type=click.IntRange(min=0), default=0)
+@options.output("table", "json", "csv", "tsv")
+def _models(log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+    """Say what models were asked, what it cost, and what failed.
+
+    \b
+    $ cranfield judge models asked.jsonl
+    """
+    from cranfield.workspace.model_runs import model_failures, model_runs
+
+    failures, model = how.pop("failures") or bool(how["reason"]), how.pop("model")
+    answer = model_failures(log, model, whole=shape != "table", **how) if failures else model_runs(log, model)
+    show(answer, shape, output, spreadsheet=spreadsheet)

@@ -92,6 +92,14 @@ def sampled(log: Log, round: str = "", model: str = "", policy: str = Latest.nam
     return found
 
 
+def rounds_that_drew(log: Log) -> list[Round]:
+    """The rounds from which an estimate can be made, once people have labelled what was drawn."""
+    if not log.has_records():
+        return []
+    with log.reading() as transaction:
+        return [plan for plan, _ in plans(transaction.connection) if not _not_drawn(plan)]
+
+
 def _chances(log: Log, name: str) -> Chances:
     if not log.has_records():
         raise DataError(f"{log.name}: no round, so nobody knows how what people labelled was chosen; {DRAW}")

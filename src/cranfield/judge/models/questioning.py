@@ -94,9 +94,7 @@ class Questioning(Answer):
             why: self.problems.get(why, 0) + self.earlier.get(why, 0) for why in {**self.problems, **self.earlier}
         }
         if causes:
-            rows = [
-                [why, str(count), MEANINGS.get(why, "the server's status")] for why, count in sorted(causes.items())
-            ]
+            rows = [[why, str(count), meaning(why)] for why, count in sorted(causes.items())]
             yield Table(["no label", "pairs", "which is"], rows, tail=True)
         if self.failures:
             some = self.failures if how.every else self.failures[:FIRST]
@@ -164,6 +162,11 @@ class Questioning(Answer):
         }
 
 
+def meaning(problem: str) -> str:
+    """Why there is no label, in words."""
+    return MEANINGS.get(problem, "the server's status")
+
+
 def _changed(check: Check) -> Table:
     """The questions of before that are answered differently."""
     paired = any(each.other for each in check.changed)
@@ -182,5 +185,5 @@ MEANINGS = {
     "not JSON": "an answer of the server that is no JSON",
     "no completion": "an answer of the server without a message of the model",
     "too large": "an answer larger than --max-answer",
-    "status 429": "the server asked to wait, and --retries were over",
+    "status 429": "the server asked to wait",
 }
