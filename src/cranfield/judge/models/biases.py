@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.judge.models.estimating import Interval
+from cranfield.judge.models.interval import Interval
 from cranfield.parameters import shortened
 from cranfield.stats.arms import simultaneous
 from cranfield.stats.clustered import effect_beside, slope_within

@@ -15,7 +15,7 @@ from cranfield.correlate import correlate, ranked
 from cranfield.errors import DataError
 from cranfield.evaluate import evaluate
 from cranfield.judge.changes import who_is_better
-from cranfield.judge.models.estimating import Interval
+from cranfield.judge.models.interval import Interval
 from cranfield.kernels import Order, decode
 from cranfield.run import Run
 from cranfield.stats.arms import Estimate, simultaneous

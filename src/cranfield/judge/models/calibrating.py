@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cranfield.answer import Layout, Part
     from cranfield.judge.models.biases import Bias
     from cranfield.judge.models.boards import Advantage, Board, Circular
-    from cranfield.judge.models.estimating import Interval
     from cranfield.judge.models.figures import Agreed, Constant, GradeError, Mistaken
+    from cranfield.judge.models.interval import Interval
     from cranfield.judge.models.shared import Shared
 
 WITHIN = 0.1  # of a coefficient: a difference that lies within this is none to speak of
@@ -294,6 +294,7 @@ class Calibration(Answer):
             person = [how.number(each.person, True)] if self.twice else []
             shares = [f"{self.shares[name][grade]:.0%}" for grade in grades]
             rows.append([name, f"{each.documents:,}", *_cells(each.error, how, True), *person, *shares])
+        yield "error: the model's grade less people's; ≥: the share of the model's grades that are so high"
         yield Table([*head, *(f"≥ {grade}" for grade in grades)], rows)
         if how.every:
             rows = [

@@ -18,6 +18,7 @@ from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.errors import DataError, MeasureError
 from cranfield.evaluate import Evaluator, evaluate
+from cranfield.judge.models.interval import Interval, interval_of, within
 from cranfield.measures import measures as measures_of
 from cranfield.measures.measure import takes_topics_alone
 from cranfield.stats.predicted import LEAST, predicted_mean, predicted_total
@@ -31,21 +32,11 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
     from cranfield.run import Run
-    from cranfield.stats.arms import Estimate
     from cranfield.stats.predicted import Predicted
 
 FILLED = 20  # times that grades which nobody gave are drawn, for an ideal ranking
 FEW = 20  # units that people labelled, from which on coverage was measured
 THIN = 30  # degrees of freedom by documents, below which intervals of scores near 0 or 1 were seen to cover 87 to 93 %
-NOTHING = 1e-9  # an error below this share of what is estimated is none
-
-
-class Interval(NamedTuple):
-    """A value and its interval; the ends are NaN where nothing varies that would give one."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -193,26 +184,11 @@ class _Found(NamedTuple):
 def _row(each: _Found, level: float, measure: Measure) -> Row:
     both, people = (interval_of(one, level) for one in each.found[:2])
     if not each.other:
-        both, people = (_within(one, measure.low, measure.high) for one in (both, people))
+        both, people = (within(one, measure.low, measure.high) for one in (both, people))
     worth = float(each.found.worth) if both.low == both.low and people.low == people.low else np.nan
     names = each.measure, each.run, each.other
     freedom = float(each.found.both.df)
     return Row(*names, both, people, float(each.found.predicted.value), worth, each.approximate, freedom)
-
-
-def interval_of(estimate: Estimate, level: float) -> Interval:
-    """A value with its interval."""
-    value, error = float(estimate.value), float(estimate.error)
-    if not error > NOTHING * max(1.0, abs(value)):
-        return Interval(value, np.nan, np.nan)
-    low, high = estimate.interval(level)
-    return Interval(value, float(low), float(high))
-
-
-def _within(interval: Interval, lowest: float, highest: float) -> Interval:
-    """No end beyond what a score can be, but for an estimate that is there itself."""
-    low, high = min(interval.value, lowest), max(interval.value, highest)
-    return Interval(interval.value, *np.clip(interval[1:], low, high).tolist())
 
 
 def _by_topics(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_Found]:

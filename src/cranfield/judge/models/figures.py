@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.judge.agreeing import MAIN
-from cranfield.judge.models.estimating import Interval, interval_of
+from cranfield.judge.models.interval import Interval, interval_of, within
 from cranfield.stats.agreement import coefficient
 from cranfield.stats.arms import Estimate
 from cranfield.stats.clustered import agreement_of_pairs, mean_of_items, pairs_of_counts, sums_by_cluster, without_each
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cranfield.stats.ties import Bools, Floats
 
 COEFFICIENTS = ("raw", "cohen(weights=linear)", MAIN)
-UNKNOWN = Interval(np.nan, np.nan, np.nan)
+UNKNOWN = Interval()
 
 
 class Agreed(NamedTuple):
@@ -72,11 +72,6 @@ def intervals(estimate: Estimate, level: float) -> list[Interval]:
     return [interval_of(one, level) for one in each]
 
 
-def within(interval: Interval, low: float, high: float) -> Interval:
-    """No end beyond what a figure can be."""
-    return Interval(interval.value, *np.clip(interval[1:], low, high).tolist())
-
-
 def agreed(found: Shared, level: float) -> list[Agreed]:
     """By each coefficient."""
     with_model = pairs_of_counts(found.own_counts, found.counts)
@@ -106,31 +101,45 @@ def constants(found: Shared, level: float) -> list[Constant]:
     """The constant that is right most often, and the one that is least far off, each beside the model."""
     grades = np.unique(found.people)
     right, off = (found.people == grades[:, None]), np.abs(found.people - grades[:, None])
-    most, nearest = int(right.mean(axis=1).argmax()), int(off.mean(axis=1).argmin())
+    often, nearest = int(right.mean(axis=1).argmax()), int(off.mean(axis=1).argmin())
+    span = float(np.ptp(np.array(found.scale.names, np.float64)))
     return [
-        _beside("share right", grades[most], found.predicted == found.people, right[most], found, level),
-        _beside("mean absolute error", grades[nearest], np.abs(found.error), off[nearest], found, level),
+        _beside("share right", grades[often], found.predicted == found.people, right[often], 1.0, found, level),
+        _beside("mean absolute error", grades[nearest], np.abs(found.error), off[nearest], span, found, level),
     ]
 
 
 def _beside(
-    figure: str, answer: float, model: Floats | Bools, constant: Floats | Bools, found: Shared, level: float
+    figure: str,
+    answer: float,
+    model: Floats | Bools,
+    constant: Floats | Bools,
+    most: float,
+    found: Shared,
+    level: float,
 ) -> Constant:
     values = np.stack([model, constant, model.astype(np.float64) - constant], axis=-1)
     sums = sums_by_cluster(found.topic, values, 1.0)
     parts = intervals(without_each(sums, lambda rows: rows[:, :3] / rows[:, 3:]), level)
-    return Constant(figure, float(answer), *parts)
+    one, other = (within(part, 0.0, most) for part in parts[:2])
+    return Constant(figure, float(answer), one, other, within(parts[2], -most, most))
 
 
 def errors(found: Shared, level: float) -> list[GradeError]:
     """Over all documents, then by people's grade."""
     among, values = _among(found), np.array(found.scale.names)
     steps = values - values[:, None]
-    rows = [GradeError(np.nan, len(found), interval_of(mean_of_items(found.error, found.topic), level), np.nan)]
+    most = float(np.abs(steps).max())
+
+    def mean(here: Bools) -> Interval:
+        return within(interval_of(mean_of_items(found.error[here], found.topic[here]), level), -most, most)
+
+    rows = [GradeError(np.nan, len(found), mean(np.ones(len(found), np.bool_)), np.nan)]
     for grade in np.unique(found.people):
         here, code = found.people == grade, int(np.searchsorted(values, grade))
-        error = interval_of(mean_of_items(found.error[here], found.topic[here]), level)
-        rows.append(GradeError(float(grade), int(here.sum()), error, _share(among[code] * steps[code], among[code])))
+        rows.append(
+            GradeError(float(grade), int(here.sum()), mean(here), _share(among[code] * steps[code], among[code]))
+        )
     return rows
 
 

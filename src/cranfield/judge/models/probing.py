@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-import numpy as np
-
+from cranfield.judge.models.interval import Interval
 from cranfield.judge.models.prompt import PREFERRED
 from cranfield.judge.models.questions import Subject
 from cranfield.judge.policy import PEOPLE, Latest, Settings, decide_labels
@@ -67,14 +66,6 @@ class Outcome(NamedTuple):
     problem: str
     asked: str
     series: str
-
-
-class Interval(NamedTuple):
-    """A value with its interval of 95 %; NaN where there is none."""
-
-    value: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
 
 
 @dataclass(frozen=True)
