@@ -167,8 +167,8 @@ class _Maker:
         check(row, FURTHER)
         if row.get("kind", "judgment") not in KINDS:
             raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
-        event = Event.of({name: row[name] for name in SAID if row.get(name) is not None}, assessor=self.assessor)
-        event = replace(event, time=said_at(row, self.now + timedelta(microseconds=place)))
+        told = {name: row[name] for name in SAID if row.get(name) is not None}
+        event = Event.of(told, assessor=self.assessor, time=said_at(row, self.now + timedelta(microseconds=place)))
         if event.kind == "withdrawal":
             return event
         plan = None if desk is None else desk.plan
