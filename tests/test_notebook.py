@@ -27,6 +27,8 @@ from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
 from cranfield.judge.models.drawn import sampled
 from cranfield.judge.models.estimating import estimates as scores_from
+from cranfield.judge.models.probed import Probes
+from cranfield.judge.models.probing import PROBES, Outcome, Tried
 from cranfield.judge.models.questioning import Failure, Questioning
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
@@ -257,6 +259,9 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
     "Questioning": lambda path: Questioning(
         log=EVIL, series="1", assessor=EVIL, prompt=EVIL, pairs=2, problems={EVIL: 1}, failures=[Failure(*[EVIL] * 5)]
+    ),
+    "Probes": lambda path: Probes(
+        EVIL, [Tried(PROBES["again"], (Outcome("again", *[EVIL] * 3, 1.0, 2.0, *[EVIL] * 3),), 3.0)]
     ),
     "Preferring": lambda path: Preferring(EVIL, "lists", comparisons=[Listed(EVIL, "lists", "open", 1, 2)]),
     "Preferences": lambda path: Preferences(

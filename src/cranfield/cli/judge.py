@@ -493,6 +493,26 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     default=1,
 )
 @option("--seed")
+@option(
+    "--probe",
+    "Ask no labels, but N probes of each kind about pairs that were labelled: docs/model-judges.md says which.",
+    type=click.IntRange(min=1),
+    metavar="N",
+)
+@option(
+    "--drift",
+    "First ask N questions of before again; stop if answers changed.",
+    type=click.IntRange(0, 1000),
+    default=5,
+)
+@option(
+    "--drift-allowed",
+    "How many of these may be answered differently.",
+    type=click.IntRange(min=0),
+    metavar="K",
+    default=0,
+)
+@option("--accept-drift", "Go on though answers changed, and compare with the new ones from now on.", is_flag=True)
 @option("--clients", "How many questions are under way at the same time.", type=click.IntRange(1, 256), default=4)
 @option("--retries", "Tries after a failure that may pass.", type=click.IntRange(0, 100), default=3)
 @option(
@@ -513,7 +533,8 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
     """Have a model label the pairs of a pool; exit 1 if some have no label. The same command goes on where it stopped.
 
-    The labels count as a model's: no qrels hold them unless --sources names them.
+    The labels count as a model's: no qrels hold them unless --sources names them. With --probe: how the model answers when a
+    question is asked twice, turned round, or meddled with; exit 1 if some were not answered.
 
     \b
     $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run

@@ -17,10 +17,12 @@ from cranfield.store.tables import questions, series, spending
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.sql import ColumnElement
 
 SENT, ANSWERED, FAILED = "sent", "answered", "failed"
 LABEL = "label"  # the purpose of a question whose answer is a label; all others are probes
+DRIFT = "drift"  # the purpose of one that is asked again before a run, to see whether the answer is still the same
 MANY = 500  # values in one statement
 ASKED = ("id", "series", "purpose", "question", "topic", "document", "other", "asked")
 BEFORE = (*ASKED, "tokens_most", "cost_most", "length", "shown", "manner")
@@ -123,6 +125,31 @@ def answered(connection: Connection, hashes: Sequence[str]) -> dict[str, Known]:
         for row in connection.execute(query):
             answer.setdefault(row.question, Known(*row))
     return answer
+
+
+class Series(NamedTuple):
+    """One call of `judge ask`: its id, when it began, and how it asked."""
+
+    id: str
+    created: str
+    definition: dict[str, Any]
+
+
+def series_of(connection: Connection, assessor: str) -> list[Series]:
+    """Every series of a model with a prompt, in the order of their times."""
+    query = select(series.c.id, series.c.created, series.c.definition).order_by(series.c.created, series.c.id)
+    every = [Series(row.id, row.created, json.loads(row.definition)) for row in connection.execute(query)]
+    return [each for each in every if each.definition.get("assessor") == assessor]
+
+
+def rows_of(connection: Connection, column: str, values: Iterable[str], *where: ColumnElement[bool]) -> list[Row[Any]]:
+    """The questions that have one of some values in a column, in the order in which they were asked."""
+    wanted = list(values)
+    found: list[Row[Any]] = []
+    for start in range(0, len(wanted), MANY):
+        here = questions.c[column].in_(wanted[start : start + MANY])
+        found += connection.execute(select(questions).where(here, *where))
+    return sorted(found, key=lambda row: (row.asked, row.id))
 
 
 def lost(connection: Connection, model: str) -> int:
