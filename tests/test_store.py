@@ -374,3 +374,45 @@ def test_a_file_opened_twice_here_keeps_its_locks_and_what_is_written_when_anoth
     with open_database(str(path)).reading() as connection:
         assert sorted(connection.execute(select(tables.withdrawn.c.id)).scalars()) == ["after", "before"]
     first.close()
+
+
+def test_statements_stay_prepared_from_one_look_to_the_next(postgres, tmp_path):
+    database = open_database(location_of("postgresql", tmp_path, postgres))
+    query = select(tables.rounds.c.name).where(tables.rounds.c.name == "r")
+    for _ in range(10):
+        with database.reading() as connection:
+            connection.execute(query).all()
+    with database.reading() as connection:
+        kept = connection.exec_driver_sql("SELECT statement FROM pg_prepared_statements").scalars().all()
+    database.close()
+    assert any("FROM rounds" in statement for statement in kept)
+
+
+def test_one_statement_is_looked_at_again_where_the_server_had_ended_the_connection(postgres, tmp_path):
+    import psycopg
+
+    database = open_database(location_of("postgresql", tmp_path, postgres))
+    query, values = select(tables.rounds.c.name), {}
+    assert database.first(query, values) is None
+    with psycopg.connect(postgres, autocommit=True) as other:
+        name = database.engine.url.database
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+    assert database.first(query, values) is None
+    database.close()
+
+
+def test_work_whose_commit_was_lost_is_not_done_again(postgres, tmp_path, monkeypatch):
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.exc import OperationalError
+
+    def lost(connection):
+        raise OperationalError("COMMIT", {}, Exception("server closed the connection"), connection_invalidated=True)
+
+    database = open_database(location_of("postgresql", tmp_path, postgres))
+    done = []
+    monkeypatch.setattr(Connection, "commit", lost)
+    with pytest.raises(DataError, match="the server ended the connection"):
+        database.write(lambda connection: done.append(1))
+    assert done == [1]
+    monkeypatch.undo()
+    database.close()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from sqlalchemy import event as listening
 
 from browsers import EVIL, Watched, chromium
 from cranfield.errors import UnavailableError
-from cranfield.judge.plan import Asked, Round
+from cranfield.judge.plan import Asked, Round, find_round
 from cranfield.judge.rounds import lease, open_round, set_state
 from cranfield.web.keys import USUAL
 from cranfield.workspace import assessing
@@ -208,6 +209,45 @@ def test_pace_and_time_left_come_from_my_last_labels(site: Served) -> None:
     for seconds in (2, 4, 9):
         reply = say(client, name, label(look(client, name)["items"][0], seconds=seconds))
     assert reply["progress"] == {"done": 3, "all": 10, "mine": 3, "pace": 4.0, "left": 28.0}
+
+
+def test_a_judgment_over_http_is_one_transaction_of_few_statements_and_a_line_of_json(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assessing, "FRESH", 1000.0)
+    client, name = site.client("fay", "assessor"), opened(site, "few")
+    items = say(client, name)["items"]
+    told: list[str] = []
+
+    def tell(*given: Any) -> None:
+        told.append(given[2])
+
+    listening.listen(site.bench.database.engine, "before_cursor_execute", tell)
+    try:
+        reply = client.send("/judge.json", {"round": name, "events": [label(items[0])], "n": 3})
+    finally:
+        listening.remove(site.bench.database.engine, "before_cursor_execute", tell)
+    assert outcomes(reply.json()) == ["kept"]
+    assert "\n" not in reply.text
+    assert [each for each in told if each.startswith("BEGIN")] == ["BEGIN IMMEDIATE"]
+    assert len(told) <= 12, "\n".join(each[:50] for each in told)
+
+
+def test_one_counts_a_round_and_the_others_go_by_the_last_count(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, counts = opened(site, "counted"), []
+    with site.bench.log.reading() as transaction:
+        plan = find_round(transaction.connection, name)[0]
+    first = assessing.counted(site.bench, plan)
+    monkeypatch.setattr(assessing, "FRESH", 1000.0)
+
+    def slowly(*given: Any) -> Any:
+        counts.append(1)
+        assert assessing.counted(site.bench, plan) == first  # somebody who asks meanwhile
+        return first
+
+    monkeypatch.setattr(assessing, "tally", slowly)
+    assessing.counted(site.bench, plan)
+    assert counts == [1]
 
 
 @pytest.mark.parametrize(

@@ -622,11 +622,11 @@ def html_text(text: str) -> str:
 # plain values
 
 
-def as_json(value: object, ascii_only: bool = False) -> str:
-    """Indented JSON, in plain letters where the text allows it."""
+def as_json(value: object, ascii_only: bool = False, indent: int | None = 2) -> str:
+    """Indented JSON, in plain letters where the text allows it; without an indent it is one line, and made faster."""
     import json
 
-    text = json.dumps(value, indent=2, ensure_ascii=ascii_only)
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     return HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -636,6 +636,8 @@ def plain(value: Any, digits: int | None = None) -> Any:
     >>> plain({"p": float("nan"), "n": (1, 0.123)}, digits=1)
     {'p': None, 'n': [1, 0.1]}
     """
+    if value is None or type(value) in (str, int, bool):
+        return value
     import numpy as np
 
     if isinstance(value, (float, np.floating)):

@@ -87,6 +87,7 @@ def best_passage(text: str, query: str, size: int = SIZE) -> tuple[int, int]:
 # the places
 
 
+@lru_cache(8)  # marks and the passage of one text are asked for one after the other
 def _hits(text: str, query: str) -> list[Hit]:
     """All places of a query's words in a text, in order and apart."""
     words, pieces = _terms(query)
@@ -108,7 +109,7 @@ def _words(text: str, stems: set[str]) -> Iterator[Hit]:
     for match in (ASCII_WORD if text.isascii() else WORD).finditer(text):
         word = match[0]
         if word not in known:
-            stem = _stem(_folded(word))
+            stem = _stem_of(word)
             known[word] = (stem,) if stem in stems else None
         if (terms := known[word]) is not None:
             yield *match.span(), terms
@@ -156,6 +157,10 @@ DOUBLED = re.compile(r"([^aeiouylsz])\1\Z")
 
 
 @lru_cache(65_536)
+def _stem_of(word: str) -> str:
+    return _stem(_folded(word))
+
+
 def _stem(word: str) -> str:
     """A word without its English ending.
 

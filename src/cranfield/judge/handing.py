@@ -15,7 +15,7 @@ from sqlalchemy import and_, bindparam, case, func, literal_column, or_, select
 
 from cranfield.judge.adaptive import named
 from cranfield.judge.event import instant
-from cranfield.judge.plan import Lease, Nothing
+from cranfield.judge.plan import Lease, Nothing, chosen
 from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
@@ -91,13 +91,14 @@ LEFT = (
 class Desk:
     """What one person holds in a round, and what else they can be given."""
 
-    def __init__(self, transaction: Transaction, plan: Round, assessor: str, over: str | None) -> None:
+    def __init__(self, transaction: Transaction, name: str, assessor: str) -> None:
+        plan, self.state, row = chosen(transaction.connection, transaction.rounds(), name)
         self.transaction = transaction
-        self.plan = plan
+        self.plan: Round = plan
         self.assessor = assessor
         self.connection = transaction.connection
         self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=plan.lease))
-        self.over = over is not None and over < transaction.now  # whether any lease of the round is
+        self.over = row.over is not None and row.over < transaction.now  # whether any lease of the round is
         self.who = {"name": plan.name, "who": assessor}
         self._mine: list[Row[Any]] | None = None
         self._last: tuple[str, int] | None = None  # topic and item that this person was at last

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, func, literal, select, true
 
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.records import event_of
 from cranfield.store.tables import events, items, places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy.engine import Connection
+    from sqlalchemy.sql import Select
 
     from cranfield.judge.event import Event
     from cranfield.judge.plan import Round
@@ -97,9 +98,26 @@ SECONDS = (
 )
 
 
-def own_seconds(connection: Connection, name: str, assessor: str, most: int) -> list[float]:
-    """How long somebody had the last documents of a round on the screen that they judged."""
-    return list(connection.execute(SECONDS, {"name": name, "who": assessor, "most": most}).scalars())
+class Own(NamedTuple):
+    """How many documents of a round somebody has answered, and the seconds that the last ones were on their screen."""
+
+    done: int
+    seconds: list[float]
+
+
+def _own() -> Select[Any]:
+    """The count in each row, and a row for each document with seconds; one without where there is none."""
+    last, one = SECONDS.subquery(), select(literal(1).label("one")).subquery()
+    return select(COUNT.scalar_subquery().label("n"), last.c.seconds).select_from(one.outerjoin(last, true()))
+
+
+OWN = _own()
+
+
+def own_pace(connection: Connection, name: str, assessor: str, most: int) -> Own:
+    """How far somebody is in a round, and how long their last documents took."""
+    rows = connection.execute(OWN, {"name": name, "who": assessor, "most": most}).all()
+    return Own(int(rows[0].n), [row.seconds for row in rows if row.seconds is not None])
 
 
 def own_label(connection: Connection, name: str, assessor: str, subject: Subject) -> Event | None:
@@ -124,17 +142,11 @@ PLACES = (
 )
 
 
-def own_places(
-    connection: Connection, name: str, assessor: str, subjects: Iterable[Subject]
-) -> dict[Subject, list[Place]]:
-    """Documents of a round as somebody has them, with or without a place; those that are not in the round are left out."""
-    answer: dict[Subject, list[Place]] = {}
-    for topic, document in dict.fromkeys(subjects):
-        rows = connection.execute(PLACES, {"round": name, "topic": topic, "document": document, "who": assessor})
-        found = [Place(row.item, bool(row.repeat), row.state or "", row.event or "") for row in rows]
-        if found:
-            answer[topic, document] = found
-    return answer
+def own_places(connection: Connection, name: str, assessor: str, subject: Subject) -> list[Place]:
+    """A document of a round as somebody has it, with or without a place; nothing if it is not in the round."""
+    topic, document = subject
+    rows = connection.execute(PLACES, {"round": name, "topic": topic, "document": document, "who": assessor})
+    return [Place(row.item, bool(row.repeat), row.state or "", row.event or "") for row in rows]
 
 
 def known_events(connection: Connection, ids: Sequence[str]) -> dict[str, Event]:

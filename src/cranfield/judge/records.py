@@ -77,8 +77,6 @@ class Transaction:
 
     def take(self, event: Event, place: Place) -> bool:
         """Add an answer whose place is held by its assessor; False if there is an event of that id."""
-        if self.database.dialect == "sqlite" and self.connection.execute(THERE, {"name": event.id}).first():
-            return False  # an insert that finds its id taken would use up a number, and places in files count numbers
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
         if self.connection.execute(self._once(tables.events), values).first() is None:
             return False
@@ -175,11 +173,11 @@ class Transaction:
         if key is None:
             return
         values = {**key._asdict(), "event": event.id, "time": event.time}
-        where = _at(key)
         before = None
         while before is None:  # again where what stood was taken back between two looks
             if self.connection.execute(self._once(tables.standing), values).first() is not None:
                 return
+            where = _at(key)
             before = self.connection.execute(
                 select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
             ).first()
@@ -224,12 +222,21 @@ def _once(insert: Any, table: Table) -> Any:
     return insert(table).on_conflict_do_nothing(index_elements=key).returning(literal_column("1"))
 
 
+def _new_event() -> Any:
+    """SQLite's way for events: an insert that meets its id uses up a number, and places in files count numbers."""
+    c = tables.events.c
+    names = [*DEFAULTS, "received"]
+    given = select(*(bindparam(name, type_=c[name].type) for name in names))
+    there = select(c.id).where(c.id == bindparam("id")).exists()
+    return sqlite.insert(tables.events).from_select(names, given.where(~there)).returning(literal_column("1"))
+
+
 ONCE = {
     (dialect, table.name): _once(insert, table)
     for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
     for table in (tables.events, tables.standing)
 }
-THERE = select(tables.events.c.seq).where(tables.events.c.id == bindparam("name"))
+ONCE["sqlite", "events"] = _new_event()
 OVER = (
     select(func.min(tables.places.c.until))
     .where(

@@ -10,7 +10,7 @@ from cranfield.judge.event import RELEVANCE
 from cranfield.judge.gold import passed
 from cranfield.judge.handing import Desk
 from cranfield.judge.places import ANSWERS, owns
-from cranfield.judge.plan import OPEN, Asked, Lease, Nothing, Round, chosen, find_round
+from cranfield.judge.plan import OPEN, Asked, Lease, Nothing, Round, find_round
 from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ def lease(log: Log, assessor: str, name: str = "", n: int = 1) -> list[Lease] | 
     """
 
     def work(transaction: Transaction) -> list[Lease] | Nothing:
-        plan, state, row = chosen(transaction.connection, transaction.rounds(), name)
-        plan.refuse(assessor)
-        return _given(Desk(transaction, plan, assessor, row.over), state, n)
+        desk = Desk(transaction, name, assessor)
+        desk.plan.refuse(assessor)
+        return _given(desk, n)
 
     return log.write(work)
 
 
-def _given(desk: Desk, state: str, n: int) -> list[Lease] | Nothing:
+def _given(desk: Desk, n: int) -> list[Lease] | Nothing:
     plan = desk.plan
-    if state != OPEN:
-        return Nothing(f"round {plan.name!r} is {state}")
+    if desk.state != OPEN:
+        return Nothing(f"round {plan.name!r} is {desk.state}")
     if plan.after:
         refusal = passed(desk.connection, find_round(desk.connection, plan.after)[0], desk.assessor)
         if refusal is not None:
@@ -117,26 +117,25 @@ def answer(
     while the round is open and the document theirs: leased (though its time may be over, if nobody else has taken it),
     answered, or skipped.
     """
-
-    def work(transaction: Transaction) -> tuple[list[Outcome], list[Lease] | Nothing]:
-        plan, state, row = chosen(transaction.connection, transaction.rounds(), name)
-        desk = Desk(transaction, plan, assessor, row.over)
-        outcomes = [_taken(desk, state, event, log.name) for event in events]
-        try:
-            plan.refuse(assessor)
-        except DataError as error:
-            return outcomes, Nothing(str(error))
-        return outcomes, _given(desk, state, n)
-
-    return log.write(work)
+    return log.write(lambda transaction: answered(Desk(transaction, name, assessor), events, n, log.name))
 
 
-def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
+def answered(desk: Desk, events: Sequence[Event], n: int, name: str) -> tuple[list[Outcome], list[Lease] | Nothing]:
+    """The same within a transaction that does more; `name` is the log's."""
+    outcomes = [_taken(desk, event, name) for event in events]
+    try:
+        desk.plan.refuse(desk.assessor)
+    except DataError as error:
+        return outcomes, Nothing(str(error))
+    return outcomes, _given(desk, n)
+
+
+def _taken(desk: Desk, event: Event, name: str) -> Outcome:
     """Keep one event, or say why not."""
     transaction = desk.transaction
     fills = event.round == desk.plan.name and event.kind in ANSWERS and event.aspect == RELEVANCE
     place = desk.holds(event) if fills else None
-    if place is not None and _refusal(desk, state, event, held=True) is None and transaction.take(event, place):
+    if place is not None and _refusal(desk, event, held=True) is None and transaction.take(event, place):
         desk.filled(place)
         return Outcome(event.id, KEPT)
     known = transaction.known([event.id]).get(event.id)
@@ -144,7 +143,7 @@ def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
         if known == event:
             return Outcome(event.id, REPEATED)
         return Outcome(event.id, REFUSED, "id", f"an event with the id {shortened(event.id)!r} says something else")
-    refusal = _refusal(desk, state, event, held=place is not None)
+    refusal = _refusal(desk, event, held=place is not None)
     if refusal is not None:
         return Outcome(event.id, REFUSED, *refusal)
     desk.changed()
@@ -155,7 +154,7 @@ def _taken(desk: Desk, state: str, event: Event, name: str) -> Outcome:
     return Outcome(event.id, KEPT)
 
 
-def _refusal(desk: Desk, state: str, event: Event, held: bool) -> tuple[str, str] | None:
+def _refusal(desk: Desk, event: Event, held: bool) -> tuple[str, str] | None:
     """Why an event is not kept: one of REASONS, and a sentence."""
     if event.assessor != desk.assessor:
         return "assessor", f"it is of {event.assessor or 'nobody'}, and was sent by {desk.assessor}"
@@ -169,7 +168,7 @@ def _refusal(desk: Desk, state: str, event: Event, held: bool) -> tuple[str, str
         about = found
     if not about.round or about.kind not in (*ANSWERS, "skip"):
         return None
-    plan = desk.plan
+    plan, state = desk.plan, desk.state
     if about.round != plan.name:
         try:
             plan, state = find_round(desk.connection, about.round)
@@ -194,12 +193,11 @@ def release(log: Log, assessor: str, name: str = "", leases: Sequence[Lease] | N
     """Give back what somebody holds in a round and has not answered, or some of it; how many documents that were."""
 
     def work(transaction: Transaction) -> int:
-        plan, _, row = chosen(transaction.connection, transaction.rounds(), name)
+        desk = Desk(transaction, name, assessor)
         wanted = None if leases is None else {(each.item, each.slot) for each in leases}
-        held = Desk(transaction, plan, assessor, row.over).mine()
-        back = [place for place in held if wanted is None or (place.item, place.slot) in wanted]
+        back = [place for place in desk.mine() if wanted is None or (place.item, place.slot) in wanted]
         for place in back:
-            at = {"round": plan.name, "item": place.item, "slot": place.slot, "assessor": assessor}
+            at = {"round": desk.plan.name, "item": place.item, "slot": place.slot, "assessor": assessor}
             transaction.apply({"record": "release", "kind": "release", **at})
         return len(back)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sqlalchemy import ColumnElement
-    from sqlalchemy.engine import URL, Connection, Engine
+    from sqlalchemy.engine import URL, Connection, Engine, Row
+    from sqlalchemy.sql import Select
 
 T = TypeVar("T")
 
+KEPT = 40  # connections: one for each thread of a server, as those beyond are made and closed every time
 BUSY = 30.0  # seconds to wait for somebody else's transaction
 AGAIN = {"40001", "40P01", "23505", "55P03"}  # lost a race: serialisation, deadlock, unique, lock
 TRIES = 12
@@ -104,7 +107,7 @@ class Database:
         """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""
         from cranfield.store.migrations import due
 
-        with self.engine.connect().execution_options(reading=True) as connection:
+        with self.engine.connect().execution_options(begin="BEGIN") as connection:
             if not due(self._version(connection), self.dialect, self.name):
                 return
         if self.dialect == "sqlite" and self.engine.url.query:
@@ -138,10 +141,35 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read by: one state of the database from the first look to the last."""
-        with self._errors(), self.engine.connect().execution_options(reading=True) as connection:
-            if self.dialect == "postgresql":
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        with self._errors(), self._connected() as connection:
             yield connection
+            connection.commit()  # after a rollback psycopg prepares every statement anew
+
+    def _connected(self) -> Connection:
+        if self.dialect != "postgresql":
+            return self.engine.connect().execution_options(begin="BEGIN")
+
+        def tried() -> Connection:
+            connection = self.engine.connect().execution_options(isolation_level="REPEATABLE READ")
+            try:
+                connection.exec_driver_sql("SELECT 1")
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+        return _alive(tried)
+
+    def first(self, query: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
+        """The first row of a query: one statement sees one state by itself, and is spared the rest of a transaction."""
+        alone = {"isolation_level": "AUTOCOMMIT"} if self.dialect == "postgresql" else {"begin": ""}
+
+        def look() -> Row[Any] | None:
+            with self.engine.connect().execution_options(**alone) as connection:
+                return connection.execute(query, values).first()
+
+        with self._errors():
+            return _alive(look)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run work in a transaction; what it did is on disk when this returns."""
@@ -155,16 +183,21 @@ class Database:
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
         import random
-        import time
 
         from sqlalchemy.exc import DBAPIError
 
         for attempt in range(TRIES):
+            ending = False
             try:
-                with self.engine.begin() as connection:
-                    return work(connection)
+                with self.engine.connect() as connection:
+                    answer = work(connection)
+                    ending = True
+                    connection.commit()
+                    return answer
             except DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) not in AGAIN or attempt == TRIES - 1:
+                lost = error.connection_invalidated and not (ending or attempt)  # before anything was written
+                raced = getattr(error.orig, "sqlstate", None) in AGAIN
+                if not (lost or raced) or attempt == TRIES - 1:
                     raise
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))
         raise AssertionError("the last try returns or raises")
@@ -175,9 +208,9 @@ class Database:
             return self._clock()
         if self.dialect == "postgresql":
             return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
-        return self._own_time()
+        return self.own_time()
 
-    def _own_time(self) -> str:
+    def own_time(self) -> str:
         """A file has no clock but ours."""
         if self._clock is not None:
             return self._clock()
@@ -187,7 +220,7 @@ class Database:
         """The same clock as a part of a query."""
         from sqlalchemy import literal, literal_column
 
-        return literal_column(SERVERS_TIME) if self.tells_time else literal(self._own_time())
+        return literal_column(SERVERS_TIME) if self.tells_time else literal(self.own_time())
 
     @property
     def tells_time(self) -> bool:
@@ -228,17 +261,29 @@ def _engine(url: URL, name: str) -> Engine:
         except ImportError:
             raise MissingExtraError("PostgreSQL needs psycopg: pip install 'cranfield[postgres]'") from None
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-        return create_engine(url, pool_size=20, max_overflow=40, pool_pre_ping=True, connect_args=timeout, **QUIET)
+        return create_engine(url, pool_size=KEPT, max_overflow=20, pool_use_lifo=True, connect_args=timeout, **QUIET)
     alone: dict[str, Any] = {"poolclass": StaticPool}
     if url.database != ":memory:":
         path = url.database or ""
         _refuse_others(path, name)
         url = _read_only(path) or url
-        alone = {"pool_size": 20, "max_overflow": -1}
+        alone = {"pool_size": KEPT, "max_overflow": -1, "pool_use_lifo": True}
     engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone, **QUIET)
     event.listen(engine, "connect", _settings if not url.query else _settings_of_readers)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _alive(use: Callable[[], T]) -> T:
+    """Use a connection to read, and another one where the server had ended that while it lay in the pool."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        return use()
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+    return use()
 
 
 def _read_only(path: str) -> URL | None:
@@ -305,8 +350,10 @@ def _settings_of_readers(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    reading = connection.get_execution_options().get("reading", False)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    """Begin as the options of a connection say; nobody who writes waits in the middle of their work."""
+    statement = connection.get_execution_options().get("begin", "BEGIN IMMEDIATE")
+    if statement:
+        connection.exec_driver_sql(statement)
 
 
 def _reason(error: Any) -> str:

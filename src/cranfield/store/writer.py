@@ -66,17 +66,15 @@ class Writer:
             with self.engine.begin() as connection:
                 begun = True
                 for work, future in batch:
-                    own = connection.begin_nested()
+                    connection.exec_driver_sql("SAVEPOINT own")
                     try:
-                        answer = work(connection)
+                        answers.append((future, work(connection), None))
                     except DBAPIError:  # SQLite may have undone the whole transaction: nobody's work stands
                         raise
                     except Exception as error:
-                        own.rollback()
+                        connection.exec_driver_sql("ROLLBACK TO own")
                         answers.append((future, None, error))
-                    else:
-                        own.commit()
-                        answers.append((future, answer, None))
+                    connection.exec_driver_sql("RELEASE own")
         except BaseException as failure:  # nothing of the batch is there
             if (
                 len(batch) > 1

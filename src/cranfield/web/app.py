@@ -132,7 +132,7 @@ class _Endpoint:
 
     def _done(self, done: Done) -> Response:
         if self.twin == "json":
-            return Response(as_json(plain(done.values)), done.status, media_type=JSON)
+            return Response(as_json(plain(done.values), indent=None), done.status, media_type=JSON)
         return RedirectResponse(done.to, 303)
 
     async def _page(self, request: Request, visit: Visit, page: Page) -> Response:

@@ -6,20 +6,19 @@ asked a second time and by which guidelines is known here. The same said twice i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import DataError, UnavailableError
 from cranfield.judge.event import RELEVANCE, Event
-from cranfield.judge.own import Place, known_events, own_places
-from cranfield.judge.plan import find_round
-from cranfield.judge.rounds import KEPT, REFUSED, REPEATED, Outcome
-from cranfield.judge.rounds import answer as keep
+from cranfield.judge.handing import Desk
+from cranfield.judge.own import known_events, own_pace, own_places
+from cranfield.judge.rounds import KEPT, REFUSED, REPEATED, Outcome, answered
 from cranfield.parameters import shortened
 from cranfield.workspace.assessing import (
     AHEAD,
+    PAGE,
     Work,
     nothing_of,
     plan_scale,
@@ -30,9 +29,13 @@ from cranfield.workspace.assessing import (
 from cranfield.workspace.sending import MOST, check, id_of, said_at, says_the_same
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from cranfield.judge.plan import Round
+    from sqlalchemy.engine import Row
+
+    from cranfield.judge.own import Own, Place
+    from cranfield.judge.plan import Lease, Nothing, Round
+    from cranfield.judge.records import Transaction
     from cranfield.workspace.assessing import Documents, Subject
     from cranfield.workspace.bench import Bench
 
@@ -64,25 +67,40 @@ def answer(
     """
     if len(said) > MOST:
         raise DataError(f"expected at most {MOST} events at once, found {len(said)}")
-    plan, state, places = None, "", {}
-    if name:
-        with bench.log.reading() as transaction:
-            plan, state = find_round(transaction.connection, name)
-            places = own_places(transaction.connection, name, assessor, _subjects(said))
-    events, outcomes = _Maker(bench, plan, assessor, now or datetime.now(UTC), places).events(said)
-    if plan is None:
+    maker = _Maker(bench, assessor, now or datetime.now(UTC))
+    if not name:
+        events, outcomes = maker.events(said, None)
         outcomes |= _kept_in_no_round(bench, events)
         return Work(outcomes=_in_order(bench, said, events, outcomes))
-    found, told = keep(bench.log, events, assessor, name, min(max(n, 0), AHEAD))
-    outcomes |= {each.id: each for each in found}
+
+    def kept(transaction: Transaction) -> _Kept:
+        desk = Desk(transaction, name, assessor)
+        events, refused = maker.events(said, desk)
+        found, told = answered(desk, events, min(max(n, 0), AHEAD), bench.log.name)
+        own = own_pace(transaction.connection, name, assessor, PAGE)
+        return _Kept(desk.plan, desk.state, events, refused | {each.id: each for each in found}, told, own)
+
+    found = bench.log.write(kept)
+    told = found.told if n > 0 else []
     return Work(
         round=name,
-        state=state,
-        outcomes=_in_order(bench, said, events, outcomes),
-        progress=progress(bench, plan, assessor),
-        **nothing_of(plan, told if n > 0 else []),
-        **shown(bench, documents, subjects_of(told) if n > 0 else [], have),
+        state=found.state,
+        outcomes=_in_order(bench, said, found.events, found.outcomes),
+        progress=progress(bench, found.plan, assessor, found.own),
+        **nothing_of(found.plan, told),
+        **shown(bench, documents, subjects_of(told), have),
     )
+
+
+class _Kept(NamedTuple):
+    """What one transaction did and saw: everything that an answer is made of, read and written on one connection."""
+
+    plan: Round
+    state: str
+    events: list[Event]
+    outcomes: dict[str, Outcome]
+    told: list[Lease] | Nothing
+    own: Own
 
 
 def asked_beside(bench: Bench, grade: float | None) -> list[str]:
@@ -126,54 +144,46 @@ def _in_order(
     return [Outcome(key, REPEATED) if key in same else outcomes[key] for key in ids]
 
 
-def _subjects(said: Sequence[Any]) -> list[Subject]:
-    """The documents that are spoken of."""
-    pairs = [(row.get("topic"), row.get("document")) for row in said if isinstance(row, Mapping)]
-    return [(topic, document) for topic, document in pairs if isinstance(topic, str) and isinstance(document, str)]
-
-
 class _Maker:
     """Events of what somebody says in one request."""
 
-    def __init__(
-        self, bench: Bench, plan: Round | None, assessor: str, now: datetime, places: Mapping[Subject, Sequence[Place]]
-    ) -> None:
-        self.bench, self.plan, self.assessor, self.now, self.places = bench, plan, assessor, now, places
+    def __init__(self, bench: Bench, assessor: str, now: datetime) -> None:
+        self.bench, self.assessor, self.now = bench, assessor, now
         self.aspects = {each.name: each for each in bench.aspects()}
 
-    def events(self, said: Sequence[Any]) -> tuple[list[Event], dict[str, Outcome]]:
-        """The events, and what is refused because it is none."""
+    def events(self, said: Sequence[Any], desk: Desk | None) -> tuple[list[Event], dict[str, Outcome]]:
+        """The events, of the round at whose desk it is said, and what is refused because it is none."""
         events: dict[str, Event] = {}
         refused = {}
         for row in said:
             key = id_of(row)
             try:
-                events.setdefault(key, self._event(row, len(events)))
+                events.setdefault(key, self._event(row, len(events), desk))
             except DataError as error:
                 refused[key] = Outcome(key, REFUSED, "event", str(error))
         return list(events.values()), refused
 
-    def _event(self, row: Any, place: int) -> Event:
+    def _event(self, row: Any, place: int, desk: Desk | None) -> Event:
         check(row, FURTHER)
         if row.get("kind", "judgment") not in KINDS:
             raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
-        event = Event.of({name: row[name] for name in SAID if row.get(name) is not None}, assessor=self.assessor)
-        event = replace(event, time=said_at(row, self.now + timedelta(microseconds=place)))
+        told = {name: row[name] for name in SAID if row.get(name) is not None}
+        event = Event.of(told, assessor=self.assessor, time=said_at(row, self.now + timedelta(microseconds=place)))
         if event.kind == "withdrawal":
             return event
-        self._check_grade(event)
-        if self.plan is None:
+        plan = None if desk is None else desk.plan
+        self._check_grade(event, plan)
+        if desk is None or plan is None:
             return event
-        about = self._place(event, row.get("changes"))
-        if about is not None:
-            event = replace(event, rank=about.item + 1, repeat=about.repeat)
-        return replace(event, round=self.plan.name, list=f"round {self.plan.name}", guideline=self.plan.guideline)
+        about = _place(desk, event, row.get("changes"))
+        where: dict[str, Any] = {} if about is None else {"rank": about.item + 1, "repeat": bool(about.repeat)}
+        return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **where)
 
-    def _check_grade(self, event: Event) -> None:
+    def _check_grade(self, event: Event, plan: Round | None) -> None:
         """Refuse an aspect that nobody asks about, and a grade that is not offered; the round itself checks its scale."""
         if event.grade is None:
             return
-        scale = plan_scale(self.bench, self.plan)
+        scale = plan_scale(self.bench, plan)
         if event.aspect != RELEVANCE:
             aspect = self.aspects.get(event.aspect)
             if aspect is None:
@@ -182,10 +192,13 @@ class _Maker:
         if event.grade not in scale:
             raise DataError(f"expected a grade of {', '.join(f'{each:g}' for each in scale)}, found {event.grade:g}")
 
-    def _place(self, event: Event, changes: Any) -> Place | None:
-        """The document as the assessor has it: the label that is changed, else what they hold, else what they have said."""
-        found = self.places.get((event.topic, event.document), [])
-        order = {"leased": 1, "done": 2, "extra": 2, "skipped": 2}
-        return min(
-            found, key=lambda place: (place.event != changes, order.get(place.state, 3), place.repeat), default=None
-        )
+
+def _place(desk: Desk, event: Event, changes: Any) -> Place | Row[Any] | None:
+    """The document as the assessor has it: the label that is changed, else what they hold, else what they have said."""
+    subject = event.topic, event.document
+    held = [row for row in desk.mine() if (row.topic, row.document) == subject] if changes is None else []
+    if held:
+        return min(held, key=lambda row: row.repeat)
+    found = own_places(desk.connection, desk.plan.name, desk.assessor, subject)
+    order = {"leased": 1, "done": 2, "extra": 2, "skipped": 2}
+    return min(found, key=lambda place: (place.event != changes, order.get(place.state, 3), place.repeat), default=None)

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from cranfield.answer import Answer, Entries, Table, plain
 from cranfield.errors import DataError
-from cranfield.judge.own import Tally, own_count, own_label, own_labels, own_seconds, tally
+from cranfield.judge.own import own_count, own_label, own_labels, own_pace, tally
 from cranfield.judge.plan import OPEN, Nothing, find_round, plans
 from cranfield.judge.rounds import lease
 from cranfield.passages import best_passage, marks
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cranfield.answer import Layout, Part
     from cranfield.collection import Aspect, Document, Grade
     from cranfield.judge.event import Event
+    from cranfield.judge.own import Own, Tally
     from cranfield.judge.plan import Lease, Round
     from cranfield.judge.rounds import Outcome
     from cranfield.workspace.bench import Bench
@@ -326,8 +327,9 @@ def _own(
     with bench.log.reading() as transaction:
         said = own_labels(transaction.connection, plan.name, assessor, PAGE + 1, first)
         about = None if subject is None else own_label(transaction.connection, plan.name, assessor, subject)
+        own = own_pace(transaction.connection, plan.name, assessor, PAGE)
     return {
-        "progress": progress(bench, plan, assessor),
+        "progress": progress(bench, plan, assessor, own),
         "labels": [_label(documents, event) for event in said[:PAGE]],
         "more_labels": len(said) > PAGE,
         "label": None if about is None else _label(documents, about),
@@ -344,29 +346,28 @@ def _label(documents: Documents, event: Event) -> Label:
     return Label(event.id, event.topic, event.document, title, *fields)
 
 
-def progress(bench: Bench, plan: Round, assessor: str) -> Progress:
+def progress(bench: Bench, plan: Round, assessor: str, own: Own) -> Progress:
     """How far the round is, how far somebody is in it, and how long the rest takes at their pace."""
-    with bench.log.reading() as transaction:
-        mine = own_count(transaction.connection, plan.name, assessor)
-        seconds = own_seconds(transaction.connection, plan.name, assessor, PAGE)
-    found = counted(bench, plan, {assessor: mine})
-    pace = round(statistics.median(seconds), 1) if seconds else None
+    found = counted(bench, plan, {assessor: own.done})
+    pace = round(statistics.median(own.seconds), 1) if own.seconds else None
     left = None
     if pace is not None and found.all is not None:
         shared = (found.all - found.done) / max(1, found.at_work)
-        left = round(pace * max(0, min(shared, found.documents - mine)), 1)
-    return Progress(found.done, found.all, mine, pace, left)
+        left = round(pace * max(0, min(shared, found.documents - own.done)), 1)
+    return Progress(found.done, found.all, own.done, pace, left)
 
 
 def counted(bench: Bench, plan: Round, mine: Mapping[str, int] = MappingProxyType({})) -> Tally:
     """How far a round is: counted a moment ago, and what somebody has added since."""
-    count = COUNTED.setdefault(bench, {}).get(plan.name)
-    begun = time.monotonic()
+    known = COUNTED.setdefault(bench, {})
+    count, begun = known.get(plan.name), time.monotonic()
     if count is None or begun >= count.until:
+        if count is not None:
+            known[plan.name] = count._replace(until=begun + FRESH)  # one counts; the others go by this meanwhile
         with bench.log.reading() as transaction:
             found = tally(transaction.connection, plan, transaction.now)
         ended = time.monotonic()
-        count = COUNTED[bench][plan.name] = Count(ended + max(FRESH, SHARE * (ended - begun)), found, {})
+        count = known[plan.name] = Count(ended + max(FRESH, SHARE * (ended - begun)), found, {})
     more = sum(n - count.mine.setdefault(assessor, n) for assessor, n in mine.items())
     done = count.tally.done + more
     return count.tally._replace(done=done if count.tally.all is None else min(done, count.tally.all))
