@@ -51,9 +51,9 @@ class Connection:
         return status, json.loads(body)
 
     async def get(self, path: str) -> bytes:
-        """The body of a page."""
+        """The body of a page, also of one that is not computed yet."""
         status, body = await self.ask("GET", path)
-        if status != 200:
+        if status not in (200, 202):
             raise RuntimeError(f"{path} answers {status}: {body[:200]!r}")
         return body
 

@@ -18,6 +18,8 @@ import cranfield
 from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.formats.folder import BUNDLED
 from cranfield.judge import Event
+from cranfield.judge.plan import Asked, Round
+from cranfield.judge.rounds import open_round
 from cranfield.workspace import jobs as room
 from cranfield.workspace.bench import Bench, open_bench
 from cranfield.workspace.jobs import Failed, Jobs, Ready, Running, lives, owner
@@ -86,16 +88,41 @@ def shared_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     topic = labels[0].topic
     [first, *_] = cranfield.read_run(bench.run("bm25").path)[topic]
     bench.log.add([Event(topic=topic, document=first[0], grade=float(not qrels[topic].get(first[0])), assessor="cy")])
+    _ask_a_model(bench, labels)
     made = Jobs(bench)
     yield made
     made.close()
     bench.close()
 
 
+def _ask_a_model(bench: Bench, labels: list[Event]) -> None:
+    """Labels of a model beside ann's, and a round that drew a half of these at random."""
+    mine = [each for each in labels if each.assessor == "ann"]
+    bench.log.add(
+        [
+            Event(
+                topic=one.topic,
+                document=one.document,
+                grade=(one.grade or 0) + (n % 4 == 0),
+                assessor="m",
+                source="model",
+            )
+            for n, one in enumerate(mine)
+        ]
+    )
+    frame: dict[str, list[str]] = {}
+    for one in mine:
+        frame.setdefault(one.topic, []).append(one.document)
+    drawn = [Asked(one.topic, one.document, 1, 0.5) for one in mine[::2]]
+    open_round(bench.log, Round(name="drawn", sample="half of them", frame=frame), drawn)
+
+
 ASKED: dict[str, dict[str, Any]] = {
     "leaderboard": {"measures": "nDCG@10 P@5"},
     "compare": {"one": "bm25", "other": "fusion", "measures": "nDCG@10"},
     "agree": {},
+    "calibrate": {"model": "m", "measures": "P@5"},
+    "estimate": {"model": "m", "measures": "P@5"},
     "reuse": {"new": "phrase", "depth": "10", "measures": "P@5"},
     "diff": {"a": "spring", "measures": "P@5"},
     "check": {},
@@ -136,6 +163,17 @@ def test_a_leaderboard_against_the_library(shared_jobs):
     expected = cranfield.leaderboard(qrels, runs, "nDCG@10 AP")
     assert json.loads(found.answer.json)["rows"] == expected.to_dict()["rows"]
     assert (found.place, found.newer) == (0, 0)
+
+
+def test_a_look_gives_what_is_there_and_works_nothing_out(shared_jobs, monkeypatch):
+    asked = {"one": "bm25", "other": "phrase", "measures": "P@5"}
+    monkeypatch.setattr(shared_jobs.workers, "put", lambda task: pytest.fail("worked out"))
+    assert shared_jobs.look("compare", **asked) is None
+    monkeypatch.undo()
+    found = ready(shared_jobs, "compare", **asked)
+    assert shared_jobs.look("compare", **asked) == found
+    monkeypatch.setattr(shared_jobs.bench.hashes, "unknown", lambda paths: room.HEAVY)  # nobody waits for hashes
+    assert shared_jobs.look("compare", **asked) is None
 
 
 def test_a_version_has_its_own_result_and_no_label_waits_for_it(shared_jobs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
@@ -25,9 +25,14 @@ from cranfield.describe.show import show
 from cranfield.formats.folder import write_collection
 from cranfield.formats.judgments import Judgment
 from cranfield.judge import Event, open_log
+from cranfield.judge.models.boards import advantages, boards
 from cranfield.judge.models.drawn import sampled
 from cranfield.judge.models.estimating import estimates as scores_from
+from cranfield.judge.models.kept import Budget, Spent
+from cranfield.judge.models.probed import Probes
+from cranfield.judge.models.probing import PROBES, Outcome, Tried
 from cranfield.judge.models.questioning import Failure, Questioning
+from cranfield.judge.models.told import Counts, ModelFailure, ModelFailures, ModelJudge, ModelRun, ModelRuns
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.planning import RoundPlan
 from cranfield.judge.rounds import open_round
@@ -53,6 +58,7 @@ from cranfield.workspace import experiments, judging, studies, traffic
 from cranfield.workspace.adjudicating import Docket
 from cranfield.workspace.assessing import Choice, Open, Work
 from cranfield.workspace.bench import open_bench
+from cranfield.workspace.calibrating import calibrate
 from cranfield.workspace.listing import strategies
 from cranfield.workspace.overview import overview as overview_of
 from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
@@ -169,6 +175,26 @@ def predicted(path: Path) -> Any:
     return scores_from(sample, opened(), ["AP"])
 
 
+def model_run() -> ModelRun:
+    """A call of judge ask with dangerous names."""
+    counts = Counts(questions=3, labels=2, unusable={EVIL: 1})
+    names = dict.fromkeys(("series", "time", "model", "assessor", "prompt", "kind", "hash", "endpoint", "pool"), EVIL)
+    return ModelRun(**names, purposes={EVIL: 3}, pairs=3, budget=Budget(), returned=[(EVIL, EVIL, 3)], counts=counts)
+
+
+def calibrated(path: Path) -> Any:
+    """The same two beside each other, with runs of dangerous names."""
+    predicted(path)
+    name, people, model = (
+        f"{EVIL}one",
+        scores(),
+        evaluate({topic: {"d": 2, "x": 1} for topic in TOPICS}, RUNS, "AP nDCG@3"),
+    )
+    gains = advantages(people, model, [name], 0.95)
+    found = calibrate(str(path / "sampled.db"))
+    return replace(found, boards=boards(people, model), own=[name], advantages=gains)
+
+
 def overview(path: Path) -> Any:
     """A workspace whose round and version have dangerous names."""
     bench = open_bench(path, frozen(path))
@@ -258,12 +284,22 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Questioning": lambda path: Questioning(
         log=EVIL, series="1", assessor=EVIL, prompt=EVIL, pairs=2, problems={EVIL: 1}, failures=[Failure(*[EVIL] * 5)]
     ),
+    "ModelRuns": lambda path: ModelRuns(
+        EVIL, [model_run()], [ModelJudge(EVIL, EVIL, 1, 2, model_run().counts)], {EVIL: Spent(3.0, 0.5)}
+    ),
+    "ModelFailures": lambda path: ModelFailures(
+        EVIL, [ModelFailure(*[EVIL] * 9, True, EVIL, 3, EVIL, EVIL)], 1, 0, {EVIL: 1}
+    ),
+    "Probes": lambda path: Probes(
+        EVIL, [Tried(PROBES["again"], (Outcome("again", *[EVIL] * 3, 1.0, 2.0, *[EVIL] * 3),), 3.0)]
+    ),
     "Preferring": lambda path: Preferring(EVIL, "lists", comparisons=[Listed(EVIL, "lists", "open", 1, 2)]),
     "Preferences": lambda path: Preferences(
         EVIL, "lists", f"{EVIL}one", "two", "open", 2, 1, [ByTopic(EVIL, 2, 0, 1)], {EVIL: 3}, 1, 1
     ),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "PredictedScores": predicted,
+    "Calibration": calibrated,
     "Versions": lambda path: judging.versions(frozen(path)),
     "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
     "Analysis": experiment,

@@ -60,11 +60,13 @@ WRITES = {  # a command that writes, and the files that it then names
     f"judge export {EXAMPLES}/labels.jsonl -o events.jsonl": ["events.jsonl"],
     f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv -o agree.txt": ["agree.txt"],
     f"judge estimate sampled.db {RUNS} -m P@5 -o estimated.txt": ["estimated.txt"],
+    f"judge calibrate sampled.db {RUNS} -m AP -o calibrated.txt": ["calibrated.txt"],
     f"judge blame {EXAMPLES}/labels.jsonl q1 doc-003 -o blame.txt": ["blame.txt"],
     "judge diff work.db spring -o changes.txt": ["changes.txt"],
     f"judge status {EXAMPLES}/labels.jsonl -o status.txt": ["status.txt"],
     f"judge versions {EXAMPLES}/labels.jsonl -o versions.txt": ["versions.txt"],
     f"judge verify {EXAMPLES}/labels.jsonl -o verified.txt": ["verified.txt"],
+    f"judge models {EXAMPLES}/asked.jsonl -o models.txt": ["models.txt"],
     "judge ask new.db --pool asked.jsonl --collection imported --endpoint http://localhost:9 --model m --prompt graded "
     "--dry-run -o asked.txt": ["asked.txt"],
     f"online interleave {RUNS} --topic q1 -o mixed.json --format json": ["mixed.json"],

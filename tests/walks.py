@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from browsers import EVIL
 from cranfield.judge.event import Event
+from cranfield.judge.models import kept
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.policy import Settings
 from cranfield.judge.rounds import lease, open_round
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cranfield.judge.log import Log
     from workbench import Client, Served
 
 RUN = f"{EVIL.replace('/', '⁄')}.json"  # a file cannot be called otherwise
@@ -31,6 +33,8 @@ DOCUMENT = EVIL
 ARABIC = "بستان"
 ROUND = EVIL
 VERSION = "v1"
+NOW = "2026-03-01T10:00:00.000000Z"
+MODEL, DRAWN = f"m/{EVIL}", "drawn"  # a judge, and a round that drew at random
 LISTS, PAIRS = EVIL, "pairs"  # comparisons
 PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/": [{}],
@@ -51,6 +55,13 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/label": [{"topic": TOPIC, "document": DOCUMENT}],
     "/login": [{"next": "/" + EVIL}],
     "/me": [{}],
+    "/models": [
+        {},
+        {"model": MODEL},
+        {"model": MODEL, "reason": EVIL, "from": "0"},
+        {"question": "no such"},
+        {"model": MODEL, "round": DRAWN, "measures": "P@10", "table": "estimate"},
+    ],
     "/people": [{}],
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
@@ -127,6 +138,7 @@ def filled(site: Served) -> None:
             grade = (hash(one.topic == TOPIC) + place) % 3
             said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
             log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
+    asked_of_a_model(log)
     freeze(log, VERSION, "latest", Settings(), EVIL)
     for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):
         begin(site.bench, name, kind, RUN, "plain.json", depth=3)
@@ -134,6 +146,42 @@ def filled(site: Served) -> None:
     accounts.invite("assessor", "ann", "guest")
     accounts.new_token("ann", EVIL[:60])
     accounts.set_settings("ann", {"theme": EVIL, "keys": {"undo": "<"}})
+
+
+def asked_of_a_model(log: Log) -> None:
+    """A model whose answers are labels and what is none, with a probe and a check of drift, and a round that drew."""
+    hostile = {
+        "prompt": {"name": EVIL, "version": EVIL, "kind": "graded", "hash": EVIL, "grades": {"0": EVIL, "1": EVIL}}
+    }
+    usual = {"purpose": "label", "topic": TOPIC, "other": "", "asked": NOW, "tokens_most": 9.0, "cost_most": 1.0}
+    usual |= {"length": 1, "shown": 1, "manner": EVIL, "state": "answered", "problem": "", "raw": EVIL * 30}
+    usual |= {"returned": EVIL, "fingerprint": EVIL, "tokens_in": 5.0, "tokens_out": 1.0, "tokens": 6.0, "cost": 0.5}
+    usual |= {"seconds": 1.0, "grade": None, "label": "", "answered": NOW}
+    rows: list[dict[str, Any]] = [
+        {"id": "q1", "series": "s1", "question": "h1", "document": DOCUMENT, "grade": 1.0},
+        {"id": "q2", "series": "s1", "question": "h2", "document": "d1", "problem": EVIL},
+        {"id": "q3", "series": "s1", "question": "h3", "document": ARABIC, "state": "failed", "problem": "status 500"},
+        {"id": "q4", "series": "s2", "question": "h4", "document": DOCUMENT, "grade": 0.0, "purpose": "again"},
+        {"id": "q5", "series": "s2", "question": "h5", "document": DOCUMENT, "grade": 0.0, "purpose": "drift"},
+    ]
+    checked = {"bases": {"h4": "q1"}, "drift": {"bases": {"h5": "q1"}, "allowed": 0, "accept": True}}
+
+    def work(transaction: Any) -> None:
+        for name, more in (("s1", {}), ("s2", checked)):
+            definition = hostile | {"assessor": MODEL, "endpoint": f"http://{EVIL}", "pool": {"file": EVIL}, **more}
+            transaction.apply(kept.record("series", id=name, model="m", at=NOW, definition=definition))
+        for row in rows:
+            whole = usual | row
+            transaction.apply(kept.record("question", **{name: whole[name] for name in kept.BEFORE}))
+            transaction.apply(kept.record("reply", **{name: whole[name] for name in ("id", *kept.AFTER)}))
+
+    log.write(work)
+    pairs = [(TOPIC, DOCUMENT), (TOPIC, "d1"), ("2", "d1")]  # enough to hold it against people, and to estimate from
+    log.add([Event(topic=t, document=d, grade=n, assessor=MODEL, source="model") for n, (t, d) in enumerate(pairs)])
+    log.add([Event(topic=t, document=d, grade=n % 2, assessor="cy") for n, (t, d) in enumerate(pairs)])
+    frame = {TOPIC: [DOCUMENT, "d1"], "2": ["d1"]}
+    drawn = [Asked(topic, document, 1, 0.5) for topic, document in pairs]
+    open_round(log, Round(name=DRAWN, sample=EVIL, frame=frame, assessors=("nobody",)), drawn)
 
 
 def people(site: Served) -> Iterator[tuple[str, Client]]:

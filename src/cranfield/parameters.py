@@ -365,6 +365,14 @@ class Parametrised:
         return f"{self.name}({', '.join(shown)})" if shown else self.name
 
 
+def described(owner: type[Parametrised] | Parametrised) -> list[dict[str, Any]]:
+    """Each parameter for listings: its name, meaning, range and default."""
+    return [
+        {"name": name, "meaning": each.meaning, "range": each.range, "default": each.default}
+        for name, each in owner.parameters.items()
+    ]
+
+
 def read_call(typed: str) -> tuple[str, dict[str, str]]:
     """The name and the parameters of what one types: `RRF(k=10)`, or `rrf:k=10` where a shell would mind the brackets.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from cranfield.errors import ConventionError
-from cranfield.parameters import Parametrised, read_call
+from cranfield.parameters import Parametrised, described, read_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,3 +94,15 @@ def folded(name: str) -> str:
 def about(member: type) -> str:
     """The first paragraph of a class's docstring, on one line."""
     return " ".join((member.__doc__ or "").split("\n\n")[0].split())
+
+
+def page(member: type[Registered], **facts: Any) -> dict[str, Any]:
+    """All that is said about a member that has a formula and a reference, with facts of its kind."""
+    return {
+        "name": member.name,
+        "about": about(member),
+        **facts,
+        **{name: getattr(member, name) for name in ("formula", "reference")},
+        "aliases": list(member.aliases),
+        "parameters": described(member),
+    }

@@ -450,6 +450,54 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     show(estimate(log, runs, measures, **typed), **shown)
 
 
+@command.command("calibrate")
+@log_argument
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@option("-m --measures", "What to rank runs by.  [default: nDCG@10 AP RR@10]")
+@option("--model", "Whose labels.  [default: the only model's]", default="", show_default=False, metavar="NAME")
+@option(
+    "--by",
+    "What stands of people's labels (judge aggregate lists how).",
+    name="policy",
+    default="latest",
+    metavar="POLICY",
+)
+@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--rel", "The lowest relevant grade.", default=1.0, metavar="N")
+@option("--collection", "Where texts are, for bias by length.  [default: lengths as asked]", metavar="FOLDER")
+@option("--own", "A run that is built on the judge's own model; may be repeated.", multiple=True, metavar="RUN")
+@option(
+    "--chosen-on",
+    "Leave out what was looked at when the prompt was chosen: a topic, or a topic and a document, on each line.",
+    metavar="FILE",
+)
+@option("--choose", "Choose the best of several prompts on half of the topics, calibrate on the others.", is_flag=True)
+@option("--public", "When the judgments became public.", metavar="DATE")
+@option("--model-date", "When the model was made.  [default: the date in its name]", metavar="DATE")
+@option("--level", "Of the intervals.")
+@option("--seed")
+@option("--all", "Everything: all runs, both boards, shares with intervals.", name="every", is_flag=True)
+@options.answer("table", "json", "csv", "tsv")
+@click.pass_context
+def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
+    """Measure a model's labels against people's, in words and then in numbers; exit 3 if it gives one answer only.
+
+    On documents that both labelled: agreement beside that of two people, the best constant answer, errors by grade, bias by
+    length. With runs: bias by rank and run, the order of runs by both, the judge's own ranking.
+
+    \b
+    $ cranfield judge calibrate drawn.jsonl bm25.run dense.run
+    """
+    from cranfield.workspace.calibrating import calibrate
+
+    shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
+    answer = calibrate(log, runs, measures, **typed)
+    show(answer, **shown)
+    if answer.only_answer is not None:
+        note("one answer only: ask with another prompt or model, or go by the labels of people alone")
+        ctx.exit(3)
+
+
 def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     """`2.50` in money or `200000tokens`."""
     from cranfield.judge.models.kept import Budget
@@ -493,6 +541,26 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     default=1,
 )
 @option("--seed")
+@option(
+    "--probe",
+    "Ask no labels, but N probes of each kind about pairs that were labelled: docs/model-judges.md says which.",
+    type=click.IntRange(min=1),
+    metavar="N",
+)
+@option(
+    "--drift",
+    "First ask N questions of before again; stop if answers changed.",
+    type=click.IntRange(0, 1000),
+    default=5,
+)
+@option(
+    "--drift-allowed",
+    "How many of these may be answered differently.",
+    type=click.IntRange(min=0),
+    metavar="K",
+    default=0,
+)
+@option("--accept-drift", "Go on though answers changed, and compare with the new ones from now on.", is_flag=True)
 @option("--clients", "How many questions are under way at the same time.", type=click.IntRange(1, 256), default=4)
 @option("--retries", "Tries after a failure that may pass.", type=click.IntRange(0, 100), default=3)
 @option(
@@ -513,7 +581,8 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
     """Have a model label the pairs of a pool; exit 1 if some have no label. The same command goes on where it stopped.
 
-    The labels count as a model's: no qrels hold them unless --sources names them.
+    The labels count as a model's: no qrels hold them unless --sources names them. With --probe: how the model answers when a
+    question is asked twice, turned round, or meddled with; exit 1 if some were not answered.
 
     \b
     $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
@@ -526,3 +595,24 @@ def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spread
     show(done, shape, output, spreadsheet=spreadsheet)
     if not done.complete and done.foreseen is None:
         ctx.exit(1)
+
+
+@command.command("models")
+@log_argument
+@option("--model", "One model only: NAME, or NAME/PROMPT-VERSION.", default="", show_default=False, metavar="NAME")
+@option("--failures", "What is no label, and what came back instead.", is_flag=True)
+@option("--reason", "Failures of one kind, such as unparsed.", default="", show_default=False, metavar="KIND")
+@option("--count", "How many failures.", name="n", type=click.IntRange(1, 1_000_000), default=50)
+@option("--skip", "Failures to pass over first.", type=click.IntRange(min=0), default=0)
+@options.output("table", "json", "csv", "tsv")
+def _models(log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+    """Say what models were asked, what it cost, and what failed.
+
+    \b
+    $ cranfield judge models asked.jsonl
+    """
+    from cranfield.workspace.model_runs import model_failures, model_runs
+
+    failures, model = how.pop("failures") or bool(how["reason"]), how.pop("model")
+    answer = model_failures(log, model, whole=shape != "table", **how) if failures else model_runs(log, model)
+    show(answer, shape, output, spreadsheet=spreadsheet)

@@ -18,7 +18,7 @@ from cranfield.answer import Answer, Table
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import evaluate
 from cranfield.formats.pools import Item
-from cranfield.judge.policy import as_labels, grades_of
+from cranfield.judge.policy import as_labels, contradicting, grades_of
 from cranfield.stats.agreement import (
     Agreement,
     against_the_rest,
@@ -239,7 +239,8 @@ class Agreements(Answer):
                 f"{self.labels.missing:,} of {cells:,} labels are missing: not everybody labelled every document"
             )
         if self.contradictions:
-            said.append(f"{self.contradictions:,} documents have labels that contradict each other")
+            told = contradicting(self.contradictions, "latest")
+            said.append(told if self.rankings else told.partition(";")[0])
         if self.cannot:
             said.append(f"{self.cannot:,} times somebody could not judge a document; that is no label")
         absent = {one.reason: one.coefficient for one in self.found if not one.defined}

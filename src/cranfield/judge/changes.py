@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Lines, Table
-from cranfield.compare.comparison import compare
+from cranfield.compare.comparison import evidence_of
+from cranfield.compare.scored import Scored
 from cranfield.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -139,19 +140,26 @@ def with_scores(found: Changes, before: Grades, after: Grades, runs: list[Run], 
     ]
     if len(runs) < 2:
         return replace(found, scores=rows)
-    said = [_verdicts(each) for each in scores]
+    said = [who_is_better(each) for each in scores]
     verdicts = [
-        VerdictChange(*pair, verdict, said[1][pair]) for pair, verdict in said[0].items() if said[1][pair] != verdict
+        VerdictChange(*pair, in_words(verdict), in_words(said[1][pair]))
+        for pair, verdict in said[0].items()
+        if said[1][pair] != verdict
     ]
     return replace(found, scores=rows, verdicts=verdicts, compared=True)
 
 
-def _verdicts(scores: Scores) -> dict[tuple[str, str, str], str]:
-    """Who is better, for every pair by every measure."""
-    comparison = compare(scores)
+def who_is_better(scores: Scores, baselines: str | None = None) -> dict[tuple[str, str, str], str]:
+    """Who is better, for every pair by every measure, or for every run and a baseline; empty where none is told apart."""
+    evidence = evidence_of(Scored(scores, {}, {}), "randomisation", "holm", baselines=baselines, alpha=0.05, seed=0)
     answer = {}
-    for pair in comparison.pairs:
-        told = comparison.significant(pair) and pair.better != "neither"
+    for pair in evidence.pairs:
+        told = evidence.significant(pair) and pair.better != "neither"
         winner = pair.one if pair.better == "one" else pair.other
-        answer[pair.measure, pair.one, pair.other] = f"{winner} better" if told else "not told apart"
+        answer[pair.measure, pair.one, pair.other] = winner if told else ""
     return answer
+
+
+def in_words(winner: str) -> str:
+    """A verdict in words."""
+    return f"{winner} better" if winner else "not told apart"

@@ -11,7 +11,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from cranfield.errors import CranfieldError, DataError
-from cranfield.parameters import Parametrised, read_call
+from cranfield.parameters import Parametrised, described, read_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,15 +81,11 @@ class Method(Parametrised):
 
     def page(self) -> dict[str, Any]:
         """All that is said of it, as plain values."""
-        parameters = [
-            {"name": name, "meaning": each.meaning, "range": each.range, "default": each.default}
-            for name, each in self.parameters.items()
-        ]
         said = ("name", "title", "short", "about", *self.facts, "aliases", "reference")
         values = {name: getattr(self, name) for name in said}
         return {
             **{name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},
-            "parameters": parameters,
+            "parameters": described(self),
         }
 
 

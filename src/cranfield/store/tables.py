@@ -116,6 +116,18 @@ questions = Table(
     *_texts("label", "answered"),  # label: the id of its event
 )
 
+tallies = Table(
+    "tallies",
+    metadata,
+    *(
+        Column(name, Exact, primary_key=True)
+        for name in ("series", "purpose", "state", "problem", "returned", "fingerprint")
+    ),  # the questions that came to the same; state sent: all that were sent, whatever came of them
+    Column("questions", Integer, nullable=False),
+    *(Column(name, Double, nullable=False) for name in ("tokens_in", "tokens_out", "cost", "seconds")),
+    *_texts("last"),  # when the last of them was answered, or sent
+)
+
 spending = Table(
     "spending",
     metadata,

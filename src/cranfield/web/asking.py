@@ -94,7 +94,16 @@ def ask_scores(visit: Visit, verb: str, **parameters: Any) -> Asked:
 def ask(visit: Visit, verb: str, **parameters: Any) -> Asked:
     """Ask the jobs; `of` in the query is the place of the log that the answer must reach."""
     wanted = visit.whole("of", 0, 0, 2**62)
-    state = visit.site.jobs.ask(verb, refresh=wanted if wanted else False, **parameters)
+    return _asked(visit, visit.site.jobs.ask(verb, refresh=wanted if wanted else False, **parameters))
+
+
+def look(visit: Visit, verb: str, **parameters: Any) -> Asked | None:
+    """The answer that is there already; None where nobody has asked yet."""
+    state = visit.site.jobs.look(verb, **parameters)
+    return None if state is None else _asked(visit, state)
+
+
+def _asked(visit: Visit, state: Ready | Running | Failed) -> Asked:
     now = state.now if isinstance(state, Ready) else 0
     query = {name: values for name, values in visit.query.items() if name != "of"}
     return Asked(state, link(visit.path, **query, of=now), visit.site.told)

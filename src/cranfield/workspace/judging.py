@@ -11,7 +11,7 @@ from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import masked, shortened
 from cranfield.workspace.inputs import DEFAULT_MEASURES, Inputs, once
-from cranfield.workspace.logs import Named, contradictions, judgments_of, named
+from cranfield.workspace.logs import Named, judgments_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -449,7 +449,6 @@ def agree(
         write_bytes(disagreements, pool_lines(agreeing.disagreements(events)))
     if not runs:
         return found
-    say(contradictions((event.topic, event.document, event.assessor, event.grade or 0.0) for event in events))
     return replace(
         found, rankings=agreeing.rankings(events, Inputs(runs=runs).open_runs(), list(measures) or [RANKED_BY])
     )

@@ -135,7 +135,8 @@ def _parameters(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 def users() -> Listing:
     """The models of simulated users, with the chances that make them."""
-    from cranfield.online.users.model import USERS, page
+    from cranfield.online.users.model import USERS
+    from cranfield.registry import page
 
     rows = [page(cls) for cls in USERS.values()]
     body = [[row["name"], _chances(row), row["about"]] for row in rows]
@@ -148,7 +149,8 @@ def _chances(row: dict[str, Any]) -> str:
 
 def user(name: str) -> Listing:
     """All that is said about one model of users, by any of its names."""
-    from cranfield.online.users.model import USERS, page
+    from cranfield.online.users.model import USERS
+    from cranfield.registry import page
 
     row = page(type(USERS.named(name)))
     facts = [(key, _fact(row[key])) for key in ("formula", "reference", "aliases")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import DataError
 from cranfield.judge.models.kept import LABEL, NO_LIMIT, Budget
@@ -16,11 +16,13 @@ from cranfield.workspace.inputs import once
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cranfield.judge.log import Log
     from cranfield.judge.models.asking import Terms
     from cranfield.judge.models.questioning import Questioning
     from cranfield.judge.models.questions import Asker, Question
 
 TEXT_LIMIT = 12_000  # characters
+DRIFT = 5  # questions of before that are asked again first
 
 
 def ask(
@@ -39,6 +41,8 @@ def ask(
     text_limit: int = TEXT_LIMIT,
     neighbours: int = 1,
     seed: int = 0,
+    probe: int | None = None,
+    drift: int = DRIFT,
     timeout: float = 120.0,
     max_answer: float = 1.0,
     dry_run: bool = False,
@@ -47,7 +51,8 @@ def ask(
 ) -> Questioning:
     """Have a model label the pairs of a pool, and write labels, answers and failures into a log.
 
-    Nothing is written before the server has been reached. `more` are clients, retries, give_up and schema of `Terms`.
+    With `probe`, ask so many probes of each kind about pairs that it has labelled, and no label. Nothing is written before
+    the server has been reached. `more` are clients, retries, give_up, schema, drift_allowed and accept_drift of `Terms`.
     """
     from cranfield.judge.models.alone import alone
     from cranfield.judge.models.asking import Terms, ask, refuse_other_prompt
@@ -57,38 +62,97 @@ def ask(
     once(pool, prompt)
     asked, limit = read_prompt(prompt), budget or NO_LIMIT
     _refuse_prices(limit, price_in, price_out)
+    _refuse_counts(probe, drift, more.get("drift_allowed", 0))
     prices: dict[str, Any] = {"price_in": price_in or 0.0, "price_out": price_out or 0.0}
-    terms = Terms(**prices, budget=limit, max_tokens=max_tokens or asked.max_tokens, **more)
+    terms = Terms(**prices, budget=limit, max_tokens=max_tokens or asked.max_tokens, drift=drift, **more)
     server = Endpoint(endpoint, model, _key(key_env), timeout, int(max_answer * 1e6))
     with ExitStack() as stack:
         stack.callback(server.close)
         asker, questions, empty = _questions(stack, model, asked, pool, collection, text_limit, neighbours, seed)
-        if dry_run:
-            return replace(_foreseen(location, asker, questions, terms), empty=empty)
-        server.check()
-        log = open_log(location)
-        stack.callback(log.close)
-        stack.enter_context(alone(log, model))
-        refuse_other_prompt(log, asker)
         given = {
             "pool": {"file": os.path.basename(pool), "hash": _hash(pool)},
             "collection": os.path.basename(collection),
         }
         definition = given | {"endpoint": server.where, "seed": seed} | _definition(asker, terms)
-        return replace(ask(log, asker, server, questions, terms, definition, progress=progress), empty=empty)
+        about = _About(asker, questions, definition, collection, {"empty": empty})
+        if dry_run:
+            return _foreseen(location, about, terms, probe)
+        server.check()
+        log = open_log(location, new=probe is None)
+        stack.callback(log.close)
+        stack.enter_context(alone(log, model))
+        refuse_other_prompt(log, asker)
+        if probe is not None:
+            about = _probing(log, about, probe)
+        done = ask(log, about.asker, server, about.questions, terms, about.definition, progress=progress)
+        return _told(log, replace(done, **about.beside))
 
 
-def _foreseen(location: str, asker: Asker, questions: list[Question], terms: Terms) -> Questioning:
+class _About(NamedTuple):
+    """What a series asks, and what is told beside what came of it."""
+
+    asker: Asker
+    questions: list[Question]
+    definition: dict[str, Any]
+    collection: str
+    beside: dict[str, Any]
+
+
+def _foreseen(location: str, about: _About, terms: Terms, probe: int | None) -> Questioning:
     """What would be asked; a log that is not there is not made."""
     from cranfield.judge.models.asking import foresee
 
-    there = "://" in location or os.path.exists(location) or not is_database(location)
-    log = open_log(location) if there else None
+    there = "://" in location or os.path.exists(location) or not is_database(location) or probe is not None
+    log = open_log(location, new=probe is None) if there else None
     try:
-        return replace(foresee(log, asker, questions, terms), log=masked(location))
+        if log is not None and probe is not None:
+            about = _probing(log, about, probe)
+        foreseen = foresee(log, about.asker, about.questions, terms, about.definition)
+        return replace(foreseen, **about.beside, log=masked(location))
     finally:
         if log is not None:
             log.close()
+
+
+def _probing(log: Log, about: _About, n: int) -> _About:
+    """Probes in the place of labels, drawn from the pairs that the model has graded."""
+    import cranfield
+    from cranfield.judge.models.drifting import accepted_at
+    from cranfield.judge.models.kept import answered
+    from cranfield.judge.models.probed import Probes
+    from cranfield.judge.models.probing import PROBE, changes, draw, either_side, graded_pairs, irrelevant_by_people
+
+    asker = replace(about.asker, changes=changes())
+    asked = either_side(asker, about.questions)
+    with log.reading() as transaction:
+        known = answered(transaction.connection, [each.hash for each in asked])
+        since = accepted_at(transaction.connection, asker.assessor)
+    pairs = graded_pairs(asked, known, since)
+    if not pairs:
+        told = f"{log.name}: {asker.assessor} has graded none of the pool's pairs{' since drift was accepted' if since else ''}"
+        raise DataError(f"{told}; probes are held against such grades: ask without --probe first")
+    low = irrelevant_by_people(log, cranfield.read_collection(about.collection).relevant_from)
+    drawn = draw(asker, pairs, n, about.definition["seed"], low)
+    definition = about.definition | {"purpose": PROBE, "probe": n, "bases": drawn.bases}
+    beside = {"remarks": drawn.remarks, "probes": Probes(asker.assessor, [])}
+    return _About(asker, drawn.questions, definition, about.collection, beside)
+
+
+def _told(log: Log, done: Questioning) -> Questioning:
+    """What came of it with all probes of the model so far, where they matter."""
+    from cranfield.judge.models.probed import probes_of
+
+    unsteady = done.drift is not None and bool(done.drift.changed) and not done.drift.passed
+    if done.probes is None and not unsteady:
+        return done
+    probes = probes_of(log, done.assessor)
+    again = probes.of("again")
+    if unsteady and again.missed:
+        told = (
+            f"asked the same question twice, it has answered differently {again.missed:,} of {again.answered:,} times"
+        )
+        done = replace(done, remarks=[*done.remarks, f"{told}: such answers need not be drift (--drift-allowed K)"])
+    return done if done.probes is None else replace(done, probes=probes)
 
 
 def _definition(asker: Asker, terms: Terms) -> dict[str, Any]:
@@ -137,6 +201,14 @@ def _refuse_prices(budget: Budget, price_in: float | None, price_out: float | No
             "a budget in money needs --price-in and --price-out, each for a million tokens; or give it in tokens, as in "
             "--budget 200000tokens"
         )
+
+
+def _refuse_counts(probe: int | None, drift: int, allowed: int) -> None:
+    if probe is not None and probe < 1:
+        raise DataError(f"--probe: expected 1 pair or more, found {probe}")
+    for name, count in (("--drift", drift), ("--drift-allowed", allowed)):
+        if count < 0:
+            raise DataError(f"{name}: expected 0 questions or more, found {count}")
 
 
 def _questions(

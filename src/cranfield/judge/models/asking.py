@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 from cranfield.errors import DataError
 from cranfield.judge.event import new_id
 from cranfield.judge.models.chat import HOPELESS, ODD_REQUEST, TOO_LONG, Manner, read_answer
+from cranfield.judge.models.drifting import NO_CHECK, check_of, planned
 from cranfield.judge.models.kept import (
     ANSWERED,
+    DRIFT,
     FAILED,
     LABEL,
     NO_LIMIT,
     Budget,
     Known,
     OverBudgetError,
+    Series,
     Spent,
     answered,
     definitions,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from cranfield.judge.log import Log
     from cranfield.judge.models.chat import Endpoint, Reply
+    from cranfield.judge.models.drifting import Check
     from cranfield.judge.models.prompt import Prompt
     from cranfield.judge.models.questions import Asker, Question
     from cranfield.judge.records import Transaction
@@ -60,6 +64,9 @@ class Terms:
     backoff: float = 1.0  # seconds before the first try again
     give_up: int = 10
     schema: bool = True  # ask for JSON of a schema, unless the server refuses
+    drift: int = 0  # questions of before that are asked again first
+    drift_allowed: int = 0  # of them, that may be answered differently
+    accept_drift: bool = False
 
     def cost(self, tokens_in: float, tokens_out: float) -> float:
         """In money."""
@@ -89,19 +96,24 @@ def most_tokens(messages: Sequence[dict[str, str]], prompt: Prompt, manner: Mann
     return OVERHEAD + schema + sum(len(each["content"].encode("utf-8", "replace")) for each in messages)
 
 
-def foresee(log: Log | None, asker: Asker, questions: Sequence[Question], terms: Terms) -> Questioning:
+def foresee(
+    log: Log | None, asker: Asker, questions: Sequence[Question], terms: Terms, definition: dict[str, Any]
+) -> Questioning:
     """What would be asked, and the most that it would cost; nothing is sent or written."""
     known: dict[str, Known] = {}
-    total, without_reply = Spent(), 0
+    total, without_reply, check = Spent(), 0, NO_CHECK
     if log is not None:
         with log.reading() as transaction:
             known = answered(transaction.connection, [each.hash for each in questions])
             total = spent(transaction.connection, asker.model)
             without_reply = lost(transaction.connection, asker.model)
+            if any(each.hash not in known for each in questions):
+                check = planned(transaction, asker, terms.drift, definition)
     due = {each.hash: each for each in questions if each.hash not in known}
+    manner = Manner(schema=terms.schema)
     sizes = [
-        most_tokens(asker.prompt.messages(asker.values(each.subject)[0]), asker.prompt, Manner(schema=terms.schema))
-        for each in due.values()
+        most_tokens(asker.prompt.messages(asker.values(each.subject, purpose=each.purpose)[0]), asker.prompt, manner)
+        for each in (*check.questions, *due.values())
     ]
     return Questioning(
         log="" if log is None else log.name,
@@ -116,6 +128,7 @@ def foresee(log: Log | None, asker: Asker, questions: Sequence[Question], terms:
         spent_tokens=total.tokens,
         spent=total.cost,
         budget=terms.budget,
+        asked_first=len(check.questions),
         foreseen=Spent(
             sum(sizes) + len(sizes) * terms.max_tokens, terms.cost(sum(sizes), len(sizes) * terms.max_tokens)
         ),
@@ -153,11 +166,12 @@ def ask(
     for each in questions:
         if each.hash not in known:
             due.setdefault(each.hash, []).append(each)
-    old = [each.event(asker, found) for each in questions if (found := known.get(each.hash)) and _is_label(each, found)]
-    added = log.add(old).new if old else 0
     series = _Series(log, asker, endpoint, terms, progress, pause or threading.Event().wait)
     if due:
-        log.write(lambda transaction: series.begin(transaction, definition))
+        series.begin(definition | {"due": len(due)})
+    old = [each.event(asker, found) for each in questions if (found := known.get(each.hash)) and _is_label(each, found)]
+    added = log.add(old).new if old and not series.tally.stopped else 0
+    if due:
         series.loop(list(due.values()))
     with log.reading() as transaction:
         total = spent(transaction.connection, asker.model)
@@ -211,6 +225,7 @@ def _summed(
         returned=[(model, mark, count) for (model, mark), count in tally.returned.most_common()],
         schema="used" if series.manner.schema else "refused" if series.terms.schema else "not asked for",
         stopped=tally.stopped,
+        drift=series.check,
     )
 
 
@@ -237,11 +252,28 @@ class _Series:
         self.in_a_row = 0  # questions without a reply of the model
         self.left = 0
         self.error: BaseException | None = None
+        self.check: Check | None = None  # whether the model still answers as before
 
-    def begin(self, transaction: Transaction, definition: dict[str, Any]) -> None:
-        """Write down what is asked, and how."""
-        fields = {"id": self.id, "model": self.asker.model, "at": transaction.now, "definition": definition}
-        transaction.apply(record("series", **fields))
+    def begin(self, definition: dict[str, Any]) -> None:
+        """Write down what is asked and how, and ask what shows whether the model is still the same."""
+        with self.log.reading() as transaction:
+            first = planned(transaction, self.asker, self.terms.drift, definition)
+        how = {"bases": first.bases, "allowed": self.terms.drift_allowed, "accept": self.terms.accept_drift}
+        whole = definition | ({DRIFT: how} if first.questions else {})
+
+        def work(transaction: Transaction) -> Series:
+            fields = {"id": self.id, "model": self.asker.model, "at": transaction.now, "definition": whole}
+            transaction.apply(record("series", **fields))
+            return Series(self.id, transaction.now, whole)
+
+        series = self.log.write(work)
+        if not first.questions:
+            return
+        self.loop([[question] for question in first.questions])
+        with self.log.reading() as transaction:
+            self.check = check_of(transaction.connection, series)
+        if not self.check.passed:
+            self._stop("; ".join(self.check.said()))
 
     def loop(self, due: list[list[Question]]) -> None:
         """Start the clients and wait for the last."""
@@ -305,7 +337,7 @@ class _Series:
     def _sent(self, same: list[Question], manner: Manner, limit: int) -> Reply | None:
         """Send a question once, written down before and after; None if the budget does not let it."""
         question, asker, terms = same[0], self.asker, self.terms
-        values, length, shown = asker.values(question.subject, limit)
+        values, length, shown = asker.values(question.subject, limit, question.purpose)
         messages = asker.prompt.messages(values)
         most_in = most_tokens(messages, asker.prompt, manner)
         intent = {
@@ -413,7 +445,7 @@ class _Series:
             tally.tokens_out += reply.tokens_out or 0
             tally.cost += cost
             tally.seconds += reply.seconds
-            if reply.problem:
+            if reply.problem or same[0].purpose == DRIFT:
                 return
             tally.returned[reply.returned, reply.fingerprint] += 1
             tally.cut += intent["shown"] < intent["length"] and self.asker.prompt.kind != "passage"
@@ -430,11 +462,12 @@ class _Series:
     def _failed(self, same: list[Question], reply: Reply) -> None:
         """A question without a reply of the model; where the next would fare no better, the series ends."""
         with self.changed:
-            self._note(same, reply.problem, reply.told or reply.raw)
+            if same[0].purpose != DRIFT:
+                self._note(same, reply.problem, reply.told or reply.raw)
             self.in_a_row += 1
             many = self.in_a_row >= self.terms.give_up
         if reply.status in HOPELESS or 300 <= reply.status < 400:
-            raise DataError(f"{reply.told}; the labels so far are written, the other pairs were not asked")
+            raise DataError(f"{reply.told}; the answers so far are written, the other pairs were not asked")
         if many:
             self._stop(
                 f"{self.in_a_row} pairs one after the other got no answer, the last: {reply.told or reply.problem}"

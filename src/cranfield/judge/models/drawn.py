@@ -77,12 +77,10 @@ def sampled(log: Log, round: str = "", model: str = "", policy: str = Latest.nam
     if not goes_by_labels(policy):
         raise DataError(f"an estimate goes by labels, and {policy} by preferences; take another --by")
     said = log.said(aspect)
-    ours = [each for each in said if each.side == "adjudication" or each.source in PEOPLE]
-    people = decide_labels(ours, policy, Settings(aspect=aspect))
-    if not len(people):
-        raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")
+    people = decided_by_people(log, said, policy, aspect)
     chances = _chances(log, round)
-    name, predicted = _model(log.name, said, model)
+    name = only_model(log.name, said, model)
+    predicted = labels_of_model(said, name)
     _refuse_unfinished(chances, people, log.name)
     frame = chances.round.frame
     inside = {
@@ -92,6 +90,14 @@ def sampled(log: Log, round: str = "", model: str = "", policy: str = Latest.nam
     found = Sampled(log.name, chances, people, name, {topic: grades for topic, grades in inside.items() if grades})
     _refuse_apart(found)
     return found
+
+
+def rounds_that_drew(log: Log) -> list[Round]:
+    """The rounds from which an estimate can be made, once people have labelled what was drawn."""
+    if not log.has_records():
+        return []
+    with log.reading() as transaction:
+        return [plan for plan, _ in plans(transaction.connection) if not _not_drawn(plan)]
 
 
 def _chances(log: Log, name: str) -> Chances:
@@ -134,22 +140,48 @@ def _not_drawn(plan: Round) -> str:
     return "its documents were picked, not drawn at random with recorded chances"
 
 
-def _model(log: str, said: Iterable[Said], wanted: str) -> tuple[str, dict[Subject, float]]:
-    """The labels of one model: the one that is named, with its prompt (MODEL/PROMPT-VERSION) or without, or the only one."""
-    labels = [each for each in said if each.source == "model" and each.side == "label"]
-    counts = Counter(each.assessor for each in labels)
+def models_named(log: str, said: Iterable[Said], wanted: str) -> list[str]:
+    """The models that have labels: the one that is named, with its prompt (MODEL/PROMPT-VERSION), all prompts of it, or all."""
+    counts = Counter(each.assessor for each in said if each.source == "model" and each.side == "label")
     if not counts:
         raise DataError(f"{log}: no label of a model stands; ask one, or add its labels with judge add --source model")
-    told = ", ".join(f"{shortened(name)!r} ({count:,})" for name, count in counts.most_common(10))
     fitting = [name for name in counts if not wanted or name.startswith(f"{wanted}/")]
     fitting = [wanted] if wanted in counts else fitting
     if not fitting:
+        told = _counted_models(counts)
         raise DataError(f"{log}: no label of the model {shortened(wanted)!r}; there are those of {told}")
+    return sorted(fitting)
+
+
+def only_model(log: str, said: Iterable[Said], wanted: str) -> str:
+    """The model that is named, with its prompt or without, or the only one."""
+    said = list(said)
+    fitting = models_named(log, said, wanted)
     if len(fitting) > 1:
-        raise DataError(f"{log}: labels of {len(fitting)} models; name one with --model: {told}")
-    name = fitting[0]
-    mine = sorted((each for each in labels if each.assessor == name), key=lambda each: (each.time, each.id))
-    return name, {(each.topic, each.document): each.grade for each in mine}
+        counts = Counter(each.assessor for each in said if each.source == "model" and each.side == "label")
+        told = f"labels of {len(fitting)} models; name one with --model: {_counted_models(counts)}"
+        raise DataError(f"{log}: {told}")
+    return fitting[0]
+
+
+def _counted_models(counts: Counter[str]) -> str:
+    return ", ".join(f"{shortened(name)!r} ({count:,})" for name, count in counts.most_common(10))
+
+
+def labels_of_model(said: Iterable[Said], name: str) -> dict[Subject, float]:
+    """The last word of a model on each document."""
+    labels = (each for each in said if each.source == "model" and each.side == "label" and each.assessor == name)
+    mine = sorted(labels, key=lambda each: (each.time, each.id))
+    return {(each.topic, each.document): each.grade for each in mine}
+
+
+def decided_by_people(log: Log, said: Iterable[Said], policy: str, aspect: str) -> Decided:
+    """What stands of people's labels by a policy that goes by labels."""
+    ours = [each for each in said if each.side == "adjudication" or each.source in PEOPLE]
+    people = decide_labels(ours, policy, Settings(aspect=aspect))
+    if not len(people):
+        raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")
+    return people
 
 
 def _refuse_unfinished(chances: Chances, people: Decided, log: str) -> None:

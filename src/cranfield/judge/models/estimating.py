@@ -191,7 +191,7 @@ class _Found(NamedTuple):
 
 
 def _row(each: _Found, level: float, measure: Measure) -> Row:
-    both, people = (_interval(one, level) for one in each.found[:2])
+    both, people = (interval_of(one, level) for one in each.found[:2])
     if not each.other:
         both, people = (_within(one, measure.low, measure.high) for one in (both, people))
     worth = float(each.found.worth) if both.low == both.low and people.low == people.low else np.nan
@@ -200,7 +200,8 @@ def _row(each: _Found, level: float, measure: Measure) -> Row:
     return Row(*names, both, people, float(each.found.predicted.value), worth, each.approximate, freedom)
 
 
-def _interval(estimate: Estimate, level: float) -> Interval:
+def interval_of(estimate: Estimate, level: float) -> Interval:
+    """A value with its interval."""
     value, error = float(estimate.value), float(estimate.error)
     if not error > NOTHING * max(1.0, abs(value)):
         return Interval(value, np.nan, np.nan)

@@ -1,7 +1,8 @@
 """What is kept of the questions that models are asked: records that change the tables, and looks at them.
 
 A series is one call of `judge ask`. A question is written before it is sent, with the most that it may cost; what comes
-back is written into its row. A row that stays `sent` was lost with its process, and counts as spent.
+back is written into its row. A row that stays `sent` was lost with its process, and counts as spent. What came of a
+series is counted on the way, so that nobody has to look at a million rows to say it.
 """
 
 from __future__ import annotations
@@ -9,19 +10,23 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import case, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.errors import DataError
-from cranfield.store.tables import questions, series, spending
+from cranfield.store.tables import questions, series, spending, tallies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.sql import ColumnElement
 
 SENT, ANSWERED, FAILED = "sent", "answered", "failed"
 LABEL = "label"  # the purpose of a question whose answer is a label; all others are probes
+DRIFT = "drift"  # the purpose of one that is asked again before a run, to see whether the answer is still the same
 MANY = 500  # values in one statement
+LONGEST_NAME = 120  # characters of a model or fingerprint as returned that answers are counted by
 ASKED = ("id", "series", "purpose", "question", "topic", "document", "other", "asked")
 BEFORE = (*ASKED, "tokens_most", "cost_most", "length", "shown", "manner")
 USED = ("tokens_in", "tokens_out", "tokens", "cost", "seconds")
@@ -75,6 +80,9 @@ def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
 def _apply_question(connection: Connection, record: dict[str, Any]) -> None:
     connection.execute(insert(questions).values({name: record[name] for name in BEFORE} | EMPTY))
     _spend(connection, _model_of(connection, record["series"]), record["tokens_most"], record["cost_most"])
+    _count(
+        connection, {"series": record["series"], "purpose": record["purpose"], "state": SENT, "last": record["asked"]}
+    )
 
 
 def _apply_reply(connection: Connection, record: dict[str, Any]) -> None:
@@ -83,6 +91,28 @@ def _apply_reply(connection: Connection, record: dict[str, Any]) -> None:
     connection.execute(update(questions).where(here).values({name: record[name] for name in AFTER}))
     more = record["tokens"] - before.tokens_most, record["cost"] - before.cost_most
     _spend(connection, _model_of(connection, before.series), *more)
+    came = {name: record[name] for name in ("state", "problem", "cost")} | {"last": record["answered"]}
+    used = {name: record[name] or 0.0 for name in ("tokens_in", "tokens_out", "seconds")}
+    names = {name: record[name][:LONGEST_NAME] for name in ("returned", "fingerprint")}
+    _count(connection, {"series": before.series, "purpose": before.purpose, **came, **used, **names})
+
+
+def _count(connection: Connection, more: dict[str, Any]) -> None:
+    """One more question that came to this."""
+    connection.execute(COUNTED[connection.dialect.name], NOTHING | more)
+
+
+def _counted(insert: Any) -> Any:
+    """A first row of its kind, or one more on the row that is there."""
+    row = insert(tallies)
+    sums = {name: tallies.c[name] + row.excluded[name] for name in ("questions", *SUMS)}
+    later = case((row.excluded.last > tallies.c.last, row.excluded.last), else_=tallies.c.last)
+    return row.on_conflict_do_update(index_elements=list(tallies.primary_key), set_={**sums, "last": later})
+
+
+SUMS = ("tokens_in", "tokens_out", "cost", "seconds")
+NOTHING = {"questions": 1, **dict.fromkeys(("problem", "returned", "fingerprint"), ""), **dict.fromkeys(SUMS, 0.0)}
+COUNTED = {"sqlite": _counted(sqlite.insert), "postgresql": _counted(postgresql.insert)}
 
 
 def _model_of(connection: Connection, name: str) -> str:
@@ -123,6 +153,31 @@ def answered(connection: Connection, hashes: Sequence[str]) -> dict[str, Known]:
         for row in connection.execute(query):
             answer.setdefault(row.question, Known(*row))
     return answer
+
+
+class Series(NamedTuple):
+    """One call of `judge ask`: its id, when it began, and how it asked."""
+
+    id: str
+    created: str
+    definition: dict[str, Any]
+
+
+def series_of(connection: Connection, assessor: str) -> list[Series]:
+    """Every series of a model with a prompt, in the order of their times."""
+    query = select(series.c.id, series.c.created, series.c.definition).order_by(series.c.created, series.c.id)
+    every = [Series(row.id, row.created, json.loads(row.definition)) for row in connection.execute(query)]
+    return [each for each in every if each.definition.get("assessor") == assessor]
+
+
+def rows_of(connection: Connection, column: str, values: Iterable[str], *where: ColumnElement[bool]) -> list[Row[Any]]:
+    """The questions that have one of some values in a column, in the order in which they were asked."""
+    wanted = list(values)
+    found: list[Row[Any]] = []
+    for start in range(0, len(wanted), MANY):
+        here = questions.c[column].in_(wanted[start : start + MANY])
+        found += connection.execute(select(questions).where(here, *where))
+    return sorted(found, key=lambda row: (row.asked, row.id))
 
 
 def lost(connection: Connection, model: str) -> int:

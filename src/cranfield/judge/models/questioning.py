@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.answer import Answer, Lines, Table, fitted
+from cranfield.judge.models.drifting import WHAT_TO_DO
 from cranfield.judge.models.kept import NO_LIMIT, Budget, Spent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cranfield.answer import Layout, Part
+    from cranfield.judge.models.drifting import Check
+    from cranfield.judge.models.probed import Probes
 
 FIRST = 10  # failures that a text lists
 EXCERPT = 200  # characters of what a model said
@@ -58,6 +61,10 @@ class Questioning(Answer):
     schema: str = "used"  # or refused by the server, or not asked for
     stopped: str = ""
     foreseen: Spent | None = None  # the most that it would take; nothing was asked
+    asked_first: int = 0  # questions of before that would be asked again first
+    drift: Check | None = None  # whether the model still answered as before
+    probes: Probes | None = None  # all of the model's so far, where probes were asked and not labels
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -68,23 +75,26 @@ class Questioning(Answer):
         if self.foreseen is not None:
             money = f", cost {self.foreseen.cost:.6g}" if self.foreseen.cost else ""
             most = f"at most {self.foreseen.tokens:,.0f} tokens{money}"
-            yield f"{self.left:,} of {self.pairs:,} pairs would be asked as {self.assessor}: {most}; nothing was sent"
+            yield f"{self.left:,} of {self.pairs:,} {self._unit} would be asked as {self.assessor}: {most}; nothing was sent"
             yield Lines(list(self._told()))
             return
+        if self.probes is not None:
+            yield from self.probes.content(how)
         without = self.pairs - self.known - self.labelled
         rest = f", {without:,} have none" if without else ""
+        deed = "labelled" if self.probes is None else "answered"
         yield (
-            f"{self.log}: {self.labelled:,} of {self.pairs:,} pairs labelled by {self.assessor}"
+            f"{self.log}: {self.labelled:,} of {self.pairs:,} {self._unit} {deed} by {self.assessor}"
             f"{f', {self.known:,} before' if self.known else ''}{rest}"
         )
         yield Lines(list(self._told()))
+        if self.drift is not None and self.drift.changed:
+            yield _changed(self.drift)
         causes = {
             why: self.problems.get(why, 0) + self.earlier.get(why, 0) for why in {**self.problems, **self.earlier}
         }
         if causes:
-            rows = [
-                [why, str(count), MEANINGS.get(why, "the server's status")] for why, count in sorted(causes.items())
-            ]
+            rows = [[why, str(count), meaning(why)] for why, count in sorted(causes.items())]
             yield Table(["no label", "pairs", "which is"], rows, tail=True)
         if self.failures:
             some = self.failures if how.every else self.failures[:FIRST]
@@ -93,12 +103,21 @@ class Questioning(Answer):
             yield fitted(Table(head, rows, names=2, tail=True), len(head) - 1, how.limit)
 
     @property
+    def _unit(self) -> str:
+        return "pairs" if self.probes is None else "probes"
+
+    @property
     def _paired(self) -> bool:
         return any(each.other for each in self.failures)
 
     def _told(self) -> Iterator[str]:
         if self.stopped:
-            yield f"stopped: {self.stopped}; {self.left:,} pairs were not asked"
+            yield f"stopped: {self.stopped}; {self.left:,} {self._unit} were not asked"
+        if self.drift is not None and self.drift.drifted:
+            yield "drift was accepted" if self.drift.accepted else WHAT_TO_DO
+        if self.asked_first:
+            yield f"{self.asked_first:,} questions of before, which are asked again first (--drift), are part of this"
+        yield from self.remarks
         money = f", cost {self.cost:.6g}" if self.cost else ""
         if self.sent:
             tokens = f"{self.tokens_in:,} tokens in, {self.tokens_out:,} out"
@@ -121,7 +140,10 @@ class Questioning(Answer):
             yield f"answers came from more than one model or fingerprint: {names}"
 
     def records(self, how: Layout) -> Iterator[Sequence[Any]]:
-        """A row a failure."""
+        """A row a failure; of probes a row a probe."""
+        if self.probes is not None:
+            yield from self.probes.records(how)
+            return
         yield ["topic", "document", "other", "problem", "raw"]
         yield from self.failures
 
@@ -134,8 +156,22 @@ class Questioning(Answer):
             "returned": [
                 {"model": model, "fingerprint": mark, "answers": count} for model, mark, count in self.returned
             ],
+            "drift": None if self.drift is None else self.drift.plain(),
+            "probes": None if self.probes is None else self.probes.plain(how),
             "complete": self.complete,
         }
+
+
+def meaning(problem: str) -> str:
+    """Why there is no label, in words."""
+    return MEANINGS.get(problem, "the server's status")
+
+
+def _changed(check: Check) -> Table:
+    """The questions of before that are answered differently."""
+    paired = any(each.other for each in check.changed)
+    rows = [[*each[:2], *[each.other] * paired, *each.told] for each in check.changed]
+    return Table(["topic", "document", *["other"] * paired, "before", "now"], rows, names=2)
 
 
 MEANINGS = {
@@ -149,5 +185,5 @@ MEANINGS = {
     "not JSON": "an answer of the server that is no JSON",
     "no completion": "an answer of the server without a message of the model",
     "too large": "an answer larger than --max-answer",
-    "status 429": "the server asked to wait, and --retries were over",
+    "status 429": "the server asked to wait",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import DataError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cranfield.formats.pools import Item
     from cranfield.judge.models.kept import Known
     from cranfield.judge.models.prompt import Prompt
+
+    Change = Callable[[dict[str, str], Prompt], dict[str, str]]  # of what is filled in
 
 NEAR = 0.8  # of the limit: a space behind it ends a cut text
 LEAST = 200  # characters: a text is not cut below
@@ -75,13 +77,16 @@ class Asker:
     topics: Mapping[str, Topic]
     text_of: Callable[[str], Document | None]
     limit: int
+    changes: Mapping[str, Change] = field(default_factory=dict)  # of the texts that a probe shows, by its purpose
 
     @property
     def assessor(self) -> str:
         """Whose labels the answers are."""
         return f"{self.model}/{self.prompt.name}-{self.prompt.version}"
 
-    def values(self, subject: Subject, limit: int | None = None) -> tuple[dict[str, str], int, int]:
+    def values(
+        self, subject: Subject, limit: int | None = None, purpose: str = LABEL
+    ) -> tuple[dict[str, str], int, int]:
         """What is filled into the prompt; how long the texts are, and how much of them that is."""
         topic, most = self.topics[subject.topic], limit or self.limit
         values = {"query": topic.title, "description": topic.description, "narrative": topic.narrative}
@@ -96,11 +101,12 @@ class Asker:
                 part = values["passage"] = text[start:end]
             values |= {f"title{side}": title, f"text{side}": part}
             length, shown = length + len(text), shown + len(part)
-        return values, length, shown
+        change = self.changes.get(purpose)
+        return values if change is None else change(values, self.prompt), length, shown
 
     def question(self, subject: Subject, purpose: str = LABEL) -> Question | None:
         """A question; None where there is no text to ask about."""
-        values, length, shown = self.values(subject)
+        values, length, shown = self.values(subject, purpose=purpose)
         if not any(values[name].strip() for name in values if name.startswith(("text", "title", "passage"))):
             return None
         said = json.dumps([self.model, self.prompt.hash, purpose, values], sort_keys=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from cranfield.registry import Registered, Registry, about
+from cranfield import registry
+from cranfield.registry import Registered, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,17 +96,9 @@ def catalogue() -> list[dict[str, Any]]:
 
 def page(cls: type[Method]) -> dict[str, Any]:
     """All that is said about a method."""
-    return {
-        "name": cls.name,
-        "about": about(cls),
-        "rankings": "two or more" if cls.many else "two",
-        "blind_user_prefers_neither": cls.blind_user_prefers_neither,
-        "fills": cls.fills,
-        "formula": cls.formula,
-        "reference": cls.reference,
-        "aliases": list(cls.aliases),
-        "parameters": [
-            {"name": key, "meaning": one.meaning, "range": one.range, "default": one.default}
-            for key, one in cls.parameters.items()
-        ],
-    }
+    return registry.page(
+        cls,
+        rankings="two or more" if cls.many else "two",
+        blind_user_prefers_neither=cls.blind_user_prefers_neither,
+        fills=cls.fills,
+    )

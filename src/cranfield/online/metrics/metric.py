@@ -11,7 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cranfield.registry import Registered, Registry, about
+from cranfield import registry
+from cranfield.registry import Registered, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,19 +81,7 @@ class Metric(Registered, ABC):
 
 def page(cls: type[Metric]) -> dict[str, Any]:
     """All that is said about a metric."""
-    return {
-        "name": cls.name,
-        "about": about(cls),
-        "kind": cls.kind,
-        "direction": cls.direction,
-        "formula": cls.formula,
-        "reference": cls.reference,
-        "aliases": list(cls.aliases),
-        "parameters": [
-            {"name": key, "meaning": one.meaning, "range": one.range, "default": one.default}
-            for key, one in cls.parameters.items()
-        ],
-    }
+    return registry.page(cls, kind=cls.kind, direction=cls.direction)
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -7,9 +7,9 @@ between lie in between. Lists are rows, all of one length; NaN stands behind the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from cranfield.registry import Registered, Registry, about
+from cranfield.registry import Registered, Registry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,18 +34,3 @@ class User(Registered, ABC):
     @abstractmethod
     def clicks(self, gains: Floats, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
         """Which documents are clicked: searches × ranks, as the gains are."""
-
-
-def page(cls: type[User]) -> dict[str, Any]:
-    """All that is said about a model."""
-    return {
-        "name": cls.name,
-        "about": about(cls),
-        "formula": cls.formula,
-        "reference": cls.reference,
-        "aliases": list(cls.aliases),
-        "parameters": [
-            {"name": key, "meaning": one.meaning, "range": one.range, "default": one.default}
-            for key, one in cls.parameters.items()
-        ],
-    }

@@ -1,0 +1,500 @@
+"""Whether a model may be believed: its labels beside people's, in words that an interval backs, then in numbers.
+
+Every sentence claims what an interval of the level shows and no more; a judge that is as good as another person gets one. What
+is said against a judge is said where the interval leaves out health, and for errors in grades where they are large enough to
+matter (`LEAST_ERROR`, `LEAST_EFFECT`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield.answer import Answer, Lines, Table, plain
+from cranfield.columns import counted, joined
+from cranfield.errors import DataError
+from cranfield.judge.agreeing import MAIN
+from cranfield.judge.changes import in_words
+from cranfield.judge.models.biases import DATE, LENGTH, RANK, RUN
+from cranfield.judge.models.boards import FIRST
+from cranfield.judge.models.figures import agreed, constants, errors, mistaken
+from cranfield.parameters import shortened
+from cranfield.stats.agreement import coefficient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cranfield.answer import Layout, Part
+    from cranfield.judge.models.biases import Bias
+    from cranfield.judge.models.boards import Advantage, Board, Circular
+    from cranfield.judge.models.estimating import Interval
+    from cranfield.judge.models.figures import Agreed, Constant, GradeError, Mistaken
+    from cranfield.judge.models.shared import Shared
+
+WITHIN = 0.1  # of a coefficient: a difference that lies within this is none to speak of
+SLIGHT = 0.2  # agreement beyond chance below which a judge says next to nothing
+LEAST_ERROR = 0.1  # of a step of the scale: a smaller mean error is not spoken of
+LEAST_EFFECT = 0.05  # the same, for errors that go with length, rank or a run
+SHOWN = 3  # runs, of those that are favoured
+FEW = 10  # topics, below which coverage was not measured
+
+
+class Candidate(NamedTuple):
+    """A prompt among which one was chosen, and how far it agrees with people on the topics that chose."""
+
+    model: str
+    documents: int
+    agreement: Interval
+
+
+class Doubted(NamedTuple):
+    """When judgments were public, and when the model was made; empty where nobody says."""
+
+    public: str = ""
+    model: str = ""
+
+    def finding(self) -> str:
+        """A caution where the model may have read the judgments."""
+        if not (self.public and self.model and _day(self.public) <= _day(self.model)):
+            return ""
+        told = f"the judgments were public ({self.public}) before the model was made ({self.model})"
+        return f"caution: {told}: it may have read them, and agree with people for that reason"
+
+    def note(self) -> str:
+        """What is not known."""
+        if self.public and self.model:
+            return ""
+        lacking = "the model's date (--model-date)" if self.public else "when the judgments became public (--public)"
+        return f"{lacking} is not known, so that nothing tells whether the model may have read them"
+
+
+NO_DATES = Doubted()
+
+
+def _day(date: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in f"{date}-01-01".split("-")[:3])
+
+
+def read_date(text: str, option: str) -> str:
+    """A date of a year, a month or a day.
+
+    >>> read_date("2024-08", "--public")
+    '2024-08'
+    """
+    parts = text.split("-")
+    sizes = [len(part) for part in parts] in ([4], [4, 2], [4, 2, 2]) and all(part.isdecimal() for part in parts)
+    if not sizes or not text.isascii() or not DATE.fullmatch(text if len(parts) > 1 else f"{text}-01"):
+        raise DataError(f"{option}: expected a date such as 2024, 2024-08 or 2024-08-06, found {shortened(text)!r}")
+    return text
+
+
+def date_in(names: Sequence[str]) -> str:
+    """The date that is part of a model's name, the latest of several; empty if there is none.
+
+    >>> date_in(["gpt-4o-2024-08-06", "m-20230613"])
+    '2024-08-06'
+    """
+    dates = ["-".join(part for part in found.groups() if part) for name in names for found in DATE.finditer(name)]
+    return max(dates, default="", key=_day)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Calibration(Answer):
+    """All that `judge calibrate` says of one model."""
+
+    log: str
+    model: str
+    policy: str
+    level: float
+    rel: float
+    documents: int  # that both labelled, less those left out
+    topics: int
+    twice: int  # of them, labelled by two people or more
+    topics_twice: int  # that these are of
+    only_answer: float | None  # where the model gives one alone
+    step: float  # of the scale
+    left_out: dict[str, int]  # documents, by why
+    agreed: list[Agreed]
+    constants: list[Constant]
+    errors: list[GradeError]
+    mistaken: list[Mistaken]
+    shares: dict[str, dict[str, float]]  # people's grade → at least this grade → share of the model's
+    biases: list[Bias] = field(default_factory=list)
+    boards: list[Board] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)  # runs built on the judge's own model
+    advantages: list[Advantage] = field(default_factory=list)
+    circular: list[Circular] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    doubted: Doubted = NO_DATES
+    probed: list[str] = field(default_factory=list)  # what probes and drift show
+    remarks: list[str] = field(default_factory=list)
+
+    def findings(self) -> list[str]:
+        """What there is to say, the first always and the others against the judge."""
+        said = [self._chosen(), self._agreement(), self._constant(), self._error(), *self._biased(), *self._favoured()]
+        said += [*self._boards(), *self._circularity(), self.doubted.finding(), *self.probed]
+        return [sentence for sentence in said if sentence]
+
+    @property
+    def _main(self) -> Agreed:
+        return next(each for each in self.agreed if each.coefficient == str(coefficient(MAIN)))
+
+    def _chosen(self) -> str:
+        if not self.candidates:
+            return ""
+        told = f"{self.model} agrees best of {len(self.candidates)} on one half of the topics"
+        return f"{told}; all that follows is from the other half"
+
+    def _agreement(self) -> str:
+        main, name = self._main, self.model
+        title = f"{coefficient(MAIN).title} ({coefficient(MAIN).metric})"  # type: ignore[attr-defined]
+        if not self.twice:
+            reach = "no document was labelled by two people, so that nothing tells how far people agree"
+            return f"{name} agrees with people to {_of(main.every)} by {title}; {reach}"
+        beside = (
+            f"{title} {main.model.value:.2f} against {main.people.value:.2f}, difference {_of(main.difference, True)}"
+        )
+        low, high = main.difference.low, main.difference.high
+        if low != low:
+            if abs(main.difference.value) < 1e-9:
+                return f"{name} agrees with people as far as people with each other: {title} {main.model.value:.2f}"
+            return f"{name} and people share too few topics that two people labelled: {beside}, no interval"
+        if high < 0:
+            return f"{name} agrees with people less than people with each other: {beside}"
+        if low > 0:
+            return f"{name} agrees with people more than people with each other: {beside}"
+        apart = max(-low, high)
+        if apart <= WITHIN:
+            return f"{name} agrees with people as far as people with each other (within {apart:.2f}): {beside}"
+        return f"agreement of {name} with people and of people with each other are not told apart: {beside}"
+
+    def _constant(self) -> str:
+        right, off = self.constants
+        beside = f"right {right.model.value:.0%} against {right.constant.value:.0%}, difference {_of(right.difference, True)}"
+        if self.only_answer is not None:
+            best = "" if self.only_answer == right.answer else f"; answering {right.answer:g} to everything does better"
+            return f"{self.model} gives one answer only: {self.only_answer:g}{best}: {beside}"
+        agreement = self._main.every
+        if not agreement.low <= 0:
+            return ""
+        worse = right.difference.high < 0 or off.difference.low > 0
+        told = f"answering {right.answer:g} to everything: {beside}"
+        if worse and agreement.high < SLIGHT:
+            return f"{self.model} is no better than {told}"
+        better = right.difference.low > 0 or off.difference.high < 0
+        return "" if better else f"{self.model} is not shown to be better than {told}"
+
+    def _error(self) -> str:
+        error = self.errors[0].error
+        if (
+            self._main.difference.low > 0
+        ):  # its errors are smaller than people's own: slips from an end of the scale go one way
+            return ""
+        if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not _apart(error):
+            return ""
+        return f"{self.model} {'over' if error.value > 0 else 'under'}-grades by {_of(error, True)} grades"
+
+    def _biased(self) -> Iterator[str]:
+        notable = [each for each in self.biases if self.only_answer is None and self._notable(each.effect)]
+        for each in notable:
+            up, size = each.effect.value > 0, _of(each.effect, True)
+            if each.kind == LENGTH:
+                words = f"{'loves' if each.sure else 'may love'} {'long' if up else 'short'} texts"
+                yield f"{self.model} {words}: {size} grades for twice the length"
+            elif each.kind == RANK:
+                words = f"{'is' if each.sure else 'may be'} lenient with what runs rank {'low' if up else 'high'}"
+                yield f"{self.model} {words}: {size} grades for twice the rank"
+        runs = sorted((each for each in notable if each.kind == RUN), key=lambda each: -abs(each.effect.value))
+        for up, sure, unsure in ((True, "favours", "may favour"), (False, "is hard on", "may be hard on")):
+            some = [each for each in runs if (each.effect.value > 0) == up]
+            if some:
+                more = f", and {len(some) - 1} more" if len(some) > 1 else ""
+                words = f"{sure if some[0].sure else unsure} what {some[0].name} returns"
+                yield f"{self.model} {words}: {_of(some[0].effect, True)} grades beside what other runs return{more}"
+
+    def _notable(self, effect: Interval) -> bool:
+        return _apart(effect) and abs(effect.value) >= LEAST_EFFECT * self.step
+
+    def _favoured(self) -> Iterator[str]:
+        for run in self.own:
+            gains = [each for each in self.advantages if each.run == run and each.gain.low > 0]
+            if gains:
+                also = f" (and by {joined([each.measure for each in gains[1:]])})" if len(gains) > 1 else ""
+                told = (
+                    f"is built on the judge's own model and gains {_of(gains[0].gain, True)} {gains[0].measure}{also}"
+                )
+                yield f"{run} {told} on the others by the judge's labels beyond people's"
+
+    def _boards(self) -> Iterator[str]:
+        for board in self.boards:
+            if board.reversed:
+                first = board.reversed[0]
+                such = f"{first.people} is better by people, {first.model} by {self.model}"
+                yield f"{len(board.reversed)} of {board.pairs} verdicts by {board.measure} are reversed, as {such}"
+
+    def _circularity(self) -> Iterator[str]:
+        for each in self.circular:
+            if each.beaten_by:
+                told = f"comes {_place(each.model_place)} by its own labels and {_place(each.people_place)} by people's"
+                yield (
+                    f"the judge's own ranking {told} of {each.runs} by {each.measure}, where {joined(each.beaten_by[:3])} "
+                    "beat it: it cannot judge systems that rank as it does"
+                )
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield Lines(self.findings())
+        left = "".join(f"; {count:,} {why} left out" for why, count in self.left_out.items() if count)
+        twice = f", {self.twice:,} of them labelled by two people or more" if self.twice else ""
+        about = f"{counted(self.documents, 'document')} of {counted(self.topics, 'topic')} that people and {self.model} labelled"
+        yield f"{about}{twice}{left}; intervals of {self.level:.0%} over topics"
+        if self.candidates:
+            rows = [[each.model, f"{each.documents:,}", *_cells(each.agreement, how)] for each in self.candidates]
+            yield Table(["judge, on the half that chose", "documents", MAIN, "low", "high"], rows)
+        yield from self._tables_of_agreement(how)
+        yield from self._tables_of_errors(how)
+        yield from self._tables_of_bias(how)
+        yield from self._tables_of_boards(how)
+
+    def _tables_of_agreement(self, how: Layout) -> Iterator[Part]:
+        if self.twice:
+            head = ["agreement", "model", "low", "high", "people", "low", "high", "difference", "low", "high"]
+            rows = [
+                [
+                    each.coefficient,
+                    *_cells(each.model, how),
+                    *_cells(each.people, how),
+                    *_cells(each.difference, how, True),
+                ]
+                for each in self.agreed
+            ]
+            yield Table(head, rows, spare=(5, 6), title="agreement where two people labelled")
+        if not self.twice or how.every:
+            rows = [[each.coefficient, *_cells(each.every, how)] for each in self.agreed]
+            yield Table(["agreement on all documents", "model", "low", "high"], rows)
+        rows = [
+            [
+                each.figure,
+                f"{each.answer:g}",
+                *map(how.number, (each.model.value, each.constant.value)),
+                *_cells(each.difference, how, True),
+            ]
+            for each in self.constants
+        ]
+        yield Table(["best constant answer", "answer", "model", "constant", "difference", "low", "high"], rows)
+
+    def _tables_of_errors(self, how: Layout) -> Iterator[Part]:
+        grades = list(next(iter(self.shares.values()), {}))
+        head = ["by people", "documents", "error", "low", "high", *["a person's"] * bool(self.twice)]
+        rows = []
+        for each in self.errors:
+            name = "all" if each.grade != each.grade else f"{each.grade:g}"
+            person = [how.number(each.person, True)] if self.twice else []
+            shares = [f"{self.shares[name][grade]:.0%}" for grade in grades]
+            rows.append([name, f"{each.documents:,}", *_cells(each.error, how, True), *person, *shares])
+        yield Table([*head, *(f"≥ {grade}" for grade in grades)], rows)
+        if how.every:
+            rows = [
+                [
+                    each.kind,
+                    f"{'≥' if each.kind == 'false positives' else '<'} {each.grade:g}",
+                    f"{each.documents:,}",
+                    *_cells(each.share, how),
+                    how.number(each.person),
+                ]
+                for each in self.mistaken
+            ]
+            yield Table(["mistakes", "model", "documents", "share", "low", "high", "a person's"], rows, names=2)
+
+    def _tables_of_bias(self, how: Layout) -> Iterator[Part]:
+        runs = [each for each in self.biases if each.kind == RUN and (how.every or self._notable(each.effect))]
+        runs = runs if how.every else sorted(runs, key=lambda each: -abs(each.effect.value))[:SHOWN]
+        shown = [each for each in self.biases if each.kind != RUN] + runs
+        names = {LENGTH: "twice the length", RANK: "twice the best rank"}
+        if shown:
+            rows = [
+                [
+                    names.get(each.kind, f"in the top of {each.name}"),
+                    f"{each.documents:,}",
+                    *_cells(each.effect, how, True),
+                ]
+                for each in shown
+            ]
+            yield Table(["bias, in grades", "documents", "effect", "low", "high"], rows)
+        if self.advantages:
+            rows = [
+                [
+                    each.run,
+                    each.measure,
+                    *(how.number(value, True) for value in (each.people, each.model)),
+                    *_cells(each.gain, how, True),
+                ]
+                for each in self.advantages
+            ]
+            head = ["built on the judge's model", "measure", "ahead by people", "by model", "gain", "low", "high"]
+            yield Table(head, rows, names=2)
+
+    def _tables_of_boards(self, how: Layout) -> Iterator[Part]:
+        if self.boards:
+            head = ["boards", "tau", "tau-ap", "reversed", "by people alone", "by model alone", "pairs", "top 5"]
+            rows = [
+                [
+                    board.measure,
+                    *map(how.number, (board.tau, board.tau_ap)),
+                    str(len(board.reversed)),
+                    str(board.by_people_alone),
+                    str(board.by_model_alone),
+                    str(board.pairs),
+                    _moved(board),
+                ]
+                for board in self.boards
+            ]
+            yield Table(head, rows, tail=True)
+        if self.circular:
+            head = ["the judge's own ranking", "runs", "place by people", "score", "by its own labels", "score"]
+            rows = [
+                [
+                    each.measure,
+                    str(each.runs),
+                    str(each.people_place),
+                    how.number(each.people),
+                    str(each.model_place),
+                    how.number(each.model),
+                ]
+                for each in self.circular
+            ]
+            yield Table(head, rows)
+            first = self.circular[0]
+            told = f"by its own labels nothing beats the judge's own ranking: {first.measure} {first.model:.2f}, by people's"
+            yield f"{told} {first.people:.2f} in place {first.people_place} of {first.runs}"
+        for board in self.boards if how.every else ():
+            rows = [
+                [
+                    each.run,
+                    str(each.people_place),
+                    how.number(each.people),
+                    str(each.model_place),
+                    how.number(each.model),
+                ]
+                for each in board.places
+            ]
+            yield Table([board.measure, "place by people", "score", "by model", "score"], rows)
+            if board.turned:
+                rows = [[*each[:2], *map(in_words, each[2:])] for each in board.turned]
+                yield Table([f"verdicts by {board.measure}", "and", "by people", "by model"], rows, names=2, left=4)
+
+    def plain(self, how: Layout) -> Any:
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        boards = [
+            {**board._asdict(), "places": [each._asdict() for each in board.places]}
+            | {"turned": [{**each._asdict(), "reversed": each.reversed} for each in board.turned]}
+            for board in self.boards
+        ]
+        rows = ("agreed", "constants", "errors", "mistaken", "biases", "advantages", "circular", "candidates")
+        values |= {name: [_plain(each) for each in values[name]] for name in rows}
+        return plain(
+            {"findings": self.findings(), **values, "boards": boards, "doubted": self.doubted._asdict()}, how.digits
+        )
+
+    def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
+        """A row a figure."""
+        yield "figure", "of", "value", "low", "high"
+        for one in self.agreed:
+            for of in ("every", "model", "people", "difference"):
+                yield one.coefficient, of, *getattr(one, of)
+        for two in self.constants:
+            for of in ("model", "constant", "difference"):
+                yield two.figure, f"{of} {two.answer:g}" if of == "constant" else of, *getattr(two, of)
+        for three in self.errors:
+            yield "mean error", "all" if three.grade != three.grade else f"{three.grade:g}", *three.error
+        for four in self.mistaken:
+            yield four.kind, f"{four.grade:g}", *four.share
+        for five in self.biases:
+            yield f"bias by {five.kind}", five.name, *five.effect
+        for six in self.advantages:
+            yield f"advantage by {six.measure}", six.run, *six.gain
+        for board in self.boards:
+            yield "tau", board.measure, board.tau, None, None
+            yield "tau-ap", board.measure, board.tau_ap, None, None
+            yield "reversed verdicts", board.measure, len(board.reversed), None, None
+        for seven in self.circular:
+            yield "own ranking by people", seven.measure, seven.people, None, None
+            yield "own ranking by model", seven.measure, seven.model, None, None
+
+    def notes(self, shell: bool = False) -> list[str]:
+        said = list(self.remarks)
+        if self.topics < FEW:
+            said.append(f"{self.topics} topics are few: that intervals hold was measured from {FEW} on")
+        elif self.twice and self.topics_twice < FEW:
+            said.append(
+                f"two people labelled documents of {counted(self.topics_twice, 'topic')} only: too few to rely on"
+            )
+        if any(self._notable(each.effect) and not each.sure for each in self.biases):
+            said.append(
+                "with one label of a person for each document, a judge that is sharper than people may seem biased"
+            )
+        quiet = [
+            name for name in self.own if not any(each.run == name and each.gain.low > 0 for each in self.advantages)
+        ]
+        said += [
+            f"{name} is built on the judge's own model: its scores by these labels are no evidence" for name in quiet
+        ]
+        return [*said, *filter(None, [self.doubted.note()])]
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {name: value._asdict() if hasattr(value, "_asdict") else value for name, value in row._asdict().items()}
+
+
+def _cells(interval: Interval, how: Layout, signed: bool = False) -> list[Any]:
+    return [how.cell(number, signed) for number in interval]
+
+
+def _of(interval: Interval, signed: bool = False) -> str:
+    value, low, high = (f"{number:{'+' if signed else ''}.2f}" for number in interval)
+    return value if math.isnan(interval.low) else f"{value} [{low}, {high}]"
+
+
+def _apart(interval: Interval) -> bool:
+    return interval.low > 0 or interval.high < 0
+
+
+def _place(place: int) -> str:
+    return "first" if place == 1 else f"in place {place}"
+
+
+def _moved(board: Board) -> str:
+    if len(board.places) <= FIRST:
+        return ""
+    if not board.enters:
+        return "the same"
+    return f"{joined(board.enters)} in, {joined(board.leaves)} out"
+
+
+def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
+    """What can be said without runs: the fields of a calibration that rest on the grades alone."""
+    grades = np.unique(found.predicted)
+    scale = np.array(found.scale.names, np.float64)
+    high = scale[scale >= rel]
+    parts = {"all": found.predicted}
+    parts |= {f"{grade:g}": found.predicted[found.people == grade] for grade in np.unique(found.people)}
+    shares = {name: {f"{at:g}": float((own >= at).mean()) for at in high} for name, own in parts.items()}
+    return {
+        "log": found.log,
+        "model": found.model,
+        "level": level,
+        "rel": rel,
+        "documents": len(found),
+        "topics": len(found.names),
+        "twice": int(found.twice.sum()),
+        "topics_twice": len(np.unique(found.topic[found.twice])),
+        "only_answer": float(grades[0]) if len(grades) == 1 else None,
+        "step": float(scale[-1] - scale[0]) / max(len(scale) - 1, 1),
+        "agreed": agreed(found, level),
+        "constants": constants(found, level),
+        "errors": errors(found, level),
+        "mistaken": mistaken(found, rel, level),
+        "shares": shares,
+    }

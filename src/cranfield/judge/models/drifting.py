@@ -1,0 +1,232 @@
+"""Whether a model still answers as it did: some of its first questions are asked again before each run.
+
+The set is the first questions that a model with a prompt ever answered by a grade and that can be asked again as they
+were. Their answers must be those of then, and come from a model and a fingerprint of then, or the run stops before a label
+is asked for. What somebody accepted is what is compared with from then on. All of it is read from the series and questions
+of a log: the definition of a series says which answers its check was held against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import distinct, func, select
+
+from cranfield.judge.log import Log
+from cranfield.judge.models.kept import ANSWERED, DRIFT, LABEL, rows_of, series_of
+from cranfield.judge.models.questions import Subject
+from cranfield.store.tables import questions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy.engine import Connection, Row
+
+    from cranfield.judge.models.kept import Series
+    from cranfield.judge.models.questions import Asker, Question
+    from cranfield.judge.records import Transaction
+
+LOOKED_AT = 1000  # first answers, for some that can be asked again
+SAME_RUN = timedelta(hours=1)
+WHAT_TO_DO = (
+    "give the model another name (--model, as the server calls it) or the prompt another version, so that new labels stay "
+    "apart from those of before; or go on with --accept-drift, which is recorded"
+)
+
+
+class Served(NamedTuple):
+    """Which model answered, by its own account."""
+
+    model: str
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.fingerprint}".strip() or "unnamed"
+
+
+class Changed(NamedTuple):
+    """A question that is answered differently; a grade is None where there was none, for the reason given."""
+
+    topic: str
+    document: str
+    other: str
+    before: float | None
+    after: float | None
+    problem_before: str
+    problem: str
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """The answers of before and of now, as words."""
+        pairs = ((self.before, self.problem_before), (self.after, self.problem))
+        before, after = (problem if grade is None else f"{grade:g}" for grade, problem in pairs)
+        return before, after
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: what was asked again, and what is not as before."""
+
+    series: str
+    at: str
+    asked: int
+    answered: int
+    changed: list[Changed]
+    before: list[Served]
+    after: list[Served]
+    allowed: int  # answers that may differ
+    accept: bool  # whether drift was to be accepted
+
+    @property
+    def strangers(self) -> list[Served]:
+        """Models and fingerprints that did not answer before."""
+        return [each for each in self.after if each not in self.before]
+
+    @property
+    def enough(self) -> bool:
+        """Whether half of the questions were answered: fewer tell nothing."""
+        return 2 * self.answered >= self.asked
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the model is not what it was."""
+        return bool(self.strangers) or len(self.changed) > self.allowed
+
+    @property
+    def accepted(self) -> bool:
+        """Whether somebody let a model that drifted go on."""
+        return self.accept and self.enough and self.drifted
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run went on."""
+        return self.enough and (self.accept or not self.drifted)
+
+    def said(self) -> Iterator[str]:
+        """What is not as before, in words; nothing where all is."""
+        if not self.enough:
+            yield f"{self.answered:,} of {self.asked:,} questions that are asked again before a run (--drift) got an answer"
+        if self.changed:
+            yield f"{len(self.changed):,} of {self.answered:,} answers are not those of before"
+        if self.strangers:
+            now, then = (", ".join(map(str, each)) for each in (self.strangers, self.before))
+            yield f"another model or fingerprint answers: {now}, before: {then}"
+
+    def plain(self) -> dict[str, Any]:
+        """As values that JSON knows."""
+        derived = {name: getattr(self, name) for name in ("enough", "drifted", "accepted", "passed")}
+        lists = {name: [each._asdict() for each in getattr(self, name)] for name in ("changed", "before", "after")}
+        return asdict(self) | lists | derived | {"said": list(self.said())}
+
+
+def drift_checks(source: Log | Connection, assessor: str) -> list[Check]:
+    """Every check of a model with a prompt (MODEL/PROMPT-VERSION), in the order of their times."""
+    if isinstance(source, Log):
+        with source.reading() as transaction:
+            return drift_checks(transaction.connection, assessor)
+    return [check_of(source, each) for each in series_of(source, assessor) if each.definition.get(DRIFT)]
+
+
+def check_of(connection: Connection, series: Series) -> Check:
+    """What came of the check of a series."""
+    how = series.definition[DRIFT]
+    now = _answers(connection, series)
+    then = {row.id: row for row in rows_of(connection, "id", how["bases"].values())}
+    pairs = [(then[base], now[hash]) for hash, base in how["bases"].items() if hash in now]
+    return Check(
+        series.id,
+        series.created,
+        len(how["bases"]),
+        len(now),
+        [_changed(old, new) for old, new in pairs if (old.grade, old.problem) != (new.grade, new.problem)],
+        _served(then.values()),
+        _served(now.values()),
+        how["allowed"],
+        how["accept"],
+    )
+
+
+def _answers(connection: Connection, series: Series) -> dict[str, Row[Any]]:
+    """What was answered of a check, by the hash of the question."""
+    found: dict[str, Row[Any]] = {}
+    for row in rows_of(connection, "series", [series.id], questions.c.purpose == DRIFT, questions.c.state == ANSWERED):
+        found.setdefault(row.question, row)
+    return found
+
+
+def _changed(old: Row[Any], new: Row[Any]) -> Changed:
+    return Changed(new.topic, new.document, new.other, old.grade, new.grade, old.problem, new.problem)
+
+
+def _served(rows: Any) -> list[Served]:
+    return list(dict.fromkeys(Served(row.returned, row.fingerprint) for row in rows))
+
+
+class Planned(NamedTuple):
+    """A check to be made: the questions, and the id of the answer that each is held against."""
+
+    questions: list[Question]
+    bases: dict[str, str]
+
+
+NO_CHECK = Planned([], {})
+
+
+def planned(transaction: Transaction, asker: Asker, n: int, definition: dict[str, Any]) -> Planned:
+    """The check before a run: none where it goes on with one that was just asked, or has nothing to compare with."""
+    connection, every = transaction.connection, series_of(transaction.connection, asker.assessor)
+    if not (n and every) or _goes_on(transaction, every[-1], definition):
+        return NO_CHECK
+    accepted = [each for each in every if each.definition.get(DRIFT) and check_of(connection, each).accepted]
+    newest: dict[str, str] = {}
+    for series in accepted:
+        newest |= {hash: row.id for hash, row in _answers(connection, series).items()}
+    found = Planned([], {})
+    for row in _first(connection, every):
+        question = _same(asker, row)
+        if question is not None and question.hash not in found.bases:
+            found.questions.append(question)
+            found.bases[question.hash] = newest.get(question.hash, row.id)
+        if len(found.questions) == n:
+            break
+    return found
+
+
+def accepted_at(connection: Connection, assessor: str) -> str:
+    """When drift was accepted last; empty if it never was."""
+    return max((each.at for each in drift_checks(connection, assessor) if each.accepted), default="")
+
+
+def _first(connection: Connection, every: list[Series]) -> list[Row[Any]]:
+    """The first labels, in the order in which they were answered."""
+    c = questions.c
+    mine = c.series.in_([each.id for each in every]), c.state == ANSWERED, c.purpose == LABEL, c.grade.is_not(None)
+    columns = select(c.id, c.question, c.topic, c.document, c.other)
+    return list(connection.execute(columns.where(*mine).order_by(c.answered, c.id).limit(LOOKED_AT)))
+
+
+def _same(asker: Asker, row: Row[Any]) -> Question | None:
+    """The question of a row once more; None where the texts are not there, or not as they were."""
+    subject = Subject(row.topic, row.document, row.other)
+    if subject.topic not in asker.topics:
+        return None
+    as_then = asker.question(subject)
+    return asker.question(subject, DRIFT) if as_then is not None and as_then.hash == row.question else None
+
+
+def _goes_on(transaction: Transaction, last: Series, definition: dict[str, Any]) -> bool:
+    """Whether a run goes on with the last one: the same pool, not an hour later, which passed its check and has not ended."""
+    this, that = ((each.get("pool"), each.get("purpose")) for each in (definition, last.definition))
+    if this != that or "due" not in last.definition:
+        return False
+    c, execute = questions.c, transaction.connection.execute
+    mine = c.series == last.id, c.purpose != DRIFT
+    count, asked, answered = execute(select(func.count(), func.max(c.asked), func.max(c.answered)).where(*mine)).one()
+    if last.definition.get(DRIFT) and not count:  # it was stopped by its check, or in the midst of it
+        return False
+    done = execute(select(func.count(distinct(c.question))).where(*mine, c.state == ANSWERED)).scalar_one()
+    seen = max(last.created, asked or "", answered or "")
+    recent = datetime.fromisoformat(transaction.now) - datetime.fromisoformat(seen) < SAME_RUN
+    return recent and done < last.definition["due"]

@@ -1,0 +1,182 @@
+"""Figures of items that come in clusters, with intervals over clusters: each is left out in turn (the jackknife).
+
+Items of one cluster hang together, so that a hundred items of five clusters say hardly more than five clusters do. Every
+figure here is a function of sums over items, one row of sums for each cluster: without a cluster is the total less its row.
+The error is Tukey's (1958), t-distributed with one degree of freedom less than there are clusters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cranfield.errors import DataError
+from cranfield.stats.agreement import Patterns
+from cranfield.stats.arms import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from cranfield.stats.agreement import Coefficient, Scale
+    from cranfield.stats.ties import Bools, Floats, Ints
+
+__all__ = [
+    "agreement_of_pairs",
+    "effect_beside",
+    "mean_of_items",
+    "pairs_of_counts",
+    "slope_within",
+    "sums_by_cluster",
+    "without_each",
+]
+
+NEAR = 1e-9  # of a spread: what is no larger is rounding
+
+
+def without_each(sums: Floats, figure: Callable[[Floats], Floats]) -> Estimate:
+    """A figure of sums over all clusters, with its error; NaN where leaving out a cluster leaves no figure.
+
+    `figure` takes rows of sums and gives a number for each, or several (the last axis). A cluster whose sums are all 0 counts
+    for nothing.
+
+    >>> found = without_each(np.array([[2.0, 2.0], [3.0, 1.0], [4.0, 3.0]]), lambda sums: sums[:, 0] / sums[:, 1])
+    >>> float(found.value), round(float(found.error), 4), float(found.df)
+    (1.5, 0.5207, 2.0)
+    """
+    rows = sums[(sums != 0).any(axis=1)]
+    number = len(rows)
+    whole = figure(rows.sum(axis=0, keepdims=True))[0]
+    if number < 2:
+        return Estimate(whole, np.full(np.shape(whole), np.nan), np.asarray(1.0))
+    others = figure(rows.sum(axis=0) - rows)
+    spread = np.square(others - others.mean(axis=0)).sum(axis=0)
+    return Estimate(whole, np.sqrt((number - 1) / number * spread), np.asarray(number - 1.0))
+
+
+def sums_by_cluster(cluster: Ints, *columns: npt.ArrayLike) -> Floats:
+    """The sums of columns over the items of each cluster: clusters × columns. A column may have columns of its own.
+
+    >>> sums_by_cluster(np.array([0, 1, 0]), [1.0, 2.0, 3.0], 1.0).tolist()
+    [[4.0, 2.0], [2.0, 1.0]]
+    """
+    parts = []
+    for column in columns:
+        values = np.asarray(column, np.float64)
+        values = np.full(len(cluster), values) if values.ndim == 0 else values
+        parts.append(values.reshape(len(cluster), -1))
+    table = np.hstack(parts)
+    answer = np.zeros((int(cluster.max(initial=-1)) + 1, table.shape[1]))
+    np.add.at(answer, cluster, table)
+    return answer
+
+
+def mean_of_items(values: npt.ArrayLike, cluster: Ints) -> Estimate:
+    """The mean over items, its error over clusters.
+
+    >>> found = mean_of_items([1.0, 0.0, 1.0, 1.0], np.array([0, 0, 1, 2]))
+    >>> float(found.value), round(float(found.error), 4)
+    (0.75, 0.3043)
+    """
+    return without_each(sums_by_cluster(cluster, values, 1.0), ratio)
+
+
+def ratio(sums: Floats) -> Floats:
+    """The first column over the second; NaN where that is 0."""
+    return _quotient(sums[:, 0], sums[:, 1], sums[:, 1] > 0)
+
+
+def slope_within(x: npt.ArrayLike, y: npt.ArrayLike, stratum: Ints, cluster: Ints) -> Estimate:
+    """By how much y rises with x among items of the same stratum; of an x of 0 and 1, a difference of two means.
+
+    >>> found = slope_within([0, 1, 0, 1], [1.0, 3.0, 5.0, 7.0], np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]))
+    >>> float(found.value)
+    2.0
+    """
+    xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if not len(xs) == len(ys) == len(stratum) == len(cluster):
+        raise DataError(f"expected columns of one length, found {len(xs)}, {len(ys)}, {len(stratum)}, {len(cluster)}")
+    xs = xs - xs.mean() if len(xs) else xs
+    inside = np.eye(int(stratum.max(initial=-1)) + 1)[stratum]
+    columns = (np.ones(len(xs)), xs, ys, xs * xs, xs * ys)
+    sums = sums_by_cluster(cluster, *(inside * column[:, None] for column in columns))
+    return without_each(sums, _slope)
+
+
+def _slope(sums: Floats) -> Floats:
+    n, x, y, xx, xy = np.moveaxis(sums.reshape(len(sums), 5, -1), 1, 0)
+    n = np.where(n > 0.5, n, np.inf)
+    spread = (xx - x * x / n).sum(axis=-1)
+    shared = (xy - x * y / n).sum(axis=-1)
+    varies = spread > NEAR * np.maximum(xx.sum(axis=-1), 1.0)
+    return _quotient(shared, spread, varies)
+
+
+def effect_beside(x: npt.ArrayLike, y: npt.ArrayLike, counts: Floats, values: Floats, cluster: Ints) -> Estimate:
+    """By how much y rises with x among items of the same true value, of which raters gave two readings each or more.
+
+    y = a + b · truth + effect · x. A reading is the truth with an error, so that comparing items of the same reading would take
+    for an effect of x what is left of the truth in x. Products of two readings of an item have the truth in common and not
+    their errors: one reading is the instrument of the other. `counts` say how many raters gave each item each of the values.
+
+    >>> x, truth = np.array([0.0, 1, 0, 1, 2, 0]), np.array([0, 0, 1, 1, 1, 0])
+    >>> counts = 2 * np.eye(2)[truth]  # without errors, it is least squares
+    >>> round(float(effect_beside(x, 3.0 * truth + 0.5 * x, counts, np.array([0.0, 1.0]), np.arange(6)).value), 6)
+    0.5
+    """
+    xs, ys = (np.asarray(each, np.float64) for each in (x, y))
+    number = counts.sum(axis=1)
+    if (number < 2).any():
+        raise DataError("expected two readings of each item or more, found one")
+    xs, ys, centred = xs - xs.mean(), ys - ys.mean(), values - values.mean()
+    total = counts @ centred
+    reading, product = total / number, (total**2 - counts @ centred**2) / (number * (number - 1))
+    sums = sums_by_cluster(cluster, 1.0, xs, ys, reading, xs * xs, xs * ys, xs * reading, reading * ys, product)
+    return without_each(sums, _effect)
+
+
+def _effect(sums: Floats) -> Floats:
+    x, y, reading, xx, xy, xr, ry, rr = (sums[:, 1:] / sums[:, :1]).T
+    xx, xy, xr, ry, rr = xx - x * x, xy - x * y, xr - x * reading, ry - reading * y, rr - reading * reading
+    room = xx * rr - xr * xr
+    return _quotient(xy * rr - xr * ry, room, room > NEAR * np.abs(xx * rr))
+
+
+def pairs_of_counts(one: Floats, other: Floats | None = None) -> Floats:
+    """How two labels of an item are paired, the pairs of an item adding up to 1: items × (labels of one · of the other).
+
+    Rows say how many raters gave each label. With one side the pairs are those of two of its raters, in both orders.
+
+    >>> pairs_of_counts(np.array([[1.0, 1.0]])).tolist(), pairs_of_counts(np.array([[0.0, 1.0]]), np.array([[1.0, 1.0]])).tolist()
+    ([[0.0, 0.5, 0.5, 0.0]], [[0.0, 0.0, 0.5, 0.5]])
+    """
+    second = one if other is None else other
+    pairs = one[:, :, None] * second[:, None, :]
+    if other is None:
+        diagonal = np.arange(one.shape[1])
+        pairs[:, diagonal, diagonal] -= one
+    total = pairs.sum(axis=(1, 2), keepdims=True)
+    return np.asarray(np.divide(pairs, total, out=np.zeros_like(pairs), where=total > 0), np.float64).reshape(
+        len(one), -1
+    )
+
+
+def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floats:
+    """A coefficient for each row of `times`: how often one side gave a label where the other gave one (`pairs_of_counts`).
+
+    >>> from cranfield.stats.agreement import Scale, coefficient
+    >>> agreement_of_pairs(coefficient("cohen"), np.array([[20.0, 5.0, 10.0, 15.0]]), Scale((0, 1))).round(3).tolist()
+    [0.4]
+    """
+    labels = np.eye(len(scale))
+    one, other = np.repeat(labels, len(scale), axis=0), np.tile(labels, (len(scale), 1))
+    every = np.ones(len(one))
+    patterns = Patterns(every, one, other) if chosen.two_raters else Patterns(every, one + other)
+    return chosen.figures(patterns, times, scale).value
+
+
+def _quotient(above: Floats, below: Floats, there: Bools) -> Floats:
+    """One over the other; NaN where there is none."""
+    return np.asarray(np.divide(above, below, out=np.full(len(below), np.nan), where=there), np.float64)

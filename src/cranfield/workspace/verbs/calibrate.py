@@ -1,0 +1,52 @@
+"""A model's labels held against people's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cranfield.answer import Table, html
+from cranfield.judge.models.told import beside_labels
+from cranfield.parameters import Text
+from cranfield.workspace.chosen import of_runs
+from cranfield.workspace.verb import PAGE, OfRuns, refuse_policy, shown_table, verdict_html
+
+if TYPE_CHECKING:
+    from cranfield.answer import Answer
+    from cranfield.workspace.bench import Bench
+    from cranfield.workspace.verb import Tell
+
+
+class Calibrate(OfRuns):
+    """How far a model's labels are people's, what biases them, and what they do to the order of runs."""
+
+    name = "calibrate"
+    told = "holding a model's labels against people's"
+    least = 0
+    model = Text("", "whose labels; the only model's unless told")
+    policy = Text("latest", "which label stands where people differ")
+
+    def refuse(self, bench: Bench) -> None:
+        super().refuse(bench)
+        refuse_policy(self.policy)
+
+    def moves(self, bench: Bench) -> bool:
+        return True
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        known = of_runs(bench, self.files(bench)) | {"relevant from": f"{bench.relevant_from:g}"}
+        return known | {"probes": str(beside_labels(bench.log))}
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.workspace.calibrating import calibrate
+
+        paths = [run.path for run in self.files(bench)]
+        rel = bench.relevant_from
+        return calibrate(bench.location, paths, self.measures, model=self.model, policy=self.policy, rel=rel)
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        from cranfield.judge.models.calibrating import Calibration
+
+        assert isinstance(answer, Calibration)
+        _, *rest = answer.content(PAGE)  # what it begins with is the verdict
+        tables = "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in rest)
+        return verdict_html(*answer.findings()) + tables
