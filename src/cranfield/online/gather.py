@@ -294,8 +294,8 @@ class Gathering:
     def _searches(self, wanted: Sequence[Asked]) -> str:
         """Searches, with the facts that metrics need; `ordered`: those that need the next one as well."""
         facts, clicks, ordered = (
-            _named({name: sql for each in wanted for name, sql in told(each.metric).items()})
-            for told in (lambda one: one.facts, lambda one: one.click_facts, lambda one: one.ordered)
+            _named({name: sql for each in wanted for name, sql in getattr(each.metric, told).items()})
+            for told in ("facts", "click_facts", "ordered")
         )
         about = {
             "query": "arg_min(query, time) FILTER (kind = 'impression')",
