@@ -102,7 +102,8 @@ COPY (
       'exposure' AS kind, u, NULL AS i, NULL AS value, 'bench' AS experiment,
       CASE WHEN u % 2 = 0 THEN 'control' ELSE 'new' END AS variant FROM range({units}) t(u)
     UNION ALL SELECT 'i' || i, at_, 'impression', u, i, NULL, NULL, NULL FROM searches
-    UNION ALL SELECT 'c' || i, at_ + to_seconds(9), 'click', u, i, NULL, NULL, NULL FROM searches WHERE clicked
+    UNION ALL SELECT 'c' || i, at_ + to_seconds(1 + (hash(i + 3) % 40)::BIGINT), 'click', u, i, NULL, NULL, NULL
+    FROM searches WHERE clicked
     UNION ALL SELECT 'd' || i, at_ + to_seconds(50), 'dwell', u, i, (hash(i) % 80)::DOUBLE, NULL, NULL FROM searches WHERE clicked
     UNION ALL SELECT 'b' || i, at_ + to_seconds(400), 'conversion', u, i, 20.0, NULL, NULL FROM searches
     WHERE clicked AND i % 9 = 0

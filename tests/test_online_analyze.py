@@ -16,6 +16,7 @@ from cranfield.errors import BadLineError, ConventionError, DataError
 from cranfield.online import Keys, interleave
 from cranfield.online.analyze import analyze
 from cranfield.online.assign import Assignment
+from cranfield.online.gather import Gathering
 from cranfield.online.log import Log
 from cranfield.online.metrics import problem
 from cranfield.online.plan import read_plan
@@ -632,3 +633,26 @@ def test_what_cannot_be_read_is_a_sentence(shop, tmp_path):
     assert "Fox et al. (2005)" in cranfield("online", "metrics", "success").out
     assert verb(shop, plan_file(tmp_path, CTR), at="2025-03-20").verdict == "ship"
     assert Path(shop).exists()
+
+
+def test_only_the_fields_that_a_plan_looks_at_are_read(shop, tmp_path):
+    def fields(more):
+        with Log(shop) as opened, Gathering(opened, read_plan(plan_file(tmp_path, more), problem)) as gathering:
+            gathering.enter(START, AFTER)
+            return {row[0] for row in gathering.rows("DESCRIBE cranfield_kept")} - {"number", "first", "id"}
+
+    usual = {"time", "kind", "search", "position"}
+    assert fields(CTR) == usual
+    assert fields('[[primary]]\nmetric = "revenue"\n') == usual | {"value"}
+    assert fields('slices = ["query"]\n' + CTR) == usual | {"query"}
+    bots = '[[filter]]\nname = "bots"\nfield = "attributes.agent"\nequals = "bot"\n'
+    assert fields(CTR + bots) == usual | {"drop_0"}
+
+
+def test_the_page_is_headed_by_its_verdict_and_counts_whole_days(shop, tmp_path):
+    found = asked(shop, tmp_path, history=True)
+    assert "<h1>shop: ship</h1>" in found.to_html(page=True)
+    for drawn in chart(found)["vconcat"]:
+        axis = drawn["layer"][0]["encoding"]["x"]["axis"]
+        assert axis["format"] == "d"
+        assert all(day == int(day) for day in axis["values"])

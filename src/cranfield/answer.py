@@ -238,7 +238,8 @@ class Answer(ABC):
         if not page:
             return html(parts)
         drawn = picture(self) if self.page_has_charts else ""
-        return html_page(self.page_title() or _title(parts) or type(self).__name__, html(parts) + drawn)
+        heading = f"<h1>{html_text(self.page_title())}</h1>" if self.page_title() else ""
+        return html_page(self.page_title() or _title(parts) or type(self).__name__, heading + html(parts) + drawn)
 
     def page_title(self) -> str:
         """What a page of its own is called; what its first table is, where this is empty."""
@@ -588,9 +589,10 @@ def html_list(lines: Sequence[str], look: str = "") -> str:
 
 
 PAGE_STYLE = (
-    "table{border-collapse:collapse}th,td{padding:.2em .6em;text-align:right;border-bottom:1px solid #ccc}"
-    ".n{text-align:left}caption{text-align:left;font-weight:bold}"
-    "body{font-family:sans-serif}"
+    "table{border-collapse:collapse;margin:1.5em 0}th,td{padding:.25em .6em;text-align:right;border-bottom:1px solid #ddd}"
+    ".n{text-align:left}caption{text-align:left;font-weight:bold;padding:.3em .6em}tbody th{font-weight:normal}"
+    "body{font-family:sans-serif;line-height:1.45;max-width:72em;margin:2em auto;padding:0 1em;color:#222}"
+    "h1{font-size:1.5em;margin:0 0 .5em}ul{padding-left:.6em;list-style:none}figure{margin:1.5em 0}"
 )
 
 

@@ -334,8 +334,6 @@ def _decided(
 ) -> Analysis:
     plan = gathering.plan
     rule = rule_at(plan, moment.shares, moment.ended)
-    if history:
-        gathering.keep()
     gathering.tabulate()
     winsorised = gathering.winsorise()
     try:
@@ -400,7 +398,7 @@ def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
     until = end if ended and end is not None else now
     if plan.method == "looks":
         cuts = tuple(time for share in plan.looks if (time := when(share)) is not None and time <= now)
-        gathering.enter(start, cuts[-1] if cuts else until)
+        gathering.let_in(start, cuts[-1] if cuts else until)
         entered = [sum(counts) for counts in gathering.entered_by(cuts)]
         observed = [n / plan.units for n in entered] if plan.units else list(plan.looks[: len(cuts)])
         shares = tuple(share for share, n in zip(observed, entered, strict=True) if n)
@@ -409,7 +407,7 @@ def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
         tuned = plan.tuned or plan.units
         if tuned is None:
             raise DataError(f'{plan.path or plan.name}: method = "sequence" needs tuned, or units in its [horizon]')
-        gathering.enter(start, until)
+        gathering.let_in(start, until)
         share = sum(gathering.counts("all").values()) / tuned
         return Moment(start, until, ended, share > 0, (share,))
     return Moment(start, until, ended, ended, (1.0,))
@@ -590,7 +588,7 @@ def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple
 
 def _of_searches_only(asked: Asked) -> bool:
     below = asked.metric.denominator
-    return below is not None and {asked.metric.numerator.source, below.source} == {"searches"}
+    return below is not None and asked.metric.numerator.of_searches and below.of_searches
 
 
 def _slice(

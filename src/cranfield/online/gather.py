@@ -1,12 +1,14 @@
 """A log and a plan → the numbers of units, by SQL on DuckDB: all that the plan's metrics need, in one go.
 
-A unit enters by its first exposure. One table holds a row a unit with the columns of all metrics, each over its own window
-and, for covariates, over the time before the first exposure. Sums, squares and products by variant come back as moments;
+A unit enters by its first exposure. The log is read once for the events of units that are in, as numbers of units and the
+fields that the plan asks for. One table holds a row a unit with the columns of all metrics, each over its own window and, for
+covariates, over the time before the first exposure. Sums, squares and products by variant come back as moments;
 quantiles, the bootstrap and ranks get counts of values.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,7 +24,7 @@ from cranfield.stats.counted import Counted
 from cranfield.stats.moments import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cranfield.online.log import Log
     from cranfield.online.plan import Choice, Plan
@@ -163,10 +165,11 @@ class Gathering:
         forced = f"coalesce(attributes[{literal(OVERRIDE)}], 'false') = 'true'"
         by_hand = ", ".join(literal(unit) for unit in self.plan.overrides) or "NULL"
         self.rows(
-            "CREATE OR REPLACE TEMP TABLE cranfield_exposed AS SELECT unit, min(time) AS first, "
+            "CREATE OR REPLACE TEMP TABLE cranfield_exposed AS SELECT row_number() OVER ()::INTEGER AS number, * "
+            "FROM (SELECT unit, min(time) AS first, "
             "arg_min(variant, time) AS variant, count(DISTINCT variant) AS variants, "
             f"bool_or({forced}) OR coalesce(unit IN ({by_hand}), false) AS override{slices} "
-            "FROM cranfield_events WHERE kind = 'exposure' AND experiment = ? GROUP BY unit",
+            "FROM cranfield_events WHERE kind = 'exposure' AND experiment = ? GROUP BY unit)",
             self.plan.name,
         )
 
@@ -198,7 +201,12 @@ class Gathering:
         return found
 
     def enter(self, start: datetime, until: datetime) -> None:
-        """Let units in that were first exposed between two times; overrides stay out."""
+        """Let units in that were first exposed between two times, and look at their events; overrides stay out."""
+        self.let_in(start, until)
+        self._see()
+
+    def let_in(self, start: datetime, until: datetime) -> None:
+        """The units alone, for those who only count them."""
         self.rows(
             "CREATE OR REPLACE TEMP TABLE cranfield_all AS SELECT * FROM cranfield_exposed "
             "WHERE NOT override AND first >= ? AND first < ?",
@@ -207,41 +215,50 @@ class Gathering:
         )
         self.rows("CREATE OR REPLACE TEMP TABLE cranfield_entered AS SELECT * FROM cranfield_all")
         self.until = until
-        self._see("")
 
-    def keep(self) -> None:
-        """Hold the events of units that are in, for those who look at them often."""
-        self.rows("CREATE OR REPLACE TEMP TABLE cranfield_kept AS SELECT * EXCLUDE (shown, credit) FROM cranfield_seen")
-        self.rows("DROP VIEW cranfield_seen")
-        self.rows("CREATE TEMP VIEW cranfield_seen AS SELECT * FROM cranfield_kept")
-
-    def _see(self, kept: str) -> None:
-        """The events of units that are in, up to the time that is looked at, without those that filters leave out."""
-        fields = ", ".join(f"e.{name}" for name in FIELDS)
-        self.rows(
-            f"CREATE OR REPLACE TEMP VIEW cranfield_seen AS SELECT * FROM (SELECT {fields}, e.day, n.first, "
-            "(epoch(e.time) - epoch(n.first)) / 86400.0 AS since "
-            "FROM cranfield_events e JOIN cranfield_entered n USING (unit) "
-            f"WHERE e.time < TIMESTAMP {literal(str(naive(self.until)))}) WHERE true{kept}"
+    def _see(self) -> None:
+        """The events of units that are in, up to the time that is looked at: what the plan asks of them, and no more."""
+        fields = "".join(f", e.{name}" for name in self._fields())
+        drops = "".join(
+            f", {condition_sql(each.field, each.equals, each.matches)} AS drop_{i}"
+            for i, each in enumerate(self.plan.filters)
         )
+        self.rows(
+            "CREATE OR REPLACE TEMP VIEW cranfield_theirs AS SELECT e.*, n.number, n.first "
+            "FROM cranfield_events e JOIN cranfield_entered n USING (unit) "
+            f"WHERE e.time < TIMESTAMP {literal(str(naive(self.until)))}"
+        )
+        self.rows(
+            f"CREATE OR REPLACE TEMP TABLE cranfield_kept AS SELECT number, first, hash(event_id) AS id{fields}{drops} "
+            "FROM cranfield_theirs e"
+        )
+        self.rows(
+            "CREATE OR REPLACE TEMP VIEW cranfield_seen AS "
+            "SELECT *, (epoch(time) - epoch(first)) / 86400.0 AS since FROM cranfield_kept"
+        )
+
+    def _fields(self) -> list[str]:
+        """The fields of events that anything of the plan looks at."""
+        asked = " ".join(sql for each in self.asked for sql in each.metric.sql)
+        mixed = "credit shown document value" if self.plan.interleave is not None else ""
+        said = {*re.findall(r"\w+", f"time kind search position {asked} {mixed} {' '.join(self.plan.slices)}")}
+        return [name for name in FIELDS if name in said]
 
     def filter(self) -> list[Filtered]:
         """Leave out what the plan's filters name, and say how much each took."""
-        left_out, kept = [], ""
-        for each in self.plan.filters:
-            which = condition_sql(each.field, each.equals, each.matches)
+        left_out = []
+        for i, each in enumerate(self.plan.filters):
             if each.drop == "units":
-                before = self.one("SELECT count(*) FROM cranfield_entered")[0]
-                self.rows(
-                    f"DELETE FROM cranfield_entered WHERE unit IN (SELECT unit FROM cranfield_seen WHERE {which})"
-                )
-                count = before - self.one("SELECT count(*) FROM cranfield_entered")[0]
+                which = f"number IN (SELECT number FROM cranfield_kept WHERE drop_{i})"
+                count = self._dropped("cranfield_entered", which)
+                self._dropped("cranfield_kept", "number NOT IN (SELECT number FROM cranfield_entered)")
             else:
-                count = self.one(f"SELECT count(*) FROM cranfield_seen WHERE {which}")[0]
-                kept += f" AND NOT {which}"
-                self._see(kept)
+                count = self._dropped("cranfield_kept", f"drop_{i}")
             left_out.append(Filtered(each.name, each.drop, count))
         return left_out
+
+    def _dropped(self, table: str, which: str) -> int:
+        return int(self.one(f"DELETE FROM {table} WHERE {which}")[0])
 
     def counts(self, table: str = "entered") -> dict[str, int]:
         """How many units of each variant are in; `all`: before filters."""
@@ -253,23 +270,12 @@ class Gathering:
     def tabulate(self, asked: Iterable[Asked] | None = None, until: datetime | None = None, by: str = "") -> None:
         """Make the table with a row a unit; or, of one metric of searches, a row a unit and value of `by`, such as query."""
         wanted = tuple(self.asked if asked is None else asked)
-        limit = f"time < TIMESTAMP {literal(str(naive(until)))}" if until else "true"
-        facts: dict[str, str] = {}
-        windows: dict[str, str] = {}
-        for each in wanted:
-            facts |= each.metric.facts
-            windows |= each.metric.ordered
-        searches = "".join(f", {sql} AS {name}" for name, sql in facts.items())
-        ordered = "".join(f", {sql} AS {name}" for name, sql in windows.items())
         parts, joins, columns = [], [], []
         for n, ((source, window), sums) in enumerate(_grouped(wanted).items()):
-            chosen = "".join(f", {sql} AS {name}" for name, sql in sums.items())
-            rows = "ordered" if source == "searches" else "events"
-            key = f"unit, {by}" if by else "unit"
-            parts.append(
-                f"p{n} AS (SELECT {key}{chosen}, true AS there FROM {rows} WHERE {_within(window)} GROUP BY {key})"
-            )
-            joins.append(f"{'' if by else 'LEFT '}JOIN p{n} USING (unit)")
+            key = f"number, {by}" if by else "number"
+            chosen = f"{key}{_named(sums)}, true AS there"
+            parts.append(f"p{n} AS (SELECT {chosen} FROM {source} WHERE {_within(window)} GROUP BY {key})")
+            joins.append(f"{'' if by else 'LEFT '}JOIN p{n} USING (number)")
             columns += [f"p{n}.{name} AS {name}" for name in sums]
             columns += [
                 f"coalesce(p{n}.there, false)::INTEGER AS {each.column('there')}"
@@ -277,14 +283,32 @@ class Gathering:
                 if window == BEFORE and each.covariate and each.metric.numerator.source == source
             ]
         shown = ", ".join(["n.*", *([f"p0.{by} AS slice_value"] if by else []), *columns])
-        first = f" WHERE n.first < TIMESTAMP {literal(str(naive(until)))}" if until else ""
+        limit = f" WHERE {{}} < TIMESTAMP {literal(str(naive(until)))}" if until else ""
         self.rows(
-            f"CREATE OR REPLACE TEMP TABLE cranfield_units AS WITH events AS (SELECT * FROM cranfield_seen WHERE {limit}), "
-            "searches AS (SELECT unit, search, first, min(time) FILTER (kind = 'impression') AS began, "
-            "arg_min(query, time) FILTER (kind = 'impression') AS query, any_value(session) AS session"
-            f"{searches} FROM events WHERE search IS NOT NULL GROUP BY unit, search, first HAVING began IS NOT NULL), "
-            f"ordered AS (SELECT *, (epoch(began) - epoch(first)) / 86400.0 AS since{ordered} FROM searches), "
-            f"{', '.join(parts)} SELECT {shown} FROM cranfield_entered n {' '.join(joins)}{first}"
+            "CREATE OR REPLACE TEMP TABLE cranfield_units AS "
+            f"WITH events AS NOT MATERIALIZED (SELECT * FROM cranfield_seen{limit.format('time')}), "
+            f"{self._searches(wanted)}, {', '.join(parts)} "
+            f"SELECT {shown} FROM cranfield_entered n {' '.join(joins)}{limit.format('n.first')}"
+        )
+
+    def _searches(self, wanted: Sequence[Asked]) -> str:
+        """Searches, with the facts that metrics need; `ordered`: those that need the next one as well."""
+        facts, clicks, ordered = (
+            _named({name: sql for each in wanted for name, sql in getattr(each.metric, told).items()})
+            for told in ("facts", "click_facts", "ordered")
+        )
+        about = {
+            "query": "arg_min(query, time) FILTER (kind = 'impression')",
+            "session": "any_value(session)",
+        }
+        known = _named({name: sql for name, sql in about.items() if name in self._fields()})
+        clicked = "LEFT JOIN clicks USING (number, search)" if clicks else ""
+        return (
+            f"clicks AS (SELECT number, search{clicks} FROM events WHERE kind = 'click' GROUP BY number, search), "
+            "pages AS (SELECT number, search, min(time) FILTER (kind = 'impression') AS began, "
+            f"min(since) FILTER (kind = 'impression') AS since{known}{facts} "
+            "FROM events WHERE search IS NOT NULL GROUP BY number, search HAVING began IS NOT NULL), "
+            f"searches AS (SELECT * FROM pages {clicked}), ordered AS (SELECT *{ordered} FROM searches)"
         )
 
     def winsorise(self) -> dict[str, tuple[float, int]]:
@@ -367,6 +391,11 @@ def day_windows(days: int) -> list[Window]:
 def days(number: float) -> timedelta:
     """So many days."""
     return timedelta(days=number)
+
+
+def _named(columns: Mapping[str, str]) -> str:
+    """Columns of a SELECT that has others before them."""
+    return "".join(f", {sql} AS {name}" for name, sql in columns.items())
 
 
 def _within(window: Window) -> str:

@@ -103,26 +103,30 @@ def _clock(gathering: Gathering, now: datetime) -> Check:
 
 
 def _repeats(gathering: Gathering) -> Check:
-    """The same id twice; within a day the log keeps one, so these are of two days."""
-    total, distinct = gathering.one("SELECT count(*), count(DISTINCT event_id) FROM cranfield_seen")
+    """The same id twice; within a day the log keeps one, so these are of two days. Ids whose hashes differ do."""
+    total, distinct = gathering.one("SELECT count(*), count(DISTINCT id) FROM cranfield_seen")
+    if total != distinct:
+        (distinct,) = gathering.one("SELECT count(DISTINCT event_id) FROM cranfield_theirs")
     if total == distinct:
         return Check("repeats", OK, f"{total:,} events, each id once")
     event, first, last = gathering.one(
-        "SELECT event_id, min(time), max(time) FROM cranfield_seen GROUP BY 1 HAVING count(*) > 1 ORDER BY 1 LIMIT 1"
+        "SELECT event_id, min(time), max(time) FROM cranfield_theirs GROUP BY 1 HAVING count(*) > 1 ORDER BY 1 LIMIT 1"
     )
     found = f"such as {event!r} of {first.isoformat()}Z and {last.isoformat()}Z"
     return Check("repeats", BROKEN, f"{total - distinct:,} events repeat the id of another, {found}")
 
 
 def _searches(gathering: Gathering) -> Check:
-    without, event, placeless, unshown = gathering.one(
-        "SELECT count(*) FILTER (search IS NULL), min(event_id) FILTER (search IS NULL), "
-        "count(*) FILTER (position IS NULL), "
-        "count(*) FILTER (search NOT IN (SELECT search FROM cranfield_seen WHERE kind = 'impression' AND search IS NOT NULL)) "
-        "FROM cranfield_seen WHERE kind = 'click'"
+    without, placeless = gathering.one(
+        "SELECT count(*) FILTER (search IS NULL), count(*) FILTER (position IS NULL) FROM cranfield_seen WHERE kind = 'click'"
     )
     if without:
+        (event,) = gathering.one("SELECT min(event_id) FROM cranfield_theirs WHERE kind = 'click' AND search IS NULL")
         return Check("clicks", BROKEN, f"{without:,} clicks name no search, such as event {event!r}")
+    (unshown,) = gathering.one(
+        "SELECT count(*) FROM (SELECT search FROM cranfield_seen WHERE kind = 'click') "
+        "ANTI JOIN (SELECT search FROM cranfield_seen WHERE kind = 'impression') USING (search)"
+    )
     told = [f"{unshown:,} clicks are on a search without an impression, and left out"] if unshown else []
     told += [f"{placeless:,} clicks have no position: metrics of ranks do not see them"] if placeless else []
     return Check("clicks", NOTE if told else OK, "; ".join(told) or "every click is on a search that was shown")
@@ -132,8 +136,8 @@ def _impressions(gathering: Gathering) -> Check:
     """Units that were exposed and saw no result page since; a mistake where arms differ in it, or nobody saw any."""
     names = list(gathering.plan.variants)
     rows = gathering.rows(
-        "SELECT variant, count(*), count(s.unit) FROM cranfield_entered LEFT JOIN (SELECT DISTINCT unit FROM cranfield_seen "
-        "WHERE kind = 'impression' AND since >= 0) s USING (unit) GROUP BY variant"
+        "SELECT variant, count(*), count(s.number) FROM cranfield_entered n LEFT JOIN (SELECT DISTINCT number "
+        "FROM cranfield_seen WHERE kind = 'impression' AND since >= 0) s ON s.number = n.number GROUP BY variant"
     )
     counts = {variant: (units, shown) for variant, units, shown in rows}
     units = np.array([counts.get(name, (0, 0))[0] for name in names], np.float64)
@@ -157,7 +161,7 @@ def _impressions(gathering: Gathering) -> Check:
 
 def _of_searches(each: object) -> bool:
     metric = each.metric  # type: ignore[attr-defined]
-    return bool(metric.numerator.source == "searches")
+    return bool(metric.numerator.of_searches)
 
 
 def _uneven(lost: np.ndarray, units: np.ndarray) -> bool:

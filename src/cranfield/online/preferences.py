@@ -153,8 +153,9 @@ def _outcomes(
     systems: list[str] = []
     unread = tried = 0
     rows = gathering.rows(
-        "SELECT unit, search, arg_min(credit, time), arg_min(shown, time) FROM cranfield_seen WHERE kind = 'impression' "
-        "AND credit IS NOT NULL AND since >= 0 GROUP BY unit, search ORDER BY unit, search"
+        "SELECT n.unit, search, arg_min(credit, time), arg_min(shown, time) FROM cranfield_seen "
+        "JOIN cranfield_entered n USING (number) WHERE kind = 'impression' AND credit IS NOT NULL AND since >= 0 "
+        "GROUP BY n.unit, search ORDER BY n.unit, search"
     )
     for unit, search, token, shown in rows:
         tried += 1
@@ -183,8 +184,8 @@ def _clicks(gathering: Gathering, by: str) -> dict[tuple[str, str], list[tuple[s
     kind = {"dwell": "dwell", "conversion": "conversion"}.get(by, "click")
     found: dict[tuple[str, str], list[tuple[str, int | None, float | None]]] = defaultdict(list)
     for unit, search, *rest in gathering.rows(
-        "SELECT unit, search, document, position, value FROM cranfield_seen WHERE kind = ? AND search IS NOT NULL "
-        "AND since >= 0 ORDER BY time",
+        "SELECT n.unit, search, document, position, value FROM cranfield_seen JOIN cranfield_entered n USING (number) "
+        "WHERE kind = ? AND search IS NOT NULL AND since >= 0 ORDER BY time",
         kind,
     ):
         found[unit, search].append(tuple(rest))

@@ -128,8 +128,11 @@ def line_chart(
     y_domain: tuple[float, float] | None = None,
     rules: Mapping[str, float] | None = None,
     points: bool = True,
+    whole: bool = False,
 ) -> Spec:
     """Lines, a name → (xs, ys) each; `bands` give a name's lows and highs, `rules` are labelled heights across.
+
+    `whole` is for days: the ticks across are whole numbers.
 
     >>> spec = line_chart({"t-test": ([10, 20], [0.4, 0.7])}, "topics", "power", "Power", y_domain=(0, 1))
     >>> spec["layer"][0]["mark"]["type"], spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
@@ -148,7 +151,7 @@ def line_chart(
     levels = [{"name": name, "level": float(level)} for name, level in (rules or {}).items()]
     heights = [row["y"] for row in values] + [row[k] for row in shades for k in ("low", "high")]
     heights += [row["level"] for row in levels]
-    across = _quantity("x", x, [row["x"] for row in values], x_domain)
+    across = _quantity("x", x, [row["x"] for row in values], x_domain, whole=whole)
     height = _quantity("y", y, heights, y_domain)
     order = list(drawn)
     colour = by_run(order, COLOURS) if len(order) > 1 else {"value": COLOURS[0]}

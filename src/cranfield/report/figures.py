@@ -346,7 +346,13 @@ def _experiment(analysis: Analysis) -> Spec:
             }
             drawn.append(
                 line_chart(
-                    lines, x, "difference", f"{metric}: difference {title}", bands=bands, rules={"no difference": 0.0}
+                    lines,
+                    x,
+                    "difference",
+                    f"{metric}: difference {title}",
+                    bands=bands,
+                    rules={"no difference": 0.0},
+                    whole=True,
                 )
             )
     if not drawn:

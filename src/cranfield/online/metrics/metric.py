@@ -1,7 +1,8 @@
 """What a metric of an experiment is: a class that says which numbers of a unit it needs, and what is made of them.
 
 A unit is what was randomised. A metric names a numerator, for a ratio also a denominator, each an SQL aggregate over the
-searches or the events of one unit; facts of a search are SQL aggregates over its events. Which events these are, the
+searches or the events of one unit; facts of a search are SQL aggregates over its events, or over its clicks alone, which are
+few. Which events these are, the
 metric's window or the time before the first exposure, is for whoever gathers them, once for all metrics of a plan.
 """
 
@@ -21,10 +22,18 @@ KINDS = ("mean", "ratio", "proportion", "quantile")
 
 
 class Sum(NamedTuple):
-    """A number of a unit: an aggregate over rows of `source`, its searches or its events; 0 of a unit that has none."""
+    """A number of a unit: an aggregate over rows of `source`; 0 of a unit that has none.
+
+    Rows are its `searches`, the same as `ordered` with what follows each, or its `events`.
+    """
 
     expression: str
     source: str = "searches"
+
+    @property
+    def of_searches(self) -> bool:
+        """Whether it is one of searches."""
+        return self.source != "events"
 
 
 class Metric(Registered, ABC):
@@ -39,6 +48,7 @@ class Metric(Registered, ABC):
     direction: ClassVar[str] = "up"  # which is good
     formula: ClassVar[str]
     reference: ClassVar[str] = ""
+    click_facts: ClassVar[Mapping[str, str]] = {}  # aggregates over the clicks of one search, NULL where there is none
     ordered: ClassVar[Mapping[str, str]] = {}  # facts of a search that need the unit's next one: window expressions
     q: float = 0.5  # of a quantile
 
@@ -56,6 +66,12 @@ class Metric(Registered, ABC):
     def denominator(self) -> Sum | None:
         """What the sum is divided by; None: the number of units."""
         return None
+
+    @property
+    def sql(self) -> list[str]:
+        """All that it asks of events."""
+        sums = [each.expression for each in (self.numerator, self.denominator) if each is not None]
+        return [*sums, *self.facts.values(), *self.click_facts.values(), *self.ordered.values()]
 
     @property
     def counts_if(self) -> str:

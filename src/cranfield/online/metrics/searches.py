@@ -8,7 +8,7 @@ from __future__ import annotations
 from cranfield.online.metrics.metric import Metric, Sum
 from cranfield.parameters import Real, Whole
 
-CLICKED = "coalesce(bool_or(kind = 'click'), false)::INTEGER"
+CLICKED = {"clicked": "true"}
 SEARCHES = Sum("count(*)")
 
 
@@ -29,14 +29,11 @@ class ClickThrough(PerSearch):
     formula = "searches with a click / searches"
     aliases = ("ctr", "click-through-rate")
     reference = "Joachims et al. (2005)"
-
-    @property
-    def facts(self) -> dict[str, str]:
-        return {"clicked": CLICKED}
+    click_facts = CLICKED
 
     @property
     def numerator(self) -> Sum:
-        return Sum("sum(clicked)")
+        return Sum("count(clicked)")
 
 
 class Abandonment(PerSearch):
@@ -46,14 +43,11 @@ class Abandonment(PerSearch):
     direction = "down"
     formula = "searches without a click / searches"
     reference = "Radlinski et al. (2008)"
-
-    @property
-    def facts(self) -> dict[str, str]:
-        return {"clicked": CLICKED}
+    click_facts = CLICKED
 
     @property
     def numerator(self) -> Sum:
-        return Sum("sum(1 - clicked)")
+        return Sum("count(*) - count(clicked)")
 
 
 class Clicks(PerSearch):
@@ -66,10 +60,8 @@ class Clicks(PerSearch):
     k = Whole(10, "how many ranks are looked at")
 
     @property
-    def facts(self) -> dict[str, str]:
-        return {
-            f"clicks_{self.k}": f"count(DISTINCT document) FILTER (kind = 'click' AND position <= {self.k})",
-        }
+    def click_facts(self) -> dict[str, str]:  # type: ignore[override]
+        return {f"clicks_{self.k}": f"count(DISTINCT document) FILTER (position <= {self.k})"}
 
     @property
     def numerator(self) -> Sum:
@@ -85,14 +77,18 @@ class Reformulation(PerSearch):
     reference = "Hassan et al. (2013)"
     minutes = Real(5.0, "how soon the next search must follow", low=0.0, open=True)
     ordered = {
-        "next_query": "lead(query) OVER (PARTITION BY unit, session ORDER BY began, search)",
-        "next_began": "lead(began) OVER (PARTITION BY unit, session ORDER BY began, search)",
+        "next_query": "lead(query) OVER (PARTITION BY number, session ORDER BY began, search)",
+        "next_began": "lead(began) OVER (PARTITION BY number, session ORDER BY began, search)",
     }
 
     @property
     def numerator(self) -> Sum:
         soon = f"epoch(next_began) - epoch(began) <= {60 * self.minutes!r}"
-        return Sum(f"count(*) FILTER (session IS NOT NULL AND next_query <> query AND {soon})")
+        return Sum(f"count(*) FILTER (session IS NOT NULL AND next_query <> query AND {soon})", "ordered")
+
+    @property
+    def denominator(self) -> Sum:
+        return Sum("count(*)", "ordered")
 
 
 class TimeToClick(PerSearch):
@@ -104,18 +100,15 @@ class TimeToClick(PerSearch):
     aliases = ("time-to-first-click",)
     reference = "Chapelle et al. (2012)"
 
-    @property
-    def facts(self) -> dict[str, str]:
-        clicked, began = (f"epoch(min(time) FILTER (kind = '{kind}'))" for kind in ("click", "impression"))
-        return {"clicked": CLICKED, "seconds": f"greatest({clicked} - {began}, 0.0)"}
+    click_facts = {**CLICKED, "first_click": "min(time)"}
 
     @property
     def numerator(self) -> Sum:
-        return Sum("sum(seconds)")
+        return Sum("sum(greatest(epoch(first_click) - epoch(began), 0.0))")
 
     @property
     def denominator(self) -> Sum:
-        return Sum("sum(clicked)")
+        return Sum("count(clicked)")
 
 
 class ReciprocalRank(PerSearch):
@@ -126,9 +119,7 @@ class ReciprocalRank(PerSearch):
     aliases = ("rr", "max-rr")
     reference = "Radlinski et al. (2008)"
 
-    @property
-    def facts(self) -> dict[str, str]:
-        return {"highest": "min(position) FILTER (kind = 'click')"}
+    click_facts = {"highest": "min(position)"}
 
     @property
     def numerator(self) -> Sum:
@@ -143,12 +134,7 @@ class PSkip(PerSearch):
     formula = "ranks not clicked above the lowest click / ranks down to it"
     reference = "Wang et al. (2009)"
 
-    @property
-    def facts(self) -> dict[str, str]:
-        return {
-            "lowest": "max(position) FILTER (kind = 'click')",
-            "ranks": "count(DISTINCT position) FILTER (kind = 'click')",
-        }
+    click_facts = {"lowest": "max(position)", "ranks": "count(DISTINCT position)"}
 
     @property
     def numerator(self) -> Sum:
