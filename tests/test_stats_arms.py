@@ -388,6 +388,9 @@ def test_why_two_levels_cannot_be_compared_is_said():
     assert doubt(level(Moments.of(x=[1.0]), "x"), good) == "the first arm holds one unit only"
     flat = level(Moments.of(x=[3.0, 3.0]), "x")
     assert "no spread" in doubt(flat, flat)
+    rounded, spread = (Level(np.array(9.0), np.array(error), np.array(9.0)) for error in (1e-10, 1e-6))
+    assert "no spread" in doubt(rounded, rounded)
+    assert doubt(rounded, spread) == ""
     assert doubt(flat, good) == ""
     nowhere = level(Moments.of(x=[1.0, 2.0], z=[0.0, 0.0]), Column("x", "z"))
     assert doubt(good, nowhere) == "the second arm has no level: its denominator is 0"

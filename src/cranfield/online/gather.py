@@ -234,7 +234,7 @@ class Gathering:
         )
         self.rows(
             "CREATE OR REPLACE TEMP VIEW cranfield_seen AS "
-            "SELECT *, (epoch(time) - epoch(first)) / 86400.0 AS since FROM cranfield_kept"
+            "SELECT *, (epoch_us(time) - epoch_us(first)) / 86400e6 AS since FROM cranfield_kept"
         )
 
     def _fields(self) -> list[str]:
@@ -299,7 +299,7 @@ class Gathering:
         )
         about = {
             "query": "arg_min(query, time) FILTER (kind = 'impression')",
-            "session": "any_value(session)",
+            "session": "min(session)",
         }
         known = _named({name: sql for name, sql in about.items() if name in self._fields()})
         clicked = "LEFT JOIN clicks USING (number, search)" if clicks else ""

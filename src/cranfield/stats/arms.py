@@ -46,6 +46,8 @@ __all__ = [
     "present",
 ]
 
+ROUNDING = 1e-9  # an error that is no larger a share of its level is that of the arithmetic
+
 
 class Column(NamedTuple):
     """What is measured of a unit: the mean of a column, or its sum over the sum of another."""
@@ -234,7 +236,7 @@ def doubt(a: Level, b: Level) -> str:
             return f"the {arm} arm holds {'no units' if own.df < 0 else 'one unit only'}"
         if not (np.isfinite(own.value) and np.isfinite(own.error)):
             return f"the {arm} arm has no level: its denominator is 0"
-    if a.error == 0 and b.error == 0:
+    if all(own.error <= ROUNDING * abs(own.value) for own in (a, b)):
         return "all units of each arm are alike, so there is no spread to measure a difference against"
     return ""
 

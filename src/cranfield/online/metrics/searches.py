@@ -83,7 +83,7 @@ class Reformulation(PerSearch):
 
     @property
     def numerator(self) -> Sum:
-        soon = f"epoch(next_began) - epoch(began) <= {60 * self.minutes!r}"
+        soon = f"epoch_us(next_began) - epoch_us(began) <= {60e6 * self.minutes!r}"
         return Sum(f"count(*) FILTER (session IS NOT NULL AND next_query <> query AND {soon})", "ordered")
 
     @property
@@ -104,7 +104,7 @@ class TimeToClick(PerSearch):
 
     @property
     def numerator(self) -> Sum:
-        return Sum("sum(greatest(epoch(first_click) - epoch(began), 0.0))")
+        return Sum("sum(greatest(epoch_us(first_click) - epoch_us(began), 0)) / 1e6")
 
     @property
     def denominator(self) -> Sum:
