@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KEPT = 40  # connections: one for each thread of a server, as those beyond are made and closed every time
+KEPT = 20  # connections: more than a server has threads, as those beyond are made and closed every time
 BUSY = 30.0  # seconds to wait for somebody else's transaction
 AGAIN = {"40001", "40P01", "23505", "55P03"}  # lost a race: serialisation, deadlock, unique, lock
 TRIES = 12
@@ -261,7 +261,7 @@ def _engine(url: URL, name: str) -> Engine:
         except ImportError:
             raise MissingExtraError("PostgreSQL needs psycopg: pip install 'cranfield[postgres]'") from None
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-        return create_engine(url, pool_size=KEPT, max_overflow=20, pool_use_lifo=True, connect_args=timeout, **QUIET)
+        return create_engine(url, pool_size=KEPT, max_overflow=40, pool_use_lifo=True, connect_args=timeout, **QUIET)
     alone: dict[str, Any] = {"poolclass": StaticPool}
     if url.database != ":memory:":
         path = url.database or ""

@@ -42,7 +42,7 @@ LARGEST_OF_NOBODY = 64 << 10  # from whoever is not signed in
 IN_MEMORY = 1 << 20
 MOST_FIELDS = 2000  # of a query or a form
 SLOWEST = 30.0  # seconds for a form, and for each piece of a file
-THREADS = 40
+THREADS = 12  # more of them wait for Python's one lock
 JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
 
 
