@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.plan import Asked
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from cranfield.judge.plan import Round
+
+
+def refuse_strategy(plan: Round) -> None:
+    """Refuse to begin what no document could be named in: an unknown strategy, or one that needs what a round lacks."""
+    if Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
+        raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
 
 
 def named(connection: Connection, plan: Round, topic: str) -> Asked | None:

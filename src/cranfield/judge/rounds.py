@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import DataError
+from cranfield.judge.adaptive import refuse_strategy
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.gold import passed
 from cranfield.judge.handing import Desk
@@ -31,6 +32,9 @@ def open_round(log: Log, plan: Round, asked: list[Asked]) -> None:
     }
     if plan.passing is not None and not any(each.role == "gold" for each in asked):
         raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
+
+    if plan.strategy:
+        refuse_strategy(plan)
 
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text
+from sqlalchemy import Text, func, type_coerce
 from sqlalchemy.types import TypeDecorator
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ODD = re.compile("[\\\\\x00\ud800-\udfff]")
 ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
+WHOLE = re.compile(r"(?:[^\\]|\\\\|\\u[0-9a-f]{4})*")
 
 
 def escaped(text: str) -> str:
@@ -33,6 +34,21 @@ def escaped(text: str) -> str:
 def plain(text: str) -> str:
     """The text that was escaped."""
     return ESCAPED.sub(lambda found: "\\" if found[1] == "\\" else chr(int(found[1][1:], 16)), text)
+
+
+def plain_start(text: str) -> str:
+    r"""The text whose escaped form was cut, without the escape that the cut went through.
+
+    >>> plain_start("a\\\\b\\u00")
+    'a\\b'
+    """
+    return plain(WHOLE.match(text)[0])  # type: ignore[index]
+
+
+def length_of(column: Any) -> Any:
+    """How long the texts of a column are, where the database measures their escaped form."""
+    pairs = func.replace(type_coerce(column, Text), "\\\\", "/")
+    return func.length(pairs) - 5 * (func.length(pairs) - func.length(func.replace(pairs, "\\", "")))
 
 
 class Exact(TypeDecorator[str]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.columns import counted
 from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.opening import open_log
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from cranfield.judge.models.calibrating import Calibration, Candidate
     from cranfield.judge.models.shared import Asked, Labelled, Shared
     from cranfield.run import Run
+
+LEAST_TO_CHOOSE = 4  # topics: two for each half
 
 
 def calibrate(
@@ -121,20 +124,23 @@ def _best(log: Log, labelled: Labelled, model: str, level: float, seed: int) -> 
             f"{log.name}: --choose needs two judges or more, found {names[0]!r} alone; ask with another prompt"
         )
     every = {name: labelled.shared(name).without(asked_of(log, name).used) for name in names}
-    topics = sorted(set.intersection(*(set(found.names) for found in every.values())))
-    if len(topics) < 4:
-        told = f"{len(names)} judges and people share {len(topics)} topics, expected 4 or more to choose on one half"
-        raise DataError(f"{log.name}: {told}; have them label the same documents")
     common = set.intersection(*(set(found.subjects) for found in every.values()))
+    topics = sorted({topic for topic, _ in common})
+    if len(topics) < LEAST_TO_CHOOSE:
+        shared = f"{counted(len(common), 'document')} of {counted(len(topics), 'topic')}" if common else "no document"
+        told = f"people and all of {len(names)} judges share {shared}"
+        more = f"expected {LEAST_TO_CHOOSE} topics or more to choose on one half; have them label the same documents"
+        raise DataError(f"{log.name}: {told}, {more}")
     first, _ = halves(topics, seed)
     on = {subject for subject in common if subject[0] in first}
     candidates = []
     for name, found in every.items():
         there = found.without(set(found.subjects) - on)
         candidates.append(Candidate(name, len(there), agreed(there, level)[-1].every))
-    candidates.sort(
-        key=lambda each: (-each.agreement.value if each.agreement.value == each.agreement.value else 2, each.model)
-    )
+    if any(each.agreement.value != each.agreement.value for each in candidates):
+        told = f"people gave one grade only to the {counted(len(on), 'document')} that are to choose"
+        raise DataError(f"{log.name}: {told}; have more documents labelled, or split by another --seed")
+    candidates.sort(key=lambda each: (-each.agreement.value, each.model))
     return candidates[0].model, first, candidates
 
 
@@ -181,6 +187,7 @@ def _with_runs(
     fields = {
         "boards": boards(people, model) if len(runs) > 1 else [],
         "own": built,
+        "by_name": [name for name in built if name not in own],
         "advantages": advantages(people, model, built, level),
         "circular": circular(found, runs, measures, ranks),
     }

@@ -169,9 +169,11 @@ def _definition(asker: Asker, terms: Terms) -> dict[str, Any]:
 
 
 def _described(prompt: Any) -> dict[str, Any]:
+    from cranfield.formats.format import whole
+
     return {
         **asdict(prompt),
-        "grades": {f"{grade:g}": text for grade, text in prompt.grades.items()},
+        "grades": {str(whole(grade)): text for grade, text in prompt.grades.items()},
         "hash": prompt.hash,
     }
 

@@ -38,6 +38,7 @@ TOP = 10
 LENGTH, RANK, RUN = "length", "rank", "run"
 NOTHING = 1e-12
 LEAST_NAME = 3  # characters of a model's name that a run's name is searched for
+WORD = re.compile(r"[^\W_]+")
 DATE = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])(?:-?(0[1-9]|[12]\d|3[01]))?(?!\d)")
 
 
@@ -126,15 +127,19 @@ def bare(name: str) -> str:
     >>> bare("openai/gpt-4o-mini-2024-07-18"), bare("Qwen2.5:7b")
     ('gpt4omini', 'qwen257b')
     """
-    return _letters(DATE.sub("", name.rpartition("/")[2]))
+    return "".join(WORD.findall(DATE.sub("", name.rpartition("/")[2]).lower()))
 
 
-def _letters(text: str) -> str:
-    return "".join(char for char in text.lower() if char.isalnum())
+def _has_words(text: str, name: str) -> bool:
+    """Whether some words of a text, one behind the other, are a name."""
+    words = WORD.findall(text.lower())
+    starts = range(len(words))
+    return any(name == "".join(words[start:end]) for start in starts for end in range(start + 1, len(words) + 1))
 
 
 def own_runs(models: Iterable[str], runs: Sequence[Run], named: Sequence[str]) -> list[str]:
-    """The runs that are built on the judge's own model: those named, and those whose name or tag holds the model's."""
+    """The runs that are built on the judge's own model: those named, and those whose name or tag holds the model's
+    as whole words."""
     known = {run.name: run for run in runs}
     for name in named:
         if name not in known:
@@ -145,6 +150,6 @@ def own_runs(models: Iterable[str], runs: Sequence[Run], named: Sequence[str]) -
         run.name
         for run in runs
         for name in short
-        if len(name) >= LEAST_NAME and any(name in _letters(text) for text in (run.name, run.tag or ""))
+        if len(name) >= LEAST_NAME and any(_has_words(text, name) for text in (run.name, run.tag or ""))
     }
     return [name for name in known if name in found or name in named]

@@ -23,6 +23,7 @@ from cranfield.judge.models.boards import FIRST
 from cranfield.judge.models.figures import agreed, constants, errors, mistaken
 from cranfield.parameters import shortened
 from cranfield.stats.agreement import coefficient
+from cranfield.stats.clustered import sums_by_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,6 +40,7 @@ SLIGHT = 0.2  # agreement beyond chance below which a judge says next to nothing
 LEAST_ERROR = 0.1  # of a step of the scale: a smaller mean error is not spoken of
 LEAST_EFFECT = 0.05  # the same, for errors that go with length, rank or a run
 SHOWN = 3  # runs, of those that are favoured
+NOTHING = 1e-9  # of a difference: rounding
 FEW = 10  # topics, below which coverage was not measured
 
 
@@ -58,9 +60,10 @@ class Doubted(NamedTuple):
 
     def finding(self) -> str:
         """A caution where the model may have read the judgments."""
-        if not (self.public and self.model and _day(self.public) <= _day(self.model)):
+        if not (self.public and self.model and _day(self.public) <= _last_day(self.model)):
             return ""
-        told = f"the judgments were public ({self.public}) before the model was made ({self.model})"
+        were = "were" if _last_day(self.public) < _day(self.model) else "may have been"
+        told = f"the judgments {were} public ({self.public}) before the model was made ({self.model})"
         return f"caution: {told}: it may have read them, and agree with people for that reason"
 
     def note(self) -> str:
@@ -75,7 +78,17 @@ NO_DATES = Doubted()
 
 
 def _day(date: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in f"{date}-01-01".split("-")[:3])
+    return _filled(date, (1, 1))
+
+
+def _last_day(date: str) -> tuple[int, ...]:
+    return _filled(date, (12, 31))
+
+
+def _filled(date: str, rest: tuple[int, int]) -> tuple[int, ...]:
+    """Year, month and day; what a date does not say is taken from the rest."""
+    given = [int(part) for part in date.split("-")]
+    return (*given, *rest[len(given) - 1 :])
 
 
 def read_date(text: str, option: str) -> str:
@@ -114,6 +127,7 @@ class Calibration(Answer):
     topics: int
     twice: int  # of them, labelled by two people or more
     topics_twice: int  # that these are of
+    lone: str  # the one topic without which two people gave one grade only; empty where there is none
     only_answer: float | None  # where the model gives one alone
     step: float  # of the scale
     left_out: dict[str, int]  # documents, by why
@@ -125,6 +139,7 @@ class Calibration(Answer):
     biases: list[Bias] = field(default_factory=list)
     boards: list[Board] = field(default_factory=list)
     own: list[str] = field(default_factory=list)  # runs built on the judge's own model
+    by_name: list[str] = field(default_factory=list)  # those of them of which only their name says so
     advantages: list[Advantage] = field(default_factory=list)
     circular: list[Circular] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
@@ -145,7 +160,10 @@ class Calibration(Answer):
     def _chosen(self) -> str:
         if not self.candidates:
             return ""
-        told = f"{self.model} agrees best of {len(self.candidates)} on one half of the topics"
+        best = max(each.agreement.value for each in self.candidates)
+        alike = [each.model for each in self.candidates if each.agreement.value == best and each.model != self.model]
+        and_others = f" ({joined(alike)} as well)" if alike else ""
+        told = f"{self.model} agrees best of {len(self.candidates)}{and_others} on one half of the topics"
         return f"{told}; all that follows is from the other half"
 
     def _agreement(self) -> str:
@@ -153,15 +171,16 @@ class Calibration(Answer):
         title = f"{coefficient(MAIN).title} ({coefficient(MAIN).metric})"  # type: ignore[attr-defined]
         if not self.twice:
             reach = "no document was labelled by two people, so that nothing tells how far people agree"
-            return f"{name} agrees with people to {_of(main.every)} by {title}; {reach}"
+            return f"{self._alone(title)}; {reach}"
+        if math.isnan(main.people.value):
+            told = f"two people gave {counted(self.twice, 'document')} one grade only"
+            return f"{self._alone(title)}; {told}, so that nothing tells how far people agree beyond chance"
         beside = (
             f"{title} {main.model.value:.2f} against {main.people.value:.2f}, difference {_of(main.difference, True)}"
         )
         low, high = main.difference.low, main.difference.high
-        if low != low:
-            if abs(main.difference.value) < 1e-9:
-                return f"{name} agrees with people as far as people with each other: {title} {main.model.value:.2f}"
-            return f"{name} and people share too few topics that two people labelled: {beside}, no interval"
+        if math.isnan(low):
+            return self._without_interval(f"{title} {main.model.value:.2f}", beside)
         if high < 0:
             return f"{name} agrees with people less than people with each other: {beside}"
         if low > 0:
@@ -170,6 +189,24 @@ class Calibration(Answer):
         if apart <= WITHIN:
             return f"{name} agrees with people as far as people with each other (within {apart:.2f}): {beside}"
         return f"agreement of {name} with people and of people with each other are not told apart: {beside}"
+
+    def _alone(self, title: str) -> str:
+        """How far the model agrees with people, without what people reach."""
+        if math.isnan(self._main.every.value):
+            return f"{self.model} and people gave one grade only, which tells nothing of agreement beyond chance"
+        return f"{self.model} agrees with people to {_of(self._main.every)} by {title}"
+
+    def _without_interval(self, value: str, beside: str) -> str:
+        """Why the difference from people has no interval, and what it is."""
+        if self.topics_twice < 2:
+            return f"two people labelled documents of 1 topic only, which gives no interval: {beside}"
+        if self.lone:
+            return f"without topic {self.lone} two people gave one grade only, which gives no interval: {beside}"
+        if abs(self._main.difference.value) < NOTHING:
+            return f"{self.model} agrees with people as far as people with each other: {value}"
+        less = "less" if self._main.difference.value < 0 else "more"
+        told = f"{self.model} agrees with people {less} than people with each other"
+        return f"{told}, by as much whichever topic is left out, which gives no interval: {beside}"
 
     def _constant(self) -> str:
         right, off = self.constants
@@ -193,9 +230,11 @@ class Calibration(Answer):
             self._main.difference.low > 0
         ):  # its errors are smaller than people's own: slips from an end of the scale go one way
             return ""
-        if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not _apart(error):
+        alike = math.isnan(error.low)  # no topic differs from another
+        if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not (alike or _apart(error)):
             return ""
-        return f"{self.model} {'over' if error.value > 0 else 'under'}-grades by {_of(error, True)} grades"
+        where = " in every topic" if alike else ""
+        return f"{self.model} {'over' if error.value > 0 else 'under'}-grades by {_of(error, True)} grades{where}"
 
     def _biased(self) -> Iterator[str]:
         notable = [each for each in self.biases if self.only_answer is None and self._notable(each.effect)]
@@ -223,10 +262,11 @@ class Calibration(Answer):
             gains = [each for each in self.advantages if each.run == run and each.gain.low > 0]
             if gains:
                 also = f" (and by {joined([each.measure for each in gains[1:]])})" if len(gains) > 1 else ""
-                told = (
-                    f"is built on the judge's own model and gains {_of(gains[0].gain, True)} {gains[0].measure}{also}"
-                )
-                yield f"{run} {told} on the others by the judge's labels beyond people's"
+                told = f"{self._built(run)} and gains {_of(gains[0].gain, True)} {gains[0].measure}{also}"
+                yield f"{told} on the others by the judge's labels beyond people's"
+
+    def _built(self, run: str) -> str:
+        return f"{run} is{' by its name' if run in self.by_name else ''} built on the judge's own model"
 
     def _boards(self) -> Iterator[str]:
         for board in self.boards:
@@ -334,7 +374,7 @@ class Calibration(Answer):
                 ]
                 for each in self.advantages
             ]
-            head = ["built on the judge's model", "measure", "ahead by people", "by model", "gain", "low", "high"]
+            head = ["said to be its own", "measure", "ahead by people", "by model", "gain", "low", "high"]
             yield Table(head, rows, names=2)
 
     def _tables_of_boards(self, how: Layout) -> Iterator[Part]:
@@ -440,7 +480,8 @@ class Calibration(Answer):
             name for name in self.own if not any(each.run == name and each.gain.low > 0 for each in self.advantages)
         ]
         said += [
-            f"{name} is built on the judge's own model: its scores by these labels are no evidence" for name in quiet
+            f"{self._built(name)}: {'if so, ' * (name in self.by_name)}its scores by these labels are no evidence"
+            for name in quiet
         ]
         return [*said, *filter(None, [self.doubted.note()])]
 
@@ -474,6 +515,14 @@ def _moved(board: Board) -> str:
     return f"{joined(board.enters)} in, {joined(board.leaves)} out"
 
 
+def _lone(found: Shared) -> str:
+    """The topic without which two people gave one grade only, the first of several; empty where there is none."""
+    given = sums_by_cluster(found.topic, found.counts * found.twice[:, None]) > 0
+    without = (given.sum(axis=0) - given > 0).sum(axis=1)
+    alone = np.flatnonzero((without == 1) & given.any(axis=1))
+    return found.names[int(alone[0])] if len(alone) else ""
+
+
 def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
     """What can be said without runs: the fields of a calibration that rest on the grades alone."""
     grades = np.unique(found.predicted)
@@ -491,6 +540,7 @@ def measured(found: Shared, rel: float, level: float) -> dict[str, Any]:
         "topics": len(found.names),
         "twice": int(found.twice.sum()),
         "topics_twice": len(np.unique(found.topic[found.twice])),
+        "lone": _lone(found),
         "only_answer": float(grades[0]) if len(grades) == 1 else None,
         "step": float(scale[-1] - scale[0]) / max(len(scale) - 1, 1),
         "agreed": agreed(found, level),

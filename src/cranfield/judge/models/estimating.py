@@ -19,6 +19,7 @@ from cranfield.columns import counted
 from cranfield.errors import DataError, MeasureError
 from cranfield.evaluate import Evaluator, evaluate
 from cranfield.judge.models.interval import Interval, interval_of, within
+from cranfield.judge.plan import TOPICS
 from cranfield.measures import measures as measures_of
 from cranfield.measures.measure import takes_topics_alone
 from cranfield.stats.predicted import LEAST, predicted_mean, predicted_total
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure
     from cranfield.run import Run
     from cranfield.stats.predicted import Predicted
+    from cranfield.stats.ties import Bools
 
 FILLED = 20  # times that grades which nobody gave are drawn, for an ideal ranking
 FEW = 20  # units that people labelled, from which on coverage was measured
+NOTHING = 1e-9  # of a score: rounding
 THIN = 30  # degrees of freedom by documents, below which intervals of scores near 0 or 1 were seen to cover 87 to 93 %
 
 
@@ -52,6 +55,7 @@ class Row:
     worth: float  # units that people would have had to label for the same precision; NaN without intervals
     approximate: bool = False
     freedom: float = np.nan  # degrees of, of the estimate
+    exact: bool = False  # chance has no part in it: people labelled all that counts
 
     @property
     def named(self) -> str:
@@ -74,11 +78,20 @@ class PredictedScores(Answer):
     topics: int  # that scores are means over, where documents were drawn
     remarks: list[str]
 
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is left to estimate."""
+        return all(row.exact for row in self.rows)
+
     def content(self, how: Layout) -> Iterator[Part]:
         yield Lines(self._verdicts(how))
         whose = "topics like these" if self.unit == "topics" else f"these {self.topics:,} topics"
-        about = f"people labelled {self.drawn:,} of {self.of:,} {self.unit}, drawn at random (round {self.round})"
-        yield f"{about}, {self.model} all that it could; intervals of {self.level:.0%} for {whose}"
+        if self.exact:
+            every = f"all {self.of:,} {self.unit}" if self.drawn == self.of else "all that counts"
+            yield f"people labelled {every} (round {self.round}): scores are exact for {whose}, and need no model"
+        else:
+            about = f"people labelled {self.drawn:,} of {self.of:,} {self.unit}, drawn at random (round {self.round})"
+            yield f"{about}, {self.model} all that it could; intervals of {self.level:.0%} for {whose}"
         yield f"people, model: by the labels of one alone; worth: {self.unit} labelled by people that tell as much"
         scores, differences = ([row for row in self.rows if bool(row.other) == pair] for pair in (False, True))
         for rows, what in ((scores, "run"), (differences, "difference")):
@@ -106,7 +119,7 @@ class PredictedScores(Answer):
             return []
         if not pairs:
             return [f"{row.run} by {row.measure}: {_between(row, how)}" for row in self.rows]
-        return [f"{_told(row)} by {row.measure}: {row.named} {_between(row, how)}" for row in pairs]
+        return [f"{_told(row, self.unit)} by {row.measure}: {row.named} {_between(row, how)}" for row in pairs]
 
     def plain(self, how: Layout) -> Any:
         rows = [
@@ -140,12 +153,21 @@ class PredictedScores(Answer):
 
 def _between(row: Row, how: Layout) -> str:
     value, low, high = (how.number(number, bool(row.other)) for number in row.both)
-    return f"{value} [{low}, {high}]"
+    if row.exact:
+        return f"{value}, exactly"
+    return f"{value}, no interval" if np.isnan(row.both.low) else f"{value} [{low}, {high}]"
 
 
-def _told(row: Row) -> str:
+def _told(row: Row, unit: str) -> str:
+    unknown, topics = np.isnan(row.both.low), unit == TOPICS
+    if (row.exact or (unknown and topics)) and abs(row.both.value) < NOTHING:
+        return f"{row.run} and {row.other} score the same{'' if row.exact else ' on every topic that was drawn'}"
+    first, second = (row.run, row.other) if row.both.value > 0 else (row.other, row.run)
+    if unknown and topics:
+        return f"{first} scores higher than {second}, and by as much on every topic that was drawn"
+    if unknown:
+        return f"too few of the documents that were drawn count to tell {row.run} and {row.other} apart"
     if row.both.low > 0 or row.both.high < 0:
-        first, second = (row.run, row.other) if row.both.value > 0 else (row.other, row.run)
         return f"{first} scores higher than {second}"
     return f"{row.run} and {row.other} are not told apart"
 
@@ -179,16 +201,19 @@ class _Found(NamedTuple):
     other: str
     found: Predicted
     approximate: bool = False
+    exact: bool = False
 
 
 def _row(each: _Found, level: float, measure: Measure) -> Row:
     both, people = (interval_of(one, level) for one in each.found[:2])
+    if each.exact:
+        both, people = (Interval(*[one.value] * 3) for one in (both, people))
     if not each.other:
         both, people = (within(one, measure.low, measure.high) for one in (both, people))
     worth = float(each.found.worth) if both.low == both.low and people.low == people.low else np.nan
     names = each.measure, each.run, each.other
     freedom = float(each.found.both.df)
-    return Row(*names, both, people, float(each.found.predicted.value), worth, each.approximate, freedom)
+    return Row(*names, both, people, float(each.found.predicted.value), worth, each.approximate, freedom, each.exact)
 
 
 def _by_topics(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_Found]:
@@ -244,7 +269,9 @@ def _by_documents(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, M
                 y[d] / size, f[d] / size, w[d] / size, units.chance, every=f / size, weights=w / size
             )
             other_name = runs[other].name if sign else ""
-            yield _Found(name, runs[run].name, other_name, _or_none(found, w[d]), not measure.shares_alone)
+            by_chance = w[units.by_chance] if measure.shares_alone or not w.any() else units.by_chance
+            exact, near = not np.any(by_chance), not measure.shares_alone and bool(units.by_chance.any())
+            yield _Found(name, runs[run].name, other_name, _or_none(found, w[d]), near, exact)
 
 
 def _or_none(found: Predicted, weight: Floats) -> Predicted:
@@ -293,6 +320,11 @@ class _Units:
     def chance(self) -> Floats:
         """Of each of them."""
         return np.array([self.chances[self.order[place]] for place in self.drawn])
+
+    @cached_property
+    def by_chance(self) -> Bools:
+        """Which of all are known by chance alone, or not at all."""
+        return np.array([self.chances.get(subject, 0.0) < 1 for subject in self.order], np.bool_)
 
     @cached_property
     def most(self) -> Grades:
@@ -349,15 +381,15 @@ def _notes(sample: Sampled, rows: Sequence[Row], drawn: int) -> list[str]:
     if any(lacking):
         told = f"{sample.model} has no label for {lacking[0]:,} documents that were drawn and {lacking[1]:,} others"
         said.append(f"{told}: they are predicted to be irrelevant")
-    thin = list(dict.fromkeys(row.measure for row in rows if row.freedom < THIN))
+    thin = list(dict.fromkeys(row.measure for row in rows if row.freedom < THIN and not row.exact))
     if thin and not sample.by_topics:
         said.append(
             f"few of the documents that were drawn count for {', '.join(thin)}: intervals cover less than they say"
         )
-    if drawn < FEW:
+    if drawn < FEW and not all(row.exact for row in rows):
         said.append(f"{drawn} {sample.chances.round.unit} are few: that intervals hold was measured from {FEW} on")
     if any(row.both.low != row.both.low for row in rows):
         said.append("no interval where nothing varies, or fewer than three drawn documents count")
-    if len({row.named for row in rows if row.other}) > 1:
+    if len({row.named for row in rows if row.other and not row.exact}) > 1:
         said.append("each interval holds for itself; some of several miss more often")
     return said

@@ -529,11 +529,12 @@ def _failures(
 ) -> list[ModelFailure]:
     from sqlalchemy import Text, func, literal_column, select, type_coerce
 
-    from cranfield.store.exact import Exact
+    from cranfield.store.exact import length_of, plain_start
     from cranfield.store.tables import questions
 
     c = questions.c
-    raw = c.raw if cut is None else type_coerce(func.substr(type_coerce(c.raw, Text), 1, cut), Exact)
+    stored = type_coerce(c.raw, Text)
+    raw = stored if cut is None else func.substr(stored, 1, cut)
     names = (
         "id",
         "series",
@@ -547,14 +548,14 @@ def _failures(
         "returned",
         "fingerprint",
     )
-    query = select(*(c[name] for name in names), raw.label("text"), func.length(c.raw).label("characters"))
+    query = select(*(c[name] for name in names), raw.label("text"), length_of(c.raw).label("characters"))
     query = query.where(*where, c.problem != literal_column("''")).order_by(c.id.desc()).offset(before).limit(n)
     return [
         ModelFailure(
             **{name: getattr(row, name) for name in names if name != "state"},
             assessor="",
             answered=row.state == ANSWERED,
-            raw=row.text,
+            raw=plain_start(row.text),
             characters=row.characters,
         )
         for row in connection.execute(query)
