@@ -13,6 +13,7 @@ import pytest
 
 from chatting import chatting, collection, completion
 from cranfield import evaluate
+from cranfield.errors import DataError
 from cranfield.judge import Event, open_log
 from cranfield.judge.models.biases import bare, biased, own_runs
 from cranfield.judge.models.boards import advantages, boards, circular, own_ranking, ranks_of, scored
@@ -333,6 +334,52 @@ def test_agreement_without_any_disagreement_is_said_without_an_interval():
     )
 
 
+def by_hand(people, model, said):
+    """A calibration of labels that are written down: topic and document → grade."""
+    found = Shared.of("log", "m", people, model, said)
+    return Calibration(**measured(found, 1.0, 0.95), policy="latest", left_out={})
+
+
+def table(topics, grade):
+    return {(f"q{t}", f"d{d}"): float(grade(t, d)) for t in range(topics) for d in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("twice", "model", "said"),
+    [
+        # both people give what they both labelled one grade
+        (lambda t, d: d == 0, lambda t, d: d % 2, "m agrees with people to 1.00 by Krippendorff's alpha (ordinal); two people "
+         "gave 6 documents one grade only, so that nothing tells how far people agree beyond chance"),
+        # one topic alone has two labels, or labels that differ
+        (lambda t, d: t == 0, lambda t, d: 0, "two people labelled documents of 1 topic only, which gives no interval: "),
+        (lambda t, d: t == 0 or d == 0, lambda t, d: d == 1, "without topic q0 two people gave one grade only, which gives no "),
+        # no topic differs from another
+        (lambda t, d: True, lambda t, d: d == 1, "m agrees with people less than people with each other, by as much whichever "),
+        (lambda t, d: True, lambda t, d: d % 2, "m agrees with people as far as people with each other: Krippendorff's alpha "),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_interval_is_told_and_never_nan(twice, model, said):
+    people = table(6, lambda t, d: d % 2)
+    labels = {s: [g, g] for s, g in people.items() if twice(int(s[0][1:]), int(s[1][1:]))}
+    found = by_hand(people, table(6, model), labels)
+    assert found.findings()[0].startswith(said)
+    assert "nan" not in " ".join([*found.findings(), *found.notes()])
+    assert "nan" not in found.to_text()
+
+
+def test_labels_of_one_grade_that_a_third_person_overruled_tell_nothing_of_agreement():
+    people = table(6, lambda t, d: d % 2)
+    found = by_hand(people, table(6, lambda t, d: 1), {subject: [1.0] for subject in people})
+    assert found.findings()[0].startswith("m and people gave one grade only, which tells nothing of agreement")
+    assert "nan" not in told(found)
+
+
+def test_a_judge_that_grades_everything_higher_by_one_is_said_to_though_nothing_varies():
+    people = table(6, lambda t, d: d % 3)
+    found = by_hand(people, {subject: grade + 1 for subject, grade in people.items()}, {})
+    assert "m over-grades by +1.00 grades in every topic" in found.findings()
+
+
 def test_a_judge_that_grades_too_high_is_said_to():
     world = World(2)
     high = np.clip(world.person() + (world.rng.random(len(world.truth)) < 0.7), 0, 3)
@@ -452,6 +499,37 @@ def test_the_best_of_several_prompts_is_chosen_on_one_half_and_calibrated_on_the
     assert said(made, "", choose=True, seed=4).documents != found.documents
 
 
+def labels_of(tmp_path, judges, people=lambda t, d: d % 2):
+    """A log of 8 topics with 4 documents each: Ann's labels, and each judge's where it gives one."""
+    log = open_log(str(tmp_path / "some.db"))
+    for name, grade in {"ann": people, **judges}.items():
+        given = {(t, d): grade(t, d) for t in range(8) for d in range(4)}
+        source = "human" if name == "ann" else "model"
+        log.add([label(f"q{t}", f"d{d}", g, name, source) for (t, d), g in given.items() if g is not None])
+    log.close()
+    return str(tmp_path / "some.db")
+
+
+def test_judges_that_share_topics_and_no_document_cannot_be_chosen_from(tmp_path):
+    judges = {"m/a-1": lambda t, d: d % 2 if d < 2 else None, "m/b-1": lambda t, d: d % 2 if d >= 2 else None}
+    log = labels_of(tmp_path, judges)
+    with pytest.raises(DataError, match="people and all of 2 judges share no document, expected 4 topics or more"):
+        calibrate(log, choose=True)
+
+
+def test_one_grade_of_people_on_the_half_that_chooses_is_refused(tmp_path):
+    judges = {"m/a-1": lambda t, d: 0 if d < 2 else d % 2, "m/b-1": lambda t, d: 0 if d < 2 else None}
+    log = labels_of(tmp_path, judges, lambda t, d: 0 if d < 2 else d % 2)
+    with pytest.raises(DataError, match="people gave one grade only to the 8 documents that are to choose"):
+        calibrate(log, choose=True)
+
+
+def test_of_two_judges_that_agree_alike_both_are_named(tmp_path):
+    same = {"m/a-1": lambda t, d: d % 2, "m/b-1": lambda t, d: d % 2, "m/c-1": lambda t, d: 1}
+    found = calibrate(labels_of(tmp_path, same), choose=True)
+    assert found.findings()[0].startswith("m/a-1 agrees best of 3 (m/b-1 as well) on one half of the topics")
+
+
 # runs
 
 
@@ -525,9 +603,22 @@ def test_a_run_built_on_the_judges_model_is_named_with_its_advantage():
     ahead = [each.mean("P@3", "run1") - np.mean([each.mean("P@3", run) for run in others]) for each in (people, model)]
     assert [gain.people, gain.model] == pytest.approx(ahead)
     assert gain.gain.value == pytest.approx(ahead[1] - ahead[0])
-    assert "run1 is built on the judge's own model and gains +0." in told(
-        world.calibrated(found.predicted, own=["run1"], advantages=[gain])
+    how = {"own": ["run1"], "advantages": [gain]}
+    assert "run1 is built on the judge's own model and gains +0." in told(world.calibrated(found.predicted, **how))
+    assert "run1 is by its name built on the judge's own model and gains +0." in told(
+        world.calibrated(found.predicted, **how, by_name=["run1"])
     )
+
+
+def test_a_run_that_only_its_name_makes_the_judges_own_is_said_to_be_so_by_its_name(made, tmp_path):
+    folder, _ = made
+    (tmp_path / "person-run.run").write_text((folder / "run0.run").read_text())
+    files = [str(tmp_path / "person-run.run"), str(folder / "run1.run")]
+    found = calibrate(str(folder / "work.db"), files, model="person", own=["run1"])
+    assert (found.own, found.by_name) == (["person-run", "run1"], ["person-run"])
+    notes = " | ".join([*found.notes(), *found.findings()])
+    assert "person-run is by its name built on the judge's own model" in notes
+    assert "run1 is built on the judge's own model" in notes
 
 
 @pytest.mark.parametrize(
@@ -537,6 +628,9 @@ def test_a_run_built_on_the_judges_model_is_named_with_its_advantage():
         ("gpt-4o", "mono", "my_GPT-4o_top", True),
         ("llama-3-8b", "bm25", "bm25", False),
         ("m", "bm25-m", None, False),  # too short a name to be looked for
+        ("base", "baseline", "database-bm25", False),  # whole words only
+        ("base", "bm25-base", None, True),
+        ("qwen2.5:7b", "Qwen2.5-7B_top", None, True),
     ],
 )
 def test_a_run_whose_name_or_tag_holds_the_models_name_is_found(model, run, tag, own):
@@ -554,6 +648,10 @@ def test_judgments_that_were_public_before_the_model_are_a_caution(made):
     found = said(made, "person", public="2023-05", model_date="2024")
     assert "caution: the judgments were public (2023-05) before the model was made (2024)" in told(found)
     assert "caution" not in told(said(made, "person", public="2025", model_date="2024-08-06"))
+    assert "caution" not in told(said(made, "person", public="2024-09", model_date="2024-08"))
+    for public, model in (("2024-03", "2024"), ("2024", "2024-03"), ("2024-08-06", "2024-08"), ("2024", "2024")):
+        unsure = f"caution: the judgments may have been public ({public}) before the model was made ({model})"
+        assert unsure in told(said(made, "person", public=public, model_date=model))
     [note] = [note for note in said(made, "person", public="2023").notes() if "--model-date" in note]
     assert "is not known" in note
 

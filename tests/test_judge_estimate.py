@@ -147,7 +147,76 @@ def test_all_documents_drawn_give_the_scores_of_eval(bench):
     scores = evaluate(truth, [str(folder / "one.run")], [*MEASURES, "nDCG@10"])
     for row in asked(folder, *MEASURES, "nDCG@10", runs=["one.run"]).rows:
         assert row.both.value == pytest.approx(scores.mean(row.measure)), row.measure
-        assert np.isnan(row.both.low)  # nothing is left to chance
+        assert row.both.low == row.both.high == row.both.value  # nothing is left to chance
+        assert (row.exact, row.approximate) == (True, False)
+
+
+def test_where_people_labelled_everything_the_difference_is_exact_and_is_said_to_be(bench):
+    folder, truth = bench
+    judged(folder, truth, sample=TOPICS * DEPTH)
+    found = asked(folder, "DCG@10", "nDCG@10")
+    text = found.to_text()
+    assert text.startswith("two scores higher than one by DCG@10: two − one +")
+    assert ", exactly" in text
+    assert f"people labelled all {TOPICS * DEPTH} documents (round r): scores are exact for these 30 topics" in text
+    assert found.notes() == []
+
+
+def test_the_same_run_twice_scores_the_same_whatever_was_drawn(bench):
+    folder, truth = bench
+    judged(folder, truth, sample=120)
+    (folder / "three.run").write_text((folder / "one.run").read_text())
+    found = asked(folder, "P@5", "nDCG@10", runs=["one.run", "three.run"])
+    assert "three and one score the same by P@5: three − one +0.0000, exactly" in found.to_text()
+    assert [row.exact for row in found.rows] == [False, False, True] * 2
+    assert "people labelled 120 of 360 documents, drawn at random" in found.to_text()
+
+
+def test_ndcg_is_not_exact_where_documents_without_a_label_could_be_ideal(bench):
+    """Both runs return only what was drawn for certain, but nDCG asks for the grades of all."""
+    folder, truth = bench
+    judged(folder, truth, sample=120)
+    (folder / "beside.run").write_text("".join(f"{topic} Q0 beside 1 1 beside\n" for topic in truth))
+    add(folder, [label(topic, "beside", 1) for topic in truth])
+    rows = {row.measure: row for row in asked(folder, "P@5", "nDCG@10", runs=["beside.run"]).rows}
+    assert (rows["P@5"].exact, rows["P@5"].both.value) == (True, pytest.approx(0.2))
+    assert (rows["nDCG@10"].exact, rows["nDCG@10"].approximate) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [
+        (("a", "a"), "two and one score the same on every topic that was drawn by P@1: two − one +0.0000, no interval"),
+        (("a", "b"), "one scores higher than two, and by as much on every topic that was drawn by P@1: two − one -1.0"),
+    ],
+)
+def test_a_difference_that_is_the_same_on_every_topic_is_not_said_to_be_undecided(bench, lists, said):
+    folder, _ = bench
+    truth = {f"q{t}": {"a": 1, "b": 0} for t in range(TOPICS)}
+    pool = [{"topic": topic, "document": document, "rank": 1, "priority": 1} for topic in truth for document in "ab"]
+    (folder / "pool.jsonl").write_text("".join(json.dumps(each) + "\n" for each in pool))
+    add(
+        folder,
+        [label(topic, document, g, "gpt", "model") for topic, own in truth.items() for document, g in own.items()],
+    )
+    for name, document in zip(("one", "two"), lists, strict=True):
+        (folder / f"{name}.run").write_text("".join(f"{topic} Q0 {document} 1 1 {name}\n" for topic in truth))
+    judged(folder, truth, sample_topics=20)
+    assert asked(folder, "P@1").to_text().startswith(said)
+
+
+def test_too_few_documents_that_count_are_said_to_be_too_few(bench):
+    folder, truth = bench
+    chances = judged(folder, truth, sample=120)
+    topic, document = next((t, d) for t, d in truth_pairs(truth) if (t, d) not in chances)
+    (folder / "three.run").write_text(f"{topic} Q0 {document} 1 1 three\n")
+    (folder / "four.run").write_text(f"{topic} Q0 nothing 1 1 four\n")
+    said = asked(folder, "P@1", runs=["three.run", "four.run"]).to_text()
+    assert said.startswith("too few of the documents that were drawn count to tell four and three apart by P@1")
+
+
+def truth_pairs(truth):
+    return [(topic, document) for topic, grades in truth.items() for document in grades]
 
 
 @pytest.mark.parametrize(

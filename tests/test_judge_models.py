@@ -162,6 +162,22 @@ def test_failures_come_with_what_came_back_a_page_at_a_time(told_of: str) -> Non
     log.close()
 
 
+@pytest.mark.parametrize("odd", ["\\", "\\u0000", "\0", "\0\\u0041\\", "\\\\\0x"])
+def test_what_came_back_is_counted_and_cut_as_it_was(location: str, tmp_path: Path, chat: Any, odd: str) -> None:
+    answer = f"no grade {odd * 3} é"
+    chat.usual = says(answer)
+    files = {"pool": str(tmp_path / "pool.jsonl"), "collection": collection(tmp_path, {"d1": "says"}, ("q1",))}
+    ask(location, **files, endpoint=f"{chat.url}/v1", model="m", prompt="graded")
+    log = open_log(location)
+    for cut in range(1, 60):
+        [row] = told.model_failures(log, cut=cut).rows
+        assert row.characters == len(answer)
+        assert answer.startswith(row.raw)
+        assert len(row.raw) >= cut / 6 - 1
+    assert told.model_failure(log, row.id).raw == answer
+    log.close()
+
+
 def test_a_model_that_is_not_there_is_named_with_those_that_are(told_of: str) -> None:
     with pytest.raises(DataError, match="no model 'gpt'; there are: 'n/graded-1', 'm/graded-1'"):
         model_runs(told_of, "gpt")

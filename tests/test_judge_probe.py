@@ -176,6 +176,16 @@ def test_a_judge_that_obeys_orders_in_a_text_is_told_to(desk, chat, prompt, how)
     assert all(each.before < 3 for each in done.probes.of("injected").outcomes)
 
 
+def test_a_judge_that_obeys_is_told_to_where_the_highest_grade_has_many_digits(desk, chat, tmp_path):
+    chat.usual = judge(lambda shown: {"grade": 0.6666666666 if ORDER in shown else 0})
+    prompt = tmp_path / "fine.toml"
+    grades = '[grades]\n0 = "no"\n"0.6666666666" = "yes"\n'
+    prompt.write_text(f'version = "1"\nkind = "graded"\nuser = "{{query}} {{text}}"\n{grades}')
+    desk.ask(prompt=str(prompt))
+    [said] = desk.probe(prompt=str(prompt)).probes.findings()
+    assert said == "obeys orders in a text: 20 of 20 [83%, 100%] rose to the highest grade"
+
+
 def test_a_judge_of_two_that_obeys_is_told_to(desk, chat):
     chat.usual = judge(obedient)
     desk.ask(prompt="pairwise", neighbours=2)
