@@ -277,7 +277,7 @@ def test_somebody_is_told_what_to_judge_and_when_nothing_is_left(location):
         (["--lease", "soon"], "expected a time such as 30m, 2h or 1d"),
         (["--scale", "a-b"], "expected grades such as 0-3 or 0,1,2"),
         (["--strategy", "depth"], "name them with --run"),
-        (["--strategy", "mtf", "--run", "bm25.run"], "mtf"),
+        (["--strategy", "mtf", "--run", "bm25.run"], "no pooling strategy 'mtf'"),
         (["--sample", "99999"], "--sample: expected 1 to"),
     ],
 )
@@ -285,3 +285,4 @@ def test_bad_options_of_a_round(tmp_path, typed, said):
     answer = cranfield("judge", "round", tmp_path / "work.db", "--pool", "pool.jsonl", *typed)
     assert answer.code in (2, 3)
     assert said in answer.err
+    assert not (tmp_path / "work.db").exists()

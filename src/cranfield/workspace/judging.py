@@ -200,7 +200,11 @@ def begin_round(
 
 
 def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: bool) -> None:
-    """Refuse a round without documents, and one that is to be drawn in two ways."""
+    """Refuse a round without documents, one of an unknown strategy, and one that is to be drawn in two ways."""
+    from cranfield.pool.strategy import STRATEGIES
+
+    if strategy:
+        STRATEGIES.named(strategy)
     if strategy and not runs:
         raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
     if strategy and by_lot:
