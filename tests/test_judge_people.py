@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from cranfield.errors import BadLineError, DataError
+from cranfield import read_qrels
+from cranfield.errors import BadLineError, DataError, FormatError
+from cranfield.formats.judgments import read_judgments
 from cranfield.judge import Event, open_log, standing
 from cranfield.judge.doubt import doubt_of
 from cranfield.judge.event import KINDS, SOURCES
@@ -252,6 +254,22 @@ def test_columns_of_other_tables_that_happen_to_be_called_so_are_left_alone(tmp_
     (tmp_path / "a.csv").write_text("id,question,worker,answer,other,sure,round,source\n1,d,w,2,words,5,3,\n")
     (event,) = read_events(str(tmp_path / "a.csv"))
     assert (event.id == "1", event.other, event.sure, event.round, event.source) == (False, "", True, "", "import")
+
+
+@pytest.mark.parametrize("events", [KINDS_OF_EVENTS[:1], [of_model()], [label(), label(kind="skip", grade=None)]])
+@pytest.mark.parametrize("name", ["x.csv", "x.txt"])
+def test_csv_of_a_log_in_which_not_all_is_of_people_is_no_qrels(tmp_path: Path, events: list[Event], name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(as_csv(events))
+    for read in (read_qrels, read_judgments):
+        with pytest.raises(FormatError, match="holds events of a log, whose column (source|kind) says"):
+            read(str(path))
+
+
+def test_csv_of_a_log_of_people_alone_is_qrels(tmp_path: Path) -> None:
+    for events in ([label()], [label(note="why")]):
+        (tmp_path / "x.csv").write_bytes(as_csv(events))
+        assert read_qrels(str(tmp_path / "x.csv")).to_dict() == {"q": {"d": 1.0}}
 
 
 def test_prefs_hold_preferences_of_people_unless_models_are_named(location: str) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.named import DOCUMENT, GRADE, TOPIC
+from cranfield.formats.named import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name
 from cranfield.judge.event import DEFAULTS, KINDS, SOURCES, Event, instant
@@ -39,7 +39,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "repeat": ("repeat",),
 }
 OF_KINDS = ("other", "refers")  # columns that belong to some kinds, and mean nothing where none is named
-EXPORTED = {"topic", "document", "grade", "time", "id"}  # columns that no CSV of an export lacks
 NO_TOPIC = "-"
 LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 TRUE = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -151,7 +150,7 @@ def _table(
 
 def _is_export(names: list[str]) -> bool:
     """Whether columns are those that `judge export --to csv` writes: fields of events by their names, in their order."""
-    return set(names) >= EXPORTED and names == [name for name in DEFAULTS if name in names]
+    return set(names) >= EVENTS and names == [name for name in DEFAULTS if name in names]
 
 
 def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -> dict[str, int]:
