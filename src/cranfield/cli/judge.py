@@ -87,6 +87,20 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
     note(f"{added.new:,} labels added to {masked(log)}{again}")
 
 
+def _listed(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Sources with commas between them."""
+    if value is None:
+        return None
+    typed = tuple(name.strip() for name in value.split(",") if name.strip())
+    unknown = set(typed) - set(names.sources())
+    if unknown or not typed:
+        raise click.BadParameter(f"expected {', '.join(names.sources())}, found {value!r}", ctx, parameter)
+    return typed
+
+
+_whose = "Whose.  [default: all that lines and CSV name; human,import for prefs and qrels]"
+
+
 @command.command("export")
 @log_argument
 @option("--to", "What to write.", name="format", type=OneOf(names.exports), default="jsonl")
@@ -94,6 +108,7 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
 @option(
     "--by", "With qrels: the policy (judge aggregate lists them).", name="policy", default="latest", metavar="POLICY"
 )
+@option("--sources", _whose, metavar="LIST", callback=_listed)
 @option("-o --output")
 def _export(log: str, output: str | None, **how: Any) -> None:
     """Write the events that stand as JSON lines, CSV or trec_eval's prefs, or the grades by a policy as qrels.
@@ -258,15 +273,6 @@ def _policies() -> str:
     from cranfield.judge.policy import policies
 
     return f"How: {', '.join(policies())}; options in brackets: 'bradley-terry(prior=1)'."
-
-
-def _listed(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-    """Sources with commas between them."""
-    typed = tuple(name.strip() for name in value.split(",") if name.strip())
-    unknown = set(typed) - set(names.sources())
-    if unknown or not typed:
-        raise click.BadParameter(f"expected {', '.join(names.sources())}, found {value!r}", ctx, parameter)
-    return typed
 
 
 deciding = options.together(

@@ -60,6 +60,8 @@ GRADE = (
     ),
     *("rating", "stars", "clicks"),  # the grade only where nothing else is
 )
+EVENTS = {"topic", "document", "grade", "time", "id"}  # columns that no CSV of `judge export` lacks
+EVENTS_MIXED = {"kind", "source"}  # and those that it has where not all rows are alike
 TAG = ("tag", "run_tag", "runtag", "run_id", "runid")
 ITERATION = ("iteration", "iter", "subtopic", "subtopic_id", "intent", "group")
 ROLES = {
@@ -163,6 +165,14 @@ def is_header(names: Sequence[str], fields: Fields = USUAL) -> bool:
     return len(names) > 2 and any(_plain(name) in known for name in names)
 
 
+def refuse_events(names: Iterable[str], where: str) -> None:
+    """Stop at CSV of a log whose columns say that not every row is a label of a person."""
+    mixed = EVENTS_MIXED & set(names)
+    if mixed and set(names) >= EVENTS:
+        told = f"holds events of a log, whose column {max(mixed)} says which are labels of people"
+        raise FormatError(f"{where}: {told}; make qrels of the log: cranfield judge export LOG --to qrels")
+
+
 def find(names: Iterable[object], kind: Kind, where: str, fields: Fields = USUAL) -> Columns:
     """The columns that hold a run or qrels; FormatError says which are missing and what was found.
 
@@ -178,6 +188,8 @@ def find(names: Iterable[object], kind: Kind, where: str, fields: Fields = USUAL
         if _plain(name) in plain:
             raise FormatError(f"{where}: two columns are called {_plain(name)!r}; keep one of them")
         plain[_plain(name)] = name
+    if kind == "qrels" and not fields:
+        refuse_events(plain, where)
     kinds = kinds_of(listed, fields)
     if kinds and kind not in kinds:
         wanted, role = ("'relevance'", "grade") if kind == "qrels" else ("'score' or 'rank'", "score")

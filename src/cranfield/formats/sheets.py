@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.answer import defused
 from cranfield.errors import BadLineError, FormatError
+from cranfield.formats.named import refuse_events
 from cranfield.formats.streams import BOM, decoded
 from cranfield.parameters import real
 
@@ -132,6 +133,7 @@ def read_sheet(raw: bytes, where: str) -> Iterator[Mark]:
                 continue
             if not names:
                 names = [_name(cell) for cell in row]
+                refuse_events(names, where)
                 continue
             yield _mark(dict(zip(names, row, strict=False)), where, line, delimiter)
     except csv.Error as error:

@@ -14,6 +14,7 @@ from cranfield.errors import DataError
 from cranfield.formats.judgments import Judgment
 from cranfield.judge.event import RELEVANCE
 from cranfield.judge.plan import Asked
+from cranfield.judge.policy import PEOPLE
 from cranfield.pool.session import Session
 from cranfield.store.tables import events, items, standing
 
@@ -42,7 +43,7 @@ def named(connection: Connection, plan: Round, topic: str) -> Asked | None:
 
 
 def _labels(connection: Connection, plan: Round) -> list[Judgment]:
-    """The labels that stand of the round's topics: the last word of each, an adjudication above all."""
+    """The labels of people that stand of the round's topics: the last word of each, an adjudication above all."""
     query = (
         select(standing.c.side, *(events.c[name] for name in (*Judgment.__slots__, "id")))
         .join(events, events.c.id == standing.c.event)
@@ -51,6 +52,7 @@ def _labels(connection: Connection, plan: Round) -> list[Judgment]:
             standing.c.aspect == RELEVANCE,
             standing.c.repeat == False,  # noqa: E712  a column
             events.c.grade.is_not(None),
+            events.c.source.in_(PEOPLE),
         )
     )
     rows = [row for row in connection.execute(query) if row.topic in plan.lists]

@@ -27,7 +27,9 @@ KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do 
     "withdrawal": ("refers",),
     "note": ("topic", "note"),
 }
+ADJUDICATION = "adjudication"
 SOURCES = ("human", "model", "import")
+MODEL = "model"  # of the sources the one that is no person, and decides nothing
 RELEVANCE = "relevance"
 LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
 NUMBERS = ("grade", "seconds")
@@ -144,9 +146,23 @@ class Event:
         texts = {name: str(row[name]) for name in TEXTS & row.keys() if type(row[name]) is int}
         return cls(**{**more, **row, **texts})
 
+    @classmethod
+    def of_before(cls, row: dict[str, Any]) -> Event:
+        """The event that a line of a log holds: a model's adjudication, once taken, is kept as it was and never stands."""
+        if (row.get("kind"), row.get("source")) != (ADJUDICATION, MODEL):
+            return cls.of(row)
+        event = cls.of({name: value for name, value in row.items() if name != "source"})
+        object.__setattr__(event, "source", MODEL)
+        return event
+
 
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Event)}
 TEXTS = {name for name, value in DEFAULTS.items() if isinstance(value, str)}
+
+
+def decided_by_a_model(event: Event) -> bool:
+    """Whether it is an adjudication of a model: only people decide."""
+    return event.kind == ADJUDICATION and event.source == MODEL
 
 
 def _problem(event: Event) -> str | None:
@@ -162,6 +178,8 @@ def _problem(event: Event) -> str | None:
         return f"a {event.kind} needs {', '.join(needed)}; there is no {lacking[0]}"
     if event.source not in SOURCES:
         return f"expected a source of {', '.join(SOURCES)}, found {shortened(event.source)!r}"
+    if decided_by_a_model(event):
+        return "an adjudication is a person's, found one of a model; a label of a model is a judgment"
     return _bad_number(event) or _bad_preference(event)
 
 

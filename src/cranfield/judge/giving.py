@@ -1,4 +1,7 @@
-"""A log as files that others read: JSON lines and CSV of events, trec_eval's `prefs`; qrels come by a policy."""
+"""A log as files that others read: JSON lines and CSV of events, trec_eval's `prefs`; qrels come by a policy.
+
+Lines and CSV say whose each event is; `prefs` cannot, and hold people's unless told.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,16 @@ if TYPE_CHECKING:
     from cranfield.judge.event import Event
 
 
+PREFS = "prefs"
+
+
 def as_lines(events: Iterable[Event]) -> bytes:
     """JSON lines, which `judge add` reads back as they are."""
     return "".join(event.line() + "\n" for event in events).encode("utf-8", "surrogateescape")
 
 
 def as_csv(events: Sequence[Event]) -> bytes:
-    """A row an event and a column for each field that any of them fills."""
+    """A row an event and a column for each field that any of them fills, which `judge add` reads back as they are."""
     rows = [event.row() for event in events]
     names = [name for name in DEFAULTS if name in ("topic", "document", "grade") or any(name in row for row in rows)]
     text = io.StringIO(newline="")
@@ -56,6 +62,6 @@ def as_preferences(events: Iterable[Event]) -> bytes:
 WRITERS: dict[str, Callable[[Sequence[Event]], bytes]] = {
     "jsonl": as_lines,
     "csv": as_csv,
-    "prefs": as_preferences,
+    PREFS: as_preferences,
 }
 """What events are written as, by name; qrels, which are no events, come by a policy."""

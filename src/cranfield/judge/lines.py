@@ -237,7 +237,7 @@ def _record(line: bytes, where: str, number: int) -> dict[str, Any]:
         digest = hashlib.sha256(line).hexdigest()[:16]
         row |= {"id": f"line-{number:09d}-{digest}", "time": row.get("time") or LONG_AGO}
     try:
-        event = Event.of(row)
+        event = Event.of_before(row)
         return {"event": event, "at": event.time if at is None else instant(at)}
     except (DataError, TypeError) as error:
         raise BadLineError(where, number, str(error)) from None

@@ -18,6 +18,7 @@ from sqlalchemy import func, insert, select, update
 from cranfield.errors import DataError
 from cranfield.judge.event import LISTS, RELEVANCE
 from cranfield.judge.plan import OPEN, STATES
+from cranfield.judge.policy import PEOPLE
 from cranfield.judge.records import MANY, event_of
 from cranfield.parameters import shortened
 from cranfield.store.tables import comparisons, events, standing
@@ -169,11 +170,13 @@ def counts(connection: Connection, plan: Comparison, topics: Iterable[str]) -> d
     for start in range(0, len(wanted), MANY):
         query = (
             select(*key, func.count().label("n"))
+            .join(events, events.c.id == standing.c.event)
             .where(
                 standing.c.side == "preference",
                 standing.c.topic.in_(wanted[start : start + MANY]),
                 standing.c.aspect == plan.aspect,
                 standing.c.repeat == False,  # noqa: E712  a column
+                events.c.source.in_(PEOPLE),
             )
             .group_by(*key)
         )
@@ -191,6 +194,7 @@ def preferred(connection: Connection, plan: Comparison) -> list[Event]:
             standing.c.side == "preference",
             standing.c.aspect == plan.aspect,
             standing.c.repeat == False,  # noqa: E712  a column
+            events.c.source.in_(PEOPLE),
         )
     )
     said = [event_of(row) for row in connection.execute(query).mappings()]

@@ -17,6 +17,7 @@ from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE, instant
 from cranfield.judge.gold import passed
 from cranfield.judge.plan import OPEN, Asked, Round, find_round
+from cranfield.judge.policy import PEOPLE
 from cranfield.store.tables import events, items, places, rounds, versions, withdrawn
 
 if TYPE_CHECKING:
@@ -181,12 +182,14 @@ def settle(connection: Connection, now: str, event: Event) -> None:
 
 
 def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) -> None:
-    """Give an event a place that is not leased to its assessor."""
+    """Give an event a place that is not leased to its assessor; a model, to whom none is leased, takes none away."""
     item = _item(connection, event)
     if item is None:
         told = f"topic {event.topic!r}, document {event.document!r}"
         raise DataError(f"{told} is not in round {event.round!r}; leave the round away to judge it all the same")
     plan.refuse(event.assessor, event.grade)
+    if event.source not in PEOPLE:
+        return
     here = and_(places.c.round == item.round, places.c.item == item.item)
     rows = connection.execute(select(places).where(here).order_by(places.c.slot).with_for_update()).all()
     own = [row for row in rows if (row.assessor, bool(row.repeat)) == (event.assessor, event.repeat)]

@@ -147,6 +147,15 @@ def labels_of(
     return sorted(found, key=lambda event: (event.time, event.id))
 
 
+def preferences_of(standing: Mapping[Key, Event], aspect: str, sources: Sequence[str]) -> list[Event]:
+    """The preferences that stand for an aspect, without repeats."""
+    return [
+        event
+        for key, event in standing.items()
+        if key.side == "preference" and key.aspect == aspect and not key.repeat and event.source in sources
+    ]
+
+
 def as_labels(events: Iterable[Label]) -> Labels:
     """Events as statistics read them: people are raters, documents of a topic are items."""
     events = list(events)
@@ -235,9 +244,8 @@ def _by_preferences(standing: Mapping[Key, Event], policy: str, how: Settings) -
     if of_lists(how.aspect):
         raise DataError(f"{how.aspect!r} is about the lists of runs: preferences between them make no qrels")
     pairs: dict[str, list[Event]] = {}
-    for key, event in standing.items():
-        if key.side == "preference" and key.aspect == how.aspect and not key.repeat and event.source in how.sources:
-            pairs.setdefault(event.topic, []).append(event)
+    for event in preferences_of(standing, how.aspect, how.sources):
+        pairs.setdefault(event.topic, []).append(event)
     if not pairs:
         raise DataError(f"{policy} goes by preferences, and there are none")
     grades: Grades = {}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cranfield.judge.event import decided_by_a_model
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -42,9 +44,9 @@ class Said(NamedTuple):
 
 
 def key_of(event: Event) -> Key | None:
-    """The place an event can stand in; None for kinds that never stand."""
+    """The place an event can stand in; None for what never stands: some kinds, and what a model decided."""
     side = SIDES.get(event.kind)
-    if side is None:
+    if side is None or decided_by_a_model(event):
         return None
     assessor = "" if side == "adjudication" else event.assessor
     return Key(side, *event.subject, assessor, event.repeat)

@@ -1,7 +1,8 @@
 """Labels from files: qrels, JSON lines, and tables of who answered what, each with where it stood.
 
 The id of an event is made of the file's content and the line, so that the same file added twice is added once. A label
-that names no time gets one before all others, in the order of the lines.
+that names no time gets one before all others, in the order of the lines. A CSV as `judge export` writes it holds events, and
+every column is read; in any other table a column that says whose a label is, or that it is none, is read too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.named import DOCUMENT, GRADE, TOPIC
+from cranfield.formats.named import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name
-from cranfield.judge.event import DEFAULTS, Event, instant
+from cranfield.judge.event import DEFAULTS, KINDS, SOURCES, Event, instant
 from cranfield.judge.lines import parsed
 from cranfield.parameters import real, shortened
 
@@ -33,7 +34,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "seconds": ("seconds", "duration", "work_time"),
     "note": ("note", "comment", "remark"),
     "aspect": ("aspect",),
+    "source": ("source",),
+    "kind": ("kind",),
+    "repeat": ("repeat",),
 }
+OF_KINDS = ("other", "refers")  # columns that belong to some kinds, and mean nothing where none is named
 NO_TOPIC = "-"
 LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 TRUE = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -71,8 +76,8 @@ def read_events(
         return [_of_line(file, number, line) for number, line in data_lines(raw)]
     ending = plain_ending(path).rpartition(".")[2]
     if format is None and (ending in ("csv", "tsv") or fields) and ending not in ("parquet", "jsonl", "json"):
-        file = File(path, digest, {"source": "import", "topic": NO_TOPIC, **more})
-        return [file.event(number, row) for number, row in _table(raw, path, fields or {})]
+        file = File(path, digest, {"source": "import", **more})
+        return [file.event(number, row) for number, row in _table(raw, path, fields or {}, more.get("topic", NO_TOPIC))]
     stem = run_name(path)
     file = File(path, digest, {"source": "import", "assessor": stem, **more})
     return list(_of_qrels(file, raw, format, fields))
@@ -112,8 +117,13 @@ def _lines_of(raw: bytes, rows: list[tuple[str, str, float]]) -> dict[tuple[str,
     return answer if len(answer) == len(rows) else {}
 
 
-def _table(raw: bytes, path: str, fields: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of separated values, by the fields of an event; `question,worker,answer` and other usual names are known."""
+def _table(
+    raw: bytes, path: str, fields: Mapping[str, Sequence[str]], topic: str
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of separated values, by the fields of an event; `question,worker,answer` and other usual names are known.
+
+    A row of an export is an event as it is; another that names no topic has the one given.
+    """
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -126,14 +136,21 @@ def _table(raw: bytes, path: str, fields: Mapping[str, Sequence[str]]) -> Iterat
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         names = [name.strip() for name in next(reader, [])]
-        columns = _columns(names, path, fields)
+        exported = not fields and _is_export(names)
+        columns = {name: place for place, name in enumerate(names)} if exported else _columns(names, path, fields)
         for row in reader:
             if any(row):
                 if len(row) < len(names):
                     raise BadLineError(path, reader.line_num, f"expected {len(names)} columns, found {len(row)}")
-                yield reader.line_num, _cells(row, columns, path, reader.line_num)
+                cells = _cells(row, columns, path, reader.line_num)
+                yield reader.line_num, cells if exported or cells.get("topic") else {**cells, "topic": topic}
     except csv.Error as error:
         raise BadLineError(path, reader.line_num, f"is no separated text: {error}") from None
+
+
+def _is_export(names: list[str]) -> bool:
+    """Whether columns are those that `judge export --to csv` writes: fields of events by their names, in their order."""
+    return set(names) >= EVENTS and names == [name for name in DEFAULTS if name in names]
 
 
 def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -> dict[str, int]:
@@ -143,9 +160,10 @@ def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -
         raise FormatError(f"--field: a label has no {min(unknown)!r}; it has {', '.join(COLUMNS)}")
     plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
     answer: dict[str, int] = {}
-    for role in {**COLUMNS, **fields}:
+    usual = COLUMNS | {name: (name,) for name in OF_KINDS if "kind" in plain}
+    for role in {**usual, **fields}:
         known = fields.get(role)
-        wanted = [name.lower().replace(" ", "_").replace("-", "_") for name in known] if known else COLUMNS[role]
+        wanted = [name.lower().replace(" ", "_").replace("-", "_") for name in known] if known else usual[role]
         place = next((plain.index(name) for name in wanted if name in plain), None)
         if place is not None and place not in answer.values():
             answer[role] = place
@@ -171,6 +189,10 @@ def _cells(row: list[str], columns: dict[str, int], path: str, line: int) -> dic
     for role in ("sure", "repeat"):
         if cells.get(role, "") != "":
             cells[role] = TRUE.get(cells[role].strip().lower(), cells[role])
+    for role, known in (("source", SOURCES), ("kind", KINDS)):
+        if cells.get(role, "") not in ("", *known):
+            found = f"expected a {role} of {', '.join(known)}, found {shortened(cells[role])!r}"
+            raise BadLineError(path, line, f"{found}; rename the column if it says something else")
     if "rank" in cells and cells["rank"] != "":
         cells["rank"] = int(cells["rank"])
     return cells

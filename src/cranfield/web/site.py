@@ -128,12 +128,12 @@ class Site:
         topics = self.bench.topics()
         return "" if topics is None else topics.queries.get(topic, "")
 
-    def has_open_round(self, name: str) -> bool:
-        """Whether there is an open round in which somebody may judge."""
-        from cranfield.judge.plan import OPEN, plans
+    def has_unclosed_round(self, name: str) -> bool:
+        """Whether there is a round, open or paused, in which somebody may judge or will again."""
+        from cranfield.judge.plan import CLOSED, plans
 
         with self.bench.log.reading() as transaction:
             return any(
-                state == OPEN and (not plan.assessors or name in plan.assessors)
+                state != CLOSED and (not plan.assessors or name in plan.assessors)
                 for plan, state in plans(transaction.connection)
             )

@@ -47,8 +47,8 @@ class Visit:
 
     @cached_property
     def blind(self) -> bool:
-        """Whether grades and labels of others must not be shown: to an assessor with an open round to judge in."""
-        return self.role == ASSESSOR and self.site.has_open_round(self.name)
+        """Whether grades and labels of others must not be shown: to an assessor with a round that is not closed."""
+        return self.role == ASSESSOR and self.site.has_unclosed_round(self.name)
 
     def text(self, name: str, usual: str = "") -> str:
         """A parameter of the query."""

@@ -274,13 +274,16 @@ class Bench:
 
         return round_statuses(self.log)
 
-    def newer(self, place: int) -> int:
-        """How many labels and other events that can change a result have come since a place of the log."""
+    def newer(self, place: int, of_models: bool = False) -> int:
+        """How many labels of people, or of all, and other events that can change a result came since a place of the log."""
         from sqlalchemy import func, select
 
+        from cranfield.judge.policy import PEOPLE
         from cranfield.store.tables import events
 
         query = select(func.count()).where(events.c.seq > place, events.c.kind.in_(WEIGHTY))
+        if not of_models:
+            query = query.where(events.c.source.in_(PEOPLE))
         with self.database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 

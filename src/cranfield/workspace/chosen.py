@@ -1,7 +1,7 @@
 """What a verb reads of a workspace: runs by the names that are listed, and judgments by a word.
 
 The word is `log` (what stands in the log by a policy), `log@NAME` (a version that was frozen) or `collection` (its own
-qrels.txt). Where nobody says, it is `log` as soon as a label stands in the log, and `collection` before.
+qrels.txt). Where nobody says, it is `log` as soon as a person's label stands in the log, and `collection` before.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats.folder import META, TOPICS
 from cranfield.hearing import say
+from cranfield.judge.event import RELEVANCE
 from cranfield.workspace.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def judged(bench: Bench, word: str = "") -> Judged:
             return Judged(LOG)
         if bench.qrels is not None:
             return Judged(COLLECTION)
-        raise DataError("nothing is judged yet: no label stands in the log, and the collection has no qrels.txt")
+        raise DataError(
+            "nothing is judged yet: no label of a person stands in the log, and the collection has no qrels.txt"
+        )
     name, at, version = word.partition("@")
     if name == LOG and (version or not at):
         return Judged(LOG, version)
@@ -63,12 +66,22 @@ def judged(bench: Bench, word: str = "") -> Judged:
 
 
 def has_labels(bench: Bench) -> bool:
-    """Whether a judgment or an adjudication stands in the log."""
-    from sqlalchemy import select
+    """Whether a grade of a person, or an adjudication, stands in the log: what qrels are made of."""
+    from sqlalchemy import exists, literal_column, select
 
-    from cranfield.store.tables import standing
+    from cranfield.store.tables import events, standing
 
-    query = select(standing.c.side).where(standing.c.side.in_(["label", "adjudication"])).limit(1)
+    e, s = events.c, standing.c
+    stands = exists().where(
+        s.side.in_(["label", "adjudication"]),
+        s.topic == e.topic,
+        s.document == e.document,
+        s.repeat == False,  # noqa: E712  a column
+        s.event == e.id,
+    )
+    grades = e.kind.in_(["judgment", "adjudication"]), e.aspect == RELEVANCE
+    people = e.source != literal_column("'model'")  # as the index says it
+    query = select(e.seq).where(people, *grades, stands).limit(1)
     with bench.database.reading() as connection:
         return connection.execute(query).first() is not None
 

@@ -280,7 +280,7 @@ class Jobs:
         """How many newer labels wait for a result, and how far the log goes; nothing where labels do not change it."""
         if not asked.moves(self.bench):
             return 0, kept.place
-        return self.bench.newer(kept.place), self.bench.log.place()
+        return self.bench.newer(kept.place, asked.of_models), self.bench.log.place()
 
     def _hashed(self, asked: Verb) -> Running | None:
         """Have large files hashed that nobody hashed yet; None where all hashes are known or soon will be."""

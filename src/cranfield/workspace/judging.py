@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.hearing import say
-from cranfield.judge.event import RELEVANCE, Event, instant
+from cranfield.judge.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
 from cranfield.parameters import masked, shortened
@@ -88,15 +88,25 @@ class _opened:
         self.log.close()
 
 
-def export(location: str, format: str, *, all_events: bool = False, policy: str = "latest") -> bytes:
-    """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels."""
-    from cranfield.judge.giving import WRITERS
+def export(
+    location: str,
+    format: str,
+    *,
+    all_events: bool = False,
+    policy: str = "latest",
+    sources: Sequence[str] | None = None,
+) -> bytes:
+    """The events that stand, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels.
+
+    Unless `sources` says whose, lines and CSV hold everybody's, which they name, and prefs and qrels those of people.
+    """
+    from cranfield.judge.giving import PREFS, WRITERS
 
     if format == "qrels":
         from cranfield.collection import Qrels
         from cranfield.formats.known.trec import TREC
 
-        decided = aggregate(location, policy).decided
+        decided = aggregate(location, policy, sources=sources or PEOPLE).decided
         say(decided.notes())
         return b"".join(TREC.write(Qrels(decided.grades, location).table, "qrels", ""))
     with _opened(location, new=False) as log:
@@ -104,7 +114,11 @@ def export(location: str, format: str, *, all_events: bool = False, policy: str 
         if not all_events:
             stand = {event.id for event in log.standing().values()}
             events = [event for event in events if event.id in stand]
-    return WRITERS[format](events)
+    whose = sources or (PEOPLE if format == PREFS else SOURCES)
+    others = sum(event.source not in whose and event.kind == "preference" for event in events)
+    if others and not sources:
+        say([f"{others:,} preferences are left out: they are a model's (--sources names who counts)"])
+    return WRITERS[format]([event for event in events if event.source in whose])
 
 
 def withdraw(
@@ -305,7 +319,7 @@ def aggregate(
     """One grade for each document, by a policy; gold is that of rounds and of a qrels file."""
     from cranfield.formats.reading import as_qrels
     from cranfield.judge.aggregated import Aggregated
-    from cranfield.judge.policy import decide, labels_of
+    from cranfield.judge.policy import decide, labels_of, preferences_of
     from cranfield.judge.standing import standing
 
     settings = Settings(aspect=aspect, sources=tuple(sources), ties=ties)  # type: ignore[arg-type]
@@ -326,7 +340,7 @@ def aggregate(
     decided = decide(stand, policy, settings, known)
     labels = labels_of(stand, aspect, tuple(sources))
     if decided.strengths:
-        labels = [event for key, event in stand.items() if key.side == "preference"]
+        labels = preferences_of(stand, aspect, tuple(sources))
     if not len(decided):
         raise DataError(f"{name}: no label stands that counts by {policy} (aspect {aspect}, from {', '.join(sources)})")
     return Aggregated(name, decided, labels)

@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
 
 def topics_of(bench: Bench) -> list[dict[str, Any]]:
-    """Every topic with its query, and how many documents of it are labelled in the log."""
-    from sqlalchemy import func, select
+    """Every topic with its query, and how many documents of it people have labelled in the log."""
+    from sqlalchemy import func, literal_column, select
 
-    from cranfield.store.tables import standing
+    from cranfield.store.tables import events, standing
 
     table = bench.topics()
     count = func.count(standing.c.document.distinct())
+    models = select(events.c.id).where(events.c.source == literal_column("'model'"))  # as the index says it
     query = (
         select(standing.c.topic, count)
         .where(standing.c.side.in_(["label", "adjudication"]), standing.c.aspect == RELEVANCE)
+        .where(standing.c.event.not_in(models))
         .group_by(standing.c.topic)
     )
     with bench.database.reading() as connection:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.answer import Answer, Entries, Layout, Table, plain
 from cranfield.judge.plan import OPEN
+from cranfield.workspace.chosen import has_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,11 +94,11 @@ def overview(bench: Bench) -> Overview:
         "versions": bench.versions(),
         "events": bench.log.place(),
     }
-    return Overview(**facts, steps=list(_steps(facts)))
+    return Overview(**facts, steps=list(_steps(facts, has_labels(bench))))
 
 
-def _steps(facts: dict[str, Any]) -> Iterable[Step]:
-    """What to do next, the most urgent first."""
+def _steps(facts: dict[str, Any], labelled: bool) -> Iterable[Step]:
+    """What to do next, the most urgent first; `labelled`: by people."""
     if not facts["has_documents"]:
         yield Step(f"There are no documents yet: cranfield import … -o {facts['name']} brings a collection.")
     if not facts["topics"]:
@@ -114,7 +115,7 @@ def _steps(facts: dict[str, Any]) -> Iterable[Step]:
     if facts["runs"] and not facts["rounds"]:
         told = "No round of judging yet" if facts["has_qrels"] else "Nothing is judged yet"
         yield Step(f"{told}: plan one.", "/rounds/new", "lead")
-    if facts["events"] and not facts["versions"]:
+    if labelled and not facts["versions"]:
         yield Step("Labels are there and no version of them is frozen yet.", "/versions", "lead")
-    if facts["runs"] and (facts["has_qrels"] or facts["events"]):
+    if facts["runs"] and (facts["has_qrels"] or labelled):
         yield Step("See which run is best.", "/runs")

@@ -70,6 +70,7 @@ class Verb(Registered, ABC):
     name: ClassVar[str]
     told: ClassVar[str] = "working"  # what it does, for those who wait
     csv: ClassVar[bool] = True  # whether its answer is a table
+    of_models: ClassVar[bool] = False  # whether labels of models change its answer as people's do
 
     def refuse(self, bench: Bench) -> None:
         """Stop at parameters that make no sense here, before anything is computed."""

@@ -33,7 +33,7 @@ def topic(visit: Visit) -> Page:
     name = visit.text("topic")
     if visit.blind and (name or visit.text("one")):
         raise Refusal(
-            "you are asked to judge in an open round",
+            "you are asked to judge in a round that is not closed",
             403,
             safe="",
             advice="Lists and grades are shown when it is closed.",
@@ -174,7 +174,9 @@ def _pane(visit: Visit, topic: str) -> dict[str, Any] | None:
 def judge_this(visit: Visit) -> Done:
     """Label a document of a topic outside any round."""
     if visit.blind:
-        raise Refusal("you are asked to judge in an open round", 403, advice="Judge it there, on the page /judge.")
+        raise Refusal(
+            "you are asked to judge in a round that is not closed", 403, advice="Judge it there, on the page /judge."
+        )
     name, document, grade = visit.said("topic"), visit.said("document"), visit.number("grade")
     if grade is None or not name or not document:
         raise Refusal("a label needs a topic, a document and a grade")

@@ -40,7 +40,10 @@ def version(visit: Visit) -> Page:
     """The qrels of a version, worked out again and held against their hash; the table has every judgment."""
     if visit.blind:
         raise Refusal(
-            "you are asked to judge in an open round", 403, safe="", advice="Qrels are shown when it is closed."
+            "you are asked to judge in a round that is not closed",
+            403,
+            safe="",
+            advice="Qrels are shown when it is closed.",
         )
     name = visit.needed("name")
     log = visit.site.bench.log
@@ -68,7 +71,10 @@ def diff(visit: Visit) -> Page:
     """What changed from one version to another or to now, and which verdicts with it."""
     if visit.blind:
         raise Refusal(
-            "you are asked to judge in an open round", 403, safe="", advice="Changes are shown when it is closed."
+            "you are asked to judge in a round that is not closed",
+            403,
+            safe="",
+            advice="Changes are shown when it is closed.",
         )
     names = [each.name for each in all_versions(visit.site.bench.log)]
     a, b = visit.text("a", names[-1] if names else ""), visit.text("b")

@@ -22,6 +22,7 @@ class Calibrate(OfRuns):
     name = "calibrate"
     told = "holding a model's labels against people's"
     least = 0
+    of_models = True
     model = Text("", "whose labels; the only model's unless told")
     policy = Text("latest", "which label stands where people differ")
 

@@ -25,6 +25,7 @@ class Estimate(OfRuns):
 
     name = "estimate"
     told = "estimating scores from labels of people and a model"
+    of_models = True
     model = Text("", "whose labels predict; the only model's unless told")
     round = Text("", "the round that drew; the only one unless told")
     policy = Text("latest", "which label stands where people differ")
