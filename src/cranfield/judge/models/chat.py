@@ -205,7 +205,7 @@ def _listed(answer: Any) -> list[str]:
 
 def _forms(key: str) -> re.Pattern[str]:
     """The key in any case, also as JSON or a URL may spell each of its characters."""
-    spelt = (rf"(?:\\?{re.escape(each)}|\\u{ord(each):04x}|%{ord(each):02x})" for each in key)
+    spelt = (rf"(?:\\{{0,4}}(?:{re.escape(each)}|u{ord(each):04x})|%{ord(each):02x})" for each in key)
     return re.compile("".join(spelt), re.IGNORECASE)
 
 
