@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from urllib.request import urlopen
@@ -478,25 +480,21 @@ def test_a_server_that_does_not_keep_to_max_tokens_passes_a_budget_by_one_questi
     assert "tokens where 64 of an answer were asked for at the most (--max-tokens)" in done.stopped
 
 
-def test_a_budget_lets_one_question_go_until_the_first_is_answered_and_then_all_clients(desk, chat):
-    flying, most, both = [0], [], threading.Barrier(2)
+def test_under_a_budget_questions_go_one_by_one_until_the_first_is_answered(desk, chat):
+    numbers, alone, both = itertools.count(1), [], threading.Barrier(2)
 
-    def slow(handler, body):
-        with chat.lock:
-            flying[0] += 1
-            most.append(flying[0])
-        if chat.count > 3:
-            both.wait(10)  # only two at once get through
-        with chat.lock:
-            flying[0] -= 1
-        (status(500) if chat.count == 1 else grade(1))(handler, body)
+    def deed(handler, body):
+        number = next(numbers)
+        if number == 1:
+            time.sleep(0.2)
+            alone.append(chat.count)
+        elif number <= 3:
+            both.wait(30)  # these two are under way together
+        grade(1)(handler, body)
 
-    chat.usual = slow
-    Path(desk.pool).write_text("".join(Path(desk.pool).read_text().splitlines(keepends=True)[:6]))
-    chat.script = {"d1": [status(500), grade(1)]}
+    chat.usual = deed
     done = desk.ask(budget=Budget(tokens=1_000_000), clients=2)
-    assert (done.labelled, done.stopped) == (6, "")
-    assert max(most) == 2
+    assert (alone, done.labelled, done.sent) == ([1], 8, 8)
 
 
 def test_prices_and_budgets_are_numbers(desk, chat):
@@ -675,8 +673,8 @@ KEYS = "sk-Very/Secret-0123456789"
     "deed",
     [
         status(500, "x" * 160 + KEYS),
-        body(b"A" * 35 + KEYS.encode()),
-        status(400, "y" * 3950 + KEYS),
+        body(b"A" * 45 + KEYS.encode()),
+        status(400, "y" * 3962 + KEYS),
         body(b'{"error": "' + b"z" * 3970 + KEYS.encode() + b'"}'),
         status(400, "your key is " + KEYS.replace("/", "\\/").replace("-", "\\u002d")),
         body(f"{KEYS[:20]}".encode()),

@@ -111,7 +111,7 @@ class Check:
             yield f"{self.answered:,} of {self.asked:,} questions that are asked again before a run (--drift) got an answer"
         if self.unable:
             told = f"none of the {self.unable:,} first labels can be asked again, as it is about other texts than then"
-            yield f"{told} (another --text-limit, collection or order?): nothing tells whether the model is still the same"
+            yield f"{told} (another --text-limit or collection?): nothing tells whether the model is still the same"
         if self.changed:
             yield f"{len(self.changed):,} of {self.answered:,} answers are not those of before"
         if self.strangers:
