@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from urllib.request import urlopen
@@ -215,6 +218,10 @@ def test_another_model_or_prompt_or_text_is_another_question(desk, chat, tmp_pat
         (says(None, refusal="I cannot help with that."), "refusal", 1, True),
         (says("", "content_filter"), "refusal", 1, True),
         (status(400), "status 400", 2, False),
+        (status(429, Retry_After="\xb2"), "status 429", 4, False),
+        (status(429, Retry_After="Mon, 01 Jan 9999999999 00:00:00 GMT"), "status 429", 4, False),
+        (says("```" + "\n" * 100_000 + "x"), "unparsed", 1, True),
+        (says('{"grade": "' + "9" * 100_000 + 'x"}'), "unparsed", 1, True),
     ],
 )
 def test_a_fault_is_recorded_as_what_it_is_and_the_rest_is_labelled(desk, chat, deed, problem, tries, answered):
@@ -237,6 +244,41 @@ def test_a_fault_is_recorded_as_what_it_is_and_the_rest_is_labelled(desk, chat, 
     else:
         assert again.complete
         assert again.labelled == 1
+
+
+def test_what_nobody_expected_of_one_exchange_is_a_failure_of_that_question(desk, chat, monkeypatch):
+    usual = Endpoint._exchange
+
+    def odd(self, method, path, body):
+        if body and "document d3" in body["messages"][-1]["content"]:
+            raise ZeroDivisionError("odd")
+        return usual(self, method, path, body)
+
+    monkeypatch.setattr(Endpoint, "_exchange", odd)
+    done = desk.ask()
+    assert (done.labelled, done.problems) == (7, {"unexpected": 1})
+    assert done.failures[0].raw == "ZeroDivisionError: odd"
+
+
+def test_an_answer_of_what_is_no_character_is_kept_in_each_kind_of_log(desk, chat, location):
+    chat.script["d3"] = [says("a\0b\ud800c")]
+    done = desk.ask(log=location)
+    assert (done.labelled, done.problems) == (7, {"unparsed": 1})
+    assert "a\ufffdb?c" in {row["raw"] for row in desk.rows(log=location)}
+
+
+def test_an_answer_that_was_cut_off_is_asked_again_with_more_tokens_alone(desk, chat):
+    chat.script["d3"] = [says('{"grade": ', "length"), says('{"grade": 2', "length")]
+    assert desk.ask().problems == {"cut off": 1}
+    assert desk.ask(max_tokens=32).sent == 0
+    more = desk.ask(max_tokens=128)
+    assert (more.problems, chat.asked["d3"]) == ({"cut off": 1}, 2)
+    assert desk.ask(max_tokens=128).earlier == {"cut off": 1}
+    assert desk.ask(max_tokens=256).labelled == 1
+    assert desk.ask(max_tokens=512).complete
+    assert chat.asked["d3"] == 3
+    rows = [row["problem"] for row in desk.rows() if row["document"] == "d3" and row["purpose"] == "label"]
+    assert sorted(rows) == ["", "cut off", "cut off"]
 
 
 def test_all_faults_in_one_pool_leave_every_other_pair_labelled(tmp_path, chat):
@@ -354,6 +396,18 @@ def test_a_text_that_is_too_long_is_cut_by_the_limit_and_by_halves_where_the_ser
     assert desk.ask(text_limit=4000).sent == 0
 
 
+def test_labels_that_another_limit_replaces_are_counted(tmp_path, chat):
+    desk = Desk(tmp_path, chat.url, {"d1": "word " * 1000, "d2": "short", "d3": "short"})
+    assert "another --text-limit" not in str(desk.ask())
+    told = "1 pairs had a label of this model and prompt by another text, or another --text-limit"
+    assert told in str(desk.ask(text_limit=1000, dry_run=True))
+    chat.usual = grade(3)
+    chat.script = {"d2": [grade(1)], "d3": [grade(1)]}
+    done = desk.ask(text_limit=1000)
+    assert (done.replaced, done.labelled) == (1, 1)
+    assert told in str(done)
+
+
 # money
 
 
@@ -410,6 +464,47 @@ def test_a_server_that_counts_more_tokens_than_there_are_bytes_ends_the_series(d
     done = desk.ask(clients=1)
     assert (done.labelled, done.left) == (1, 7)
     assert "its prices cannot be foreseen" in done.stopped
+
+
+def wordy(tokens):
+    answer = completion('{"grade": 1}')
+    answer["usage"]["completion_tokens"] = tokens
+    return lambda handler, body: handler.send(200, answer)
+
+
+@pytest.mark.parametrize("tokens", [50_000, 50_000.0, 2**70])
+def test_a_server_that_does_not_keep_to_max_tokens_passes_a_budget_by_one_question_at_the_most(desk, chat, tokens):
+    chat.usual = wordy(tokens)
+    done = desk.ask(budget=Budget(tokens=10_000), clients=4)
+    assert (chat.count, done.labelled, done.left) == (1, 1, 7)
+    assert "tokens where 64 of an answer were asked for at the most (--max-tokens)" in done.stopped
+
+
+def test_under_a_budget_questions_go_one_by_one_until_the_first_is_answered(desk, chat):
+    numbers, alone, both = itertools.count(1), [], threading.Barrier(2)
+
+    def deed(handler, body):
+        number = next(numbers)
+        if number == 1:
+            time.sleep(0.2)
+            alone.append(chat.count)
+        elif number <= 3:
+            both.wait(30)  # these two are under way together
+        grade(1)(handler, body)
+
+    chat.usual = deed
+    done = desk.ask(budget=Budget(tokens=1_000_000), clients=2)
+    assert (alone, done.labelled, done.sent) == ([1], 8, 8)
+
+
+def test_prices_and_budgets_are_numbers(desk, chat):
+    for bad in ({"price_in": float("nan")}, {"price_out": float("inf")}):
+        with pytest.raises(DataError, match=r"expected a price of 0 or more"):
+            desk.ask(**bad)
+    for limit in (Budget(tokens=float("nan")), Budget(money=0.0), Budget(tokens=float("inf"))):
+        with pytest.raises(DataError, match=r"--budget: expected a number above 0"):
+            desk.ask(budget=limit, price_in=1.0, price_out=1.0)
+    assert chat.count == 0
 
 
 def test_killed_and_resumed_no_recorded_answer_is_asked_again_and_the_budget_holds(tmp_path):
@@ -508,6 +603,49 @@ def test_a_second_process_that_asks_the_same_model_is_refused(tmp_path, chat, lo
     assert not list(tmp_path.glob("*.asking*"))
 
 
+def test_a_link_to_a_log_is_the_same_log_to_whoever_asks(tmp_path):
+    log = open_log(str(tmp_path / "work.db"))
+    os.symlink(tmp_path / "work.db", tmp_path / "link.db")
+    link = open_log(str(tmp_path / "link.db"))
+    with alone.alone(log, "m"), pytest.raises(DataError, match=r"another process is asking"), alone.alone(link, "m"):
+        pass
+    link.close()
+    log.close()
+
+
+INTERRUPTED = """
+from cranfield.workspace.models import ask
+done = ask({log!r}, clients=2, **{given!r})
+print(done.labelled, done.left, done.stopped)
+"""
+
+
+def test_ctrl_c_waits_for_what_is_under_way_and_says_what_is_written(desk, chat):
+    held, free = threading.Semaphore(0), threading.Event()
+
+    def hold(handler, body):
+        held.release()
+        free.wait(30)
+        grade(2)(handler, body)
+
+    chat.usual = hold
+    given = {"pool": desk.pool, "collection": desk.collection, "endpoint": desk.url, "model": "m", "prompt": "graded"}
+    code = INTERRUPTED.format(log=desk.log, given=given)
+    child = subprocess.Popen([sys.executable, "-c", code], env=os.environ, stdout=subprocess.PIPE, text=True)
+    try:
+        assert all(held.acquire(timeout=60) for _ in range(2))
+        child.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.5)
+        free.set()
+        said, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.communicate()
+    assert said == "2 6 interrupted; the labels so far are written\n"
+    assert len(desk.labels()) == chat.count == 2
+
+
 # the key
 
 
@@ -526,6 +664,64 @@ def test_the_key_is_sent_and_stands_in_no_log_and_no_message(desk, chat, monkeyp
     assert refused.code == 3
     assert SECRET not in refused.both
     assert "Incorrect API key provided: …" in refused.err
+
+
+KEYS = "sk-Very/Secret-0123456789"
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        status(500, "x" * 160 + KEYS),
+        body(b"A" * 45 + KEYS.encode()),
+        status(400, "y" * 3962 + KEYS),
+        body(b'{"error": "' + b"z" * 3970 + KEYS.encode() + b'"}'),
+        status(400, "your key is " + KEYS.replace("/", "\\/").replace("-", "\\u002d")),
+        body(f"{KEYS[:20]}".encode()),
+        lambda handler, body: (
+            handler.wfile.write(f"{KEYS} is no status\r\n\r\n".encode()),
+            setattr(handler, "close_connection", True),
+        ),
+        lambda handler, body: handler.send(404, {}, Location=KEYS),
+        says(KEYS.upper()),
+    ],
+)
+def test_no_part_of_a_key_that_a_server_repeats_is_kept(desk, chat, monkeypatch, deed):
+    monkeypatch.setenv("MY_KEY", KEYS)
+    chat.script["d3"] = [deed] * 4
+    answer = desk.command("--key-env", "MY_KEY", "--retries", "0", "--clients", "1", "--format", "json")
+    kept = [answer.both, *(row["raw"] for row in desk.rows())]
+    for text in kept:
+        plain = text.replace("\\", "").replace("u002d", "-").lower()
+        assert KEYS[:8].lower() not in plain
+        assert "secret" not in plain
+
+
+def test_models_that_a_server_lists_are_told_without_the_key(desk, chat, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEYS)
+    chat.models = [f"model-of-{KEYS}"]
+    answer = desk.command("--key-env", "MY_KEY")
+    assert answer.code == 3
+    assert "there are model-of-…" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://[::1", r"expected a URL such as"),
+        ("http://[::1/v1?api_key=SECRET", r"without \? and #"),
+        ("http://h/v1?api_key=SECRET", r"http://h/v1: expected an endpoint .* without \? and #"),
+        ("http://h/v1#SECRET", r"without \? and #"),
+        ("http://me:SECRET@h:port/v1", r"holds a user or a password"),
+    ],
+)
+def test_an_endpoint_that_is_none_is_refused_without_what_may_be_secret(desk, chat, url, told):
+    desk.url = url
+    answer = desk.command()
+    assert answer.code in (2, 3)
+    assert re.search(told, answer.err)
+    assert "SECRET" not in answer.both
+    assert "Traceback" not in answer.both
 
 
 def test_a_key_goes_over_https_or_to_this_machine_alone():
@@ -637,6 +833,18 @@ def test_a_passage_prompt_shows_the_best_passage_and_the_label_keeps_it(tmp_path
     assert event.passage in chat.bodies[0]["messages"][-1]["content"]
 
 
+def test_a_label_keeps_the_passage_that_was_shown_where_the_server_took_a_shorter_one(tmp_path, chat):
+    desk = Desk(tmp_path, chat.url, {"d1": "alpha beta gamma delta. " * 400})
+    chat.script["d1"] = [status(400, "maximum context length exceeded")]
+    desk.ask(prompt="passage")
+    [event] = desk.labels().values()
+    [row] = [row for row in desk.rows() if row["state"] == "answered"]
+    assert len(event.passage) == row["shown"] < 601
+    assert f"{event.passage}\n" in chat.bodies[-1]["messages"][-1]["content"] + "\n"
+    assert desk.ask(prompt="passage").complete
+    assert len(desk.labels()) == 1
+
+
 @pytest.mark.parametrize("name", bundled())
 def test_a_bundled_prompt_fills_all_its_names_and_tells_the_model_not_to_obey_texts(name):
     prompt = read_prompt(name)
@@ -669,6 +877,9 @@ def test_the_hash_is_over_what_a_prompt_says_and_not_over_its_layout(tmp_path):
     [
         ('{"grade": 2}', (2.0, "")),
         ('```json\n{"grade": 2}\n```', (2.0, "")),
+        ('``` {"grade": 2}```', (2.0, "")),
+        ("``````", (None, "unparsed")),
+        ("```", (None, "unparsed")),
         ('{"grade": "3"}', (3.0, "")),
         ('{"grade": 2.0}', (2.0, "")),
         (" 0 ", (0.0, "")),
@@ -804,6 +1015,15 @@ def test_a_prompt_that_changed_under_the_same_version_is_refused(desk, chat):
         desk.ask(prompt=str(path))
     path.write_text(GOOD.replace("yes", "perhaps").replace('"1"', '"2"'))
     assert desk.ask(prompt=str(path)).labelled == 8
+
+
+def test_two_prompts_that_would_share_their_labels_name_are_told_apart(desk, chat):
+    one, two = desk.folder / "one.toml", desk.folder / "two.toml"
+    one.write_text(f'name = "a-1"\n{GOOD}'.replace('"1"', '"2"'))
+    two.write_text(f'name = "a"\n{GOOD}'.replace('"1"', '"1-2"').replace("{query} ", "{query}: "))
+    assert desk.ask(prompt=str(one)).assessor == "m/a-1-2"
+    with pytest.raises(DataError, match=r"m/a-1-2 is prompt 'a-1' version '2' already; give the prompt another name"):
+        desk.ask(prompt=str(two), drift=0)
 
 
 def test_a_dry_run_says_the_most_that_it_would_cost_and_sends_nothing(desk, chat):

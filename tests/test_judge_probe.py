@@ -546,6 +546,58 @@ def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk
     assert desk.ask(retries=0).drift is None
 
 
+def test_an_hour_counts_from_the_check_and_not_from_the_last_call(desk, chat, monkeypatch):
+    time = {"now": "2026-05-01T10:00:00.000000Z"}
+    monkeypatch.setattr(models, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
+    chat.script = {"d9": [status(500)] * 8}
+    checks = []
+    for minute in ("10:00", "10:40", "11:20", "12:00", "12:30"):
+        time["now"] = f"2026-05-01T{minute}:00.000000Z"
+        checks.append(desk.ask(retries=0).drift is not None)
+    assert checks == [False, False, True, False, True]
+
+
+def test_the_same_pool_at_another_endpoint_or_without_a_schema_is_another_run(desk, chat):
+    chat.script = {"d9": [status(500)] * 8}
+    desk.ask(retries=0)
+    assert desk.ask(retries=0, schema=False).drift.passed
+    with chatting() as other:
+        other.usual = answers(lambda n: 3, "fp_9", "other")
+        done = desk.ask(endpoint=other.url)
+    assert (done.labelled, done.drift.passed) == (0, False)
+
+
+def test_a_run_that_went_without_a_check_is_checked_when_it_goes_on(desk, chat):
+    begun(desk, chat)
+    chat.script = {"d15": [status(500)] * 8}
+    assert desk.ask(retries=0, drift=0).drift is None
+    assert desk.ask(retries=0).drift.passed
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_where_no_label_of_before_can_be_asked_again_the_run_stops_unless_that_is_accepted(tmp_path, chat, long):
+    desk = Desk(tmp_path, chat.url, texts=dict.fromkeys(NAMES[:30], "word " * 400))
+    before = begun(desk, chat)
+    if not long:
+        path = Path(desk.collection) / "documents.jsonl"
+        path.write_text(path.read_text().replace("word word", "other words"))
+    chat.usual = answers(lambda n: 3, "fp_9", "other")
+    how = {"text_limit": 1900} if long else {}
+    for _ in range(2):
+        done = desk.ask(**how)
+        assert (done.labelled, done.sent, len(desk.events())) == (0, 0, before)
+    assert "none of the 10 first labels can be asked again" in done.stopped
+    assert "go on with --accept-drift" in str(done)
+    done = desk.ask(accept_drift=True, **how)
+    assert (done.complete, done.drift.accepted) == (True, True)
+    assert "drift was accepted" in str(done)
+    desk.more_to_ask(NAMES[20:30])
+    done = desk.ask(**how)
+    assert (done.drift.asked, done.drift.passed, done.complete) == (5, True, True)
+    assert [each.unable for each in desk.checks()] == [10, 10, 10, 0]
+    assert desk.ask(drift=0, text_limit=1000).complete
+
+
 def test_texts_that_are_not_as_they_were_are_not_asked_again(desk, chat):
     begun(desk, chat)
     path = Path(desk.collection) / "documents.jsonl"

@@ -36,7 +36,7 @@ LIMITS = {
     "the number of steps": 1_000,
 }
 """The most that may be asked for of what is counted, by its name: more would end neither today nor tomorrow."""
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 WHOLE = re.compile(r"[+-]?[0-9]{1,30}")  # what is longer is beyond 64 bits, and slow to read
 LONGEST = 60  # characters of a value in a message
 

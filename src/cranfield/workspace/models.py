@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -196,8 +197,11 @@ def _key(name: str | None) -> str | None:
 
 def _refuse_prices(budget: Budget, price_in: float | None, price_out: float | None) -> None:
     for name, price in (("--price-in", price_in), ("--price-out", price_out)):
-        if price is not None and price < 0:
+        if price is not None and not 0 <= price < math.inf:
             raise DataError(f"{name}: expected a price of 0 or more for a million tokens, found {price:g}")
+    for limit in budget:
+        if limit is not None and not 0 < limit < math.inf:
+            raise DataError(f"--budget: expected a number above 0, found {limit:g}")
     if budget.money is not None and (price_in is None or price_out is None):
         raise DataError(
             "a budget in money needs --price-in and --price-out, each for a million tokens; or give it in tokens, as in "

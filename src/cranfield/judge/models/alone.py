@@ -34,7 +34,7 @@ def alone(log: Log, model: str) -> Iterator[None]:
     if database is not None and database.dialect == "postgresql":
         held = _on_server(database, number)
     else:
-        held = _beside(f"{log.name}.asking-{number & 0xFFFFFFFF:08x}")
+        held = _beside(f"{os.path.realpath(log.name)}.asking-{number & 0xFFFFFFFF:08x}")
     with held as mine:
         if not mine:
             told = f"{log.name}: another process is asking {shortened(model)!r}"

@@ -2,14 +2,15 @@
 
 Threads take question after question. A reply that may be over in a moment is asked again, as another question with a cost
 of its own. What is over budget waits for the replies that are under way, which mostly cost less than was set aside for
-them, and ends the series when none is.
+them, and ends the series when none is. Under a budget questions go one by one until the first is answered, so that a server
+which does not keep to `max_tokens` is found out by one.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError
@@ -28,13 +29,13 @@ from cranfield.judge.models.kept import (
     Series,
     Spent,
     answered,
-    definitions,
     lost,
     record,
+    relabelled,
+    series_of,
     spent,
 )
 from cranfield.judge.models.questioning import Failure, Questioning
-from cranfield.judge.models.questions import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,14 +102,15 @@ def foresee(
 ) -> Questioning:
     """What would be asked, and the most that it would cost; nothing is sent or written."""
     known: dict[str, Known] = {}
-    total, without_reply, check = Spent(), 0, NO_CHECK
+    total, without_reply, replaced, check = Spent(), 0, 0, NO_CHECK
     if log is not None:
         with log.reading() as transaction:
-            known = answered(transaction.connection, [each.hash for each in questions])
+            known = answered(transaction.connection, [each.hash for each in questions], terms.max_tokens)
             total = spent(transaction.connection, asker.model)
             without_reply = lost(transaction.connection, asker.model)
             if any(each.hash not in known for each in questions):
                 check = planned(transaction, asker, terms.drift, definition)
+                replaced = _replaced(transaction, asker, questions, known)
     due = {each.hash: each for each in questions if each.hash not in known}
     manner = Manner(schema=terms.schema)
     sizes = [
@@ -124,6 +126,7 @@ def foresee(
         known=sum(_graded(known.get(each.hash)) for each in questions),
         left=sum(each.hash in due for each in questions),
         lost=without_reply,
+        replaced=replaced,
         cut=sum(each.shown < each.length and asker.prompt.kind != "passage" for each in due.values()),
         spent_tokens=total.tokens,
         spent=total.cost,
@@ -136,15 +139,18 @@ def foresee(
 
 
 def refuse_other_prompt(log: Log, asker: Asker) -> None:
-    """Stop at a prompt that was another text when it had this name and version."""
+    """Stop where the labels of this name are of a prompt of another text, or of another model."""
     prompt = asker.prompt
     with log.reading() as transaction:
-        for definition in definitions(transaction.connection, asker.model):
-            before = definition["prompt"]
-            same = (before["name"], before["version"]) == (prompt.name, prompt.version)
-            if same and before["hash"] != prompt.hash:
-                told = f"{log.name}: prompt {prompt.name!r} version {prompt.version!r} was another text before"
-                raise DataError(f"{told} ({before['hash'][:19]}…); give the new text another version")
+        every = series_of(transaction.connection, asker.assessor)
+    for before in (each.definition["prompt"] for each in every):
+        if before["hash"] == prompt.hash:
+            continue
+        if (before["name"], before["version"]) == (prompt.name, prompt.version):
+            told = f"{log.name}: prompt {prompt.name!r} version {prompt.version!r} was another text before"
+            raise DataError(f"{told} ({before['hash'][:19]}…); give the new text another version")
+        told = f"{log.name}: {asker.assessor} is prompt {before['name']!r} version {before['version']!r} already"
+        raise DataError(f"{told}; give the prompt another name or version")
 
 
 def ask(
@@ -160,13 +166,14 @@ def ask(
 ) -> Questioning:
     """Ask what has no answer yet, and write labels; `pause` waits before a try again."""
     with log.reading() as transaction:
-        known = answered(transaction.connection, [each.hash for each in questions])
+        known = answered(transaction.connection, [each.hash for each in questions], terms.max_tokens)
         before = lost(transaction.connection, asker.model)
+        replaced = _replaced(transaction, asker, questions, known)
     due: dict[str, list[Question]] = {}  # by their hash: the same text is asked about once
     for each in questions:
         if each.hash not in known:
             due.setdefault(each.hash, []).append(each)
-    series = _Series(log, asker, endpoint, terms, progress, pause or threading.Event().wait)
+    series = _Series(log, asker, endpoint, terms, progress, pause)
     if due:
         series.begin(definition | {"due": len(due)})
     old = [each.event(asker, found) for each in questions if (found := known.get(each.hash)) and _is_label(each, found)]
@@ -177,7 +184,13 @@ def ask(
         total = spent(transaction.connection, asker.model)
     earlier = Counter(known[each.hash].problem for each in questions if each.hash in known)
     del earlier[""]
-    return _summed(series, questions, known, added, earlier, before, total)
+    return replace(_summed(series, questions, known, added, earlier, before, total), replaced=replaced)
+
+
+def _replaced(transaction: Transaction, asker: Asker, questions: Sequence[Question], known: dict[str, Known]) -> int:
+    """How many pairs that are due have a label of this model with this prompt by another text."""
+    due = {tuple(each.subject) for each in questions if each.purpose == LABEL and each.hash not in known}
+    return relabelled(transaction.connection, asker.assessor, due) if due else 0
 
 
 def _is_label(question: Question, known: Known) -> bool:
@@ -239,16 +252,18 @@ class _Series:
         endpoint: Endpoint,
         terms: Terms,
         progress: Callable[[int, int | None], None] | None,
-        pause: Callable[[float], object],
+        pause: Callable[[float], object] | None,
     ) -> None:
         self.log, self.asker, self.endpoint, self.terms = log, asker, endpoint, terms
-        self.progress, self.pause = progress, pause
+        self.over = threading.Event()  # whoever pauses need not go on
+        self.progress, self.pause = progress, pause or self.over.wait
         self.id = new_id()
         self.manner = Manner(schema=terms.schema)
         self.tally = Tally()
         self.changed = threading.Condition()
         self.flying = 0  # questions that are under way
         self.landed = 0  # replies
+        self.alone = terms.budget != NO_LIMIT  # one question at a time, until one is answered
         self.in_a_row = 0  # questions without a reply of the model
         self.left = 0
         self.error: BaseException | None = None
@@ -259,7 +274,9 @@ class _Series:
         with self.log.reading() as transaction:
             first = planned(transaction, self.asker, self.terms.drift, definition)
         how = {"bases": first.bases, "allowed": self.terms.drift_allowed, "accept": self.terms.accept_drift}
-        whole = definition | ({DRIFT: how} if first.questions else {})
+        if first.unable:
+            how["unable"] = first.unable
+        whole = definition | ({DRIFT: how} if first.questions or first.unable else {})
 
         def work(transaction: Transaction) -> Series:
             fields = {"id": self.id, "model": self.asker.model, "at": transaction.now, "definition": whole}
@@ -267,13 +284,19 @@ class _Series:
             return Series(self.id, transaction.now, whole)
 
         series = self.log.write(work)
-        if not first.questions:
+        if DRIFT not in whole:
             return
-        self.loop([[question] for question in first.questions])
+        if first.questions:
+            self.loop([[question] for question in first.questions])
         with self.log.reading() as transaction:
             self.check = check_of(transaction.connection, series)
         if not self.check.passed:
             self._stop("; ".join(self.check.said()))
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more is to be asked."""
+        return self.error is not None or bool(self.tally.stopped)
 
     def loop(self, due: list[list[Question]]) -> None:
         """Start the clients and wait for the last."""
@@ -281,7 +304,7 @@ class _Series:
 
         def client() -> None:
             try:
-                while self.error is None and not self.tally.stopped:
+                while not self.ended:
                     try:
                         same = waiting.popleft()
                     except IndexError:  # another client was faster
@@ -293,16 +316,26 @@ class _Series:
             except BaseException as error:
                 with self.changed:
                     self.error = self.error or error
+                    self.over.set()
                     self.changed.notify_all()
 
         threads = [threading.Thread(target=client, daemon=True) for _ in range(min(self.terms.clients, total))]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        self._wait(threads)
         self.left = sum(map(len, waiting))
         if self.error is not None:
             raise self.error
+
+    def _wait(self, threads: list[threading.Thread]) -> None:
+        """Wait for the last client; Ctrl-C lets those under way end, and a second one does not."""
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            self._stop("interrupted; the labels so far are written")
+            for thread in threads:
+                thread.join()
 
     def _one(self, same: list[Question]) -> bool:
         """Ask a question until it is answered, or tries are over; False if it was not asked."""
@@ -319,8 +352,8 @@ class _Series:
                         self.manner = manner  # the server took it without what it had refused
                 return True
             if reply.status in (*ODD_REQUEST, 413) and (reply.status == 413 or TOO_LONG.search(reply.raw)):
-                shorter = min(limit, max(question.shown, 1)) // 2
-                if shorter >= LEAST:
+                shorter = question.shorter(limit)
+                if shorter is not None:
                     limit = shorter
                     continue
             elif reply.status in ODD_REQUEST and (other := manner.without(reply.raw)) is not None:
@@ -357,15 +390,27 @@ class _Series:
         try:
             reply = self.endpoint.ask(messages, asker.prompt, manner, terms.max_tokens)
             self._written(same, intent, reply)
+            self._check_count(reply, most_in)
         finally:
             with self.changed:
                 self.flying -= 1
                 self.landed += 1
                 self.changed.notify_all()
-        if reply.tokens_in is not None and reply.tokens_in > most_in:
-            told = f"the server counted {reply.tokens_in:,} tokens where {most_in:,} were thought to be the most"
-            self._stop(f"{told}: its prices cannot be foreseen")
         return reply
+
+    def _check_count(self, reply: Reply, most_in: int) -> None:
+        """Stop at a server that counts more than was set aside; let more than one be under way after an answer."""
+        out = "of an answer were asked for at the most (--max-tokens)"
+        counts = (
+            (reply.tokens_in, most_in, "were thought to be the most"),
+            (reply.tokens_out, self.terms.max_tokens, out),
+        )
+        for count, most, words in counts:
+            if count is not None and count > most:
+                told = f"the server counted {count:,} tokens where {most:,} {words}"
+                self._stop(f"{told}: its prices cannot be foreseen")
+        if not reply.problem:
+            self.alone = False
 
     def _reserved(self, intent: dict[str, Any]) -> bool:
         """Write a question down before it is sent, if the most that it may cost is left; else wait for others' replies."""
@@ -377,6 +422,9 @@ class _Series:
 
         while True:
             with self.changed:
+                self.changed.wait_for(lambda: not (self.alone and self.flying) or self.ended)
+                if self.ended:
+                    return False
                 landed = self.landed
                 self.flying += 1
             try:
@@ -389,7 +437,7 @@ class _Series:
                         raise
                     if self.landed == landed and not self.flying:
                         self._stop("the next question might pass the budget")
-                    if self.tally.stopped or self.error is not None:
+                    if self.ended:
                         return False
                     if self.landed == landed:
                         self.changed.wait()
@@ -411,7 +459,8 @@ class _Series:
             tokens, cost = 0.0, 0.0
 
         def work(transaction: Transaction) -> None:
-            known = Known(intent["id"], intent["question"], problem, grade, reply.seconds, transaction.now)
+            made = {"id": intent["id"], "question": intent["question"], "shown": intent["shown"], "series": self.id}
+            known = Known(**made, problem=problem, grade=grade, seconds=reply.seconds, answered=transaction.now)
             events = [each.event(self.asker, known) for each in same if _is_label(each, known)]
             fields = {
                 "id": intent["id"],
@@ -476,4 +525,5 @@ class _Series:
     def _stop(self, why: str) -> None:
         with self.changed:
             self.tally.stopped = self.tally.stopped or why
+            self.over.set()
             self.changed.notify_all()

@@ -15,23 +15,26 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cranfield.errors import DataError, TooLargeError
+from cranfield.judge.models.kept import CUT_OFF
 from cranfield.parameters import real, shortened
 from cranfield.systems.system import Busy, Refused, Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cranfield.judge.models.prompt import Prompt
 
 CHAT = "/chat/completions"
 HIDDEN = "…"  # in the place of the key
+TELLING = 8  # characters: so much of the key at the end of a text is taken out as well
 KEY = re.compile(r"[\x21-\x7e]+")
-FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+FENCE = "```"
 TOO_LONG = re.compile(r"context[ _-]?(length|size|window)|too (long|many tokens)|input.{0,20}exceed", re.IGNORECASE)
 ODD_REQUEST = (400, 422, 501)  # what a server says to an option that it does not know
 HOPELESS = (401, 402, 403, 404, 405)  # the next question would fare no better
 EXCERPT = 4000  # characters of an answer that is no completion
 LISTED = 5  # models in a message
+MOST_COUNTED = 2**53 - 1  # tokens
 
 
 @dataclass(frozen=True)
@@ -84,18 +87,20 @@ class Endpoint:
     ) -> None:
         from cranfield.systems.http.client import Client  # which loads ssl
 
-        parts = urlsplit(url)
-        if "@" in parts.netloc:
+        plain = re.split(r"[?#]", url, maxsplit=1)[0]
+        if "@" in plain.partition("//")[2].partition("/")[0]:
             raise DataError("the endpoint holds a user or a password; give the key in the environment (--key-env)")
-        if parts.query or parts.fragment:
-            raise DataError(f"{url}: expected an endpoint such as http://localhost:8080/v1, without ? and #")
-        self.client = Client(url, timeout, most, once=True)
-        self.path = parts.path.rstrip("/").removesuffix(CHAT) or "/v1"
+        if plain != url:
+            raise DataError(f"{plain}: expected an endpoint such as http://localhost:8080/v1, without ? and #")
+        self.client = Client(url, timeout, most, once=True, hide=self._masked)
+        self.path = urlsplit(url).path.rstrip("/").removesuffix(CHAT) or "/v1"
         self.where = f"{self.client.where}{self.path}"
         self.model = model
         self._key = key
+        self._forms: re.Pattern[str] | None = None
         if key is not None:
             self._refuse_key(key)
+            self._forms = _forms(key)
 
     def _refuse_key(self, key: str) -> None:
         if not KEY.fullmatch(key):
@@ -104,8 +109,14 @@ class Endpoint:
             raise DataError(f"{self.where}: the key is sent over https or to this machine alone; name an https:// URL")
 
     def _masked(self, text: str) -> str:
-        """A text in which the server may have repeated the key."""
-        return text.replace(self._key, HIDDEN) if self._key else text
+        """A text without the key, which the server may have repeated, also in part at the end."""
+        if self._forms is None or self._key is None:
+            return text
+        text, key = self._forms.sub(HIDDEN, text), self._key.lower()
+        end = text[-len(key) :].lower()
+        tails = (size for size in range(len(key) - 1, TELLING - 1, -1) if end.endswith(key[:size]))
+        tail = next(tails, 0)
+        return f"{text[:-tail]}{HIDDEN}" if tail else text
 
     def _exchange(self, method: str, path: str, body: Any) -> Any:
         headers = {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
@@ -131,7 +142,7 @@ class Endpoint:
             raise DataError(f"{self._masked(str(rejected))}. {nothing}") from None
         except TooLargeError:
             return
-        known = _listed(answer)
+        known = [self._masked(name) for name in _listed(answer)]
         if known and not any(self.model in (name, name.partition(":")[0]) for name in known):
             some = ", ".join(shortened(name) for name in known[:LISTED]) + (", …" if len(known) > LISTED else "")
             raise DataError(f"{self.where}: there is no model {shortened(self.model)!r}; there are {some}. {nothing}")
@@ -144,26 +155,30 @@ class Endpoint:
         if manner.schema:
             body["response_format"] = prompt.schema()
         start = time.perf_counter()
+        told = {name: self._kept(value) for name, value in self._told(body).items()}
+        return Reply(**told, seconds=time.perf_counter() - start)
+
+    def _kept(self, value: Any) -> Any:
+        """A value that every log can keep: a text without the key, and without what is no character."""
+        if not isinstance(value, str):
+            return value
+        return self._masked(value).encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+    def _told(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a reply; whatever goes wrong with one question is a failure of this question alone."""
         try:
-            answer = self._exchange("POST", CHAT, body)
+            return _completion(self._exchange("POST", CHAT, body), self._masked)
         except Busy as busy:
             free = isinstance(busy, Refused) or busy.kind.startswith("status 4")
-            told: dict[str, Any] = {
-                "problem": busy.kind,
-                "told": str(busy),
-                "again": True,
-                "after": busy.after,
-                "free": free,
-            }
+            told = {"problem": busy.kind, "told": str(busy)}
+            return told | {"again": True, "after": busy.after, "free": free}
         except Rejected as rejected:
             told = {"problem": f"status {rejected.status}", "told": str(rejected), "raw": rejected.said}
-            told |= {"status": rejected.status, "free": rejected.status < 500}
+            return told | {"status": rejected.status, "free": rejected.status < 500}
         except TooLargeError as error:
-            told = {"problem": "too large", "told": str(error)}
-        else:
-            told = _completion(answer)
-        told |= {name: self._masked(told[name]) for name in ("told", "raw", "returned", "fingerprint") if name in told}
-        return Reply(**told, seconds=time.perf_counter() - start)
+            return {"problem": "too large", "told": str(error)}
+        except Exception as error:
+            return {"problem": "unexpected", "told": f"{type(error).__name__}: {error}"}
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -188,14 +203,21 @@ def _listed(answer: Any) -> list[str]:
     return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
 
 
-def _completion(answer: Any) -> dict[str, Any]:
+def _forms(key: str) -> re.Pattern[str]:
+    """The key in any case, also as JSON or a URL may spell each of its characters."""
+    spelt = (rf"(?:\\{{0,4}}(?:{re.escape(each)}|u{ord(each):04x})|%{ord(each):02x})" for each in key)
+    return re.compile("".join(spelt), re.IGNORECASE)
+
+
+def _completion(answer: Any, masked: Callable[[str], str]) -> dict[str, Any]:
     """The parts of a completion."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]
         content = message.get("content")
     except (LookupError, TypeError, AttributeError):
-        return {"problem": "no completion", "told": "no choices with a message", "raw": json.dumps(answer)[:EXCERPT]}
+        raw = masked(json.dumps(answer))[:EXCERPT]
+        return {"problem": "no completion", "told": "no choices with a message", "raw": raw}
     if isinstance(content, list):  # of parts
         content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     refusal = message.get("refusal")
@@ -214,7 +236,16 @@ def _completion(answer: Any) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**53 else None
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return min(value, MOST_COUNTED) if type(value) is int and value >= 0 else None
+
+
+def _unfenced(text: str) -> str:
+    """What stands between fences of code, or the text."""
+    if not (text.startswith(FENCE) and text.endswith(FENCE)):
+        return text
+    return text[len(FENCE) : -len(FENCE)].removeprefix("json").strip()
 
 
 def read_answer(prompt: Prompt, reply: Reply) -> tuple[float | None, str]:
@@ -228,11 +259,10 @@ def read_answer(prompt: Prompt, reply: Reply) -> tuple[float | None, str]:
     if reply.refused:
         return None, "refusal"
     text = reply.raw.strip()
-    fenced = FENCE.fullmatch(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
+        value = json.loads(_unfenced(text))
     except (ValueError, RecursionError):
-        return None, "cut off" if reply.finish == "length" else "unparsed" if text else "empty"
+        return None, CUT_OFF if reply.finish == "length" else "unparsed" if text else "empty"
     if isinstance(value, dict):
         if prompt.key not in value:
             return None, "unparsed"

@@ -78,6 +78,7 @@ class Check:
     after: list[Served]
     allowed: int  # answers that may differ
     accept: bool  # whether drift was to be accepted
+    unable: int = 0  # labels of before, where none of them can be asked again
 
     @property
     def strangers(self) -> list[Served]:
@@ -91,8 +92,8 @@ class Check:
 
     @property
     def drifted(self) -> bool:
-        """Whether the model is not what it was."""
-        return bool(self.strangers) or len(self.changed) > self.allowed
+        """Whether the model is not what it was, or nothing can tell."""
+        return bool(self.strangers) or len(self.changed) > self.allowed or self.unable > 0
 
     @property
     def accepted(self) -> bool:
@@ -108,6 +109,9 @@ class Check:
         """What is not as before, in words; nothing where all is."""
         if not self.enough:
             yield f"{self.answered:,} of {self.asked:,} questions that are asked again before a run (--drift) got an answer"
+        if self.unable:
+            told = f"none of the {self.unable:,} first labels can be asked again, as it is about other texts than then"
+            yield f"{told} (another --text-limit or collection?): nothing tells whether the model is still the same"
         if self.changed:
             yield f"{len(self.changed):,} of {self.answered:,} answers are not those of before"
         if self.strangers:
@@ -145,6 +149,7 @@ def check_of(connection: Connection, series: Series) -> Check:
         _served(now.values()),
         how["allowed"],
         how["accept"],
+        how.get("unable", 0),
     )
 
 
@@ -165,10 +170,14 @@ def _served(rows: Any) -> list[Served]:
 
 
 class Planned(NamedTuple):
-    """A check to be made: the questions, and the id of the answer that each is held against."""
+    """A check to be made: the questions, and the id of the answer that each is held against.
+
+    `unable` counts the labels of before where none of them can be asked again.
+    """
 
     questions: list[Question]
     bases: dict[str, str]
+    unable: int = 0
 
 
 NO_CHECK = Planned([], {})
@@ -177,21 +186,22 @@ NO_CHECK = Planned([], {})
 def planned(transaction: Transaction, asker: Asker, n: int, definition: dict[str, Any]) -> Planned:
     """The check before a run: none where it goes on with one that was just asked, or has nothing to compare with."""
     connection, every = transaction.connection, series_of(transaction.connection, asker.assessor)
-    if not (n and every) or _goes_on(transaction, every[-1], definition):
+    if not (n and every) or _goes_on(transaction, every, definition):
         return NO_CHECK
     accepted = [each for each in every if each.definition.get(DRIFT) and check_of(connection, each).accepted]
     newest: dict[str, str] = {}
     for series in accepted:
         newest |= {hash: row.id for hash, row in _answers(connection, series).items()}
-    found = Planned([], {})
-    for row in _first(connection, every):
+    blind = [place for place, each in enumerate(every) if each in accepted and each.definition[DRIFT].get("unable")]
+    found, rows = Planned([], {}), _first(connection, every[blind[-1] :] if blind else every)
+    for row in rows:
         question = _same(asker, row)
         if question is not None and question.hash not in found.bases:
             found.questions.append(question)
             found.bases[question.hash] = newest.get(question.hash, row.id)
         if len(found.questions) == n:
             break
-    return found
+    return found if found.questions else Planned([], {}, len(rows))
 
 
 def accepted_at(connection: Connection, assessor: str) -> str:
@@ -216,17 +226,29 @@ def _same(asker: Asker, row: Row[Any]) -> Question | None:
     return asker.question(subject, DRIFT) if as_then is not None and as_then.hash == row.question else None
 
 
-def _goes_on(transaction: Transaction, last: Series, definition: dict[str, Any]) -> bool:
-    """Whether a run goes on with the last one: the same pool, not an hour later, which passed its check and has not ended."""
-    this, that = ((each.get("pool"), each.get("purpose")) for each in (definition, last.definition))
-    if this != that or "due" not in last.definition:
+def _goes_on(transaction: Transaction, every: list[Series], definition: dict[str, Any]) -> bool:
+    """Whether a run goes on with the last one, which was left unfinished, within an hour of its check.
+
+    The first run of all has nothing to be held against: its hour counts from its beginning.
+    """
+    connection, last = transaction.connection, every[-1]
+    start = max((place for place, each in enumerate(every) if each.definition.get(DRIFT)), default=0)
+    same = all(_run(each.definition) == _run(definition) for each in every[start:])
+    if not same or "due" not in last.definition:
         return False
-    c, execute = questions.c, transaction.connection.execute
-    mine = c.series == last.id, c.purpose != DRIFT
-    count, asked, answered = execute(select(func.count(), func.max(c.asked), func.max(c.answered)).where(*mine)).one()
-    if last.definition.get(DRIFT) and not count:  # it was stopped by its check, or in the midst of it
-        return False
-    done = execute(select(func.count(distinct(c.question))).where(*mine, c.state == ANSWERED)).scalar_one()
-    seen = max(last.created, asked or "", answered or "")
-    recent = datetime.fromisoformat(transaction.now) - datetime.fromisoformat(seen) < SAME_RUN
+    begun = every[start]
+    c = questions.c
+    if begun.definition.get(DRIFT):
+        asked = select(func.count()).where(c.series == begun.id, c.purpose != DRIFT)
+        if not (check_of(connection, begun).passed and connection.execute(asked).scalar_one()):
+            return False  # it was stopped by its check, or in the midst of it
+    mine = c.series == last.id, c.purpose != DRIFT, c.state == ANSWERED
+    done = connection.execute(select(func.count(distinct(c.question))).where(*mine)).scalar_one()
+    recent = datetime.fromisoformat(transaction.now) - datetime.fromisoformat(begun.created) < SAME_RUN
     return recent and done < last.definition["due"]
+
+
+def _run(definition: dict[str, Any]) -> list[Any]:
+    """What is the same of two calls that are one run."""
+    schema = definition.get("terms", {}).get("schema")
+    return [*(definition.get(name) for name in ("pool", "purpose", "endpoint", "collection", "text_limit")), schema]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
 
+CUT_OFF = "cut off"  # an answer that reached its most tokens before it was one
 SENT, ANSWERED, FAILED = "sent", "answered", "failed"
 LABEL = "label"  # the purpose of a question whose answer is a label; all others are probes
 DRIFT = "drift"  # the purpose of one that is asked again before a run, to see whether the answer is still the same
@@ -70,6 +71,8 @@ class Known(NamedTuple):
     grade: float | None
     seconds: float | None
     answered: str
+    shown: int
+    series: str
 
 
 def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
@@ -143,16 +146,32 @@ def spent(connection: Connection, model: str) -> Spent:
     return Spent() if row is None else Spent(row.tokens, row.cost)
 
 
-def answered(connection: Connection, hashes: Sequence[str]) -> dict[str, Known]:
-    """The first answer to each question that has one, whatever it is worth; what has only failed on the way has none."""
+def answered(connection: Connection, hashes: Sequence[str], max_tokens: int = 0) -> dict[str, Known]:
+    """The first answer to each question that has one, whatever it is worth; what has only failed on the way has none.
+
+    An answer that was cut off gives way to a later one, and counts as none where it may now have more tokens.
+    """
     columns = [questions.c[name] for name in Known._fields]
     answer: dict[str, Known] = {}
     for start in range(0, len(hashes), MANY):
         here = questions.c.question.in_(hashes[start : start + MANY])
         query = select(*columns).where(here, questions.c.state == ANSWERED).order_by(questions.c.asked, questions.c.id)
         for row in connection.execute(query):
-            answer.setdefault(row.question, Known(*row))
-    return answer
+            if row.question not in answer or answer[row.question].problem == CUT_OFF:
+                answer[row.question] = Known(*row)
+    short = {each.series for each in answer.values() if each.problem == CUT_OFF} if max_tokens else set()
+    most = {name: _max_tokens(connection, name) for name in short}
+    return {
+        name: each
+        for name, each in answer.items()
+        if each.problem != CUT_OFF or most.get(each.series, max_tokens) >= max_tokens
+    }
+
+
+def _max_tokens(connection: Connection, name: str) -> int:
+    """Of an answer in a series."""
+    definition = json.loads(connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one())
+    return int(definition.get("terms", {}).get("max_tokens", 0))
 
 
 class Series(NamedTuple):
@@ -186,7 +205,9 @@ def lost(connection: Connection, model: str) -> int:
     return connection.execute(query.where(series.c.model == model, questions.c.state == SENT)).scalar_one()
 
 
-def definitions(connection: Connection, model: str) -> Iterable[dict[str, Any]]:
-    """What each series of a model was, in the order of their times."""
-    query = select(series.c.definition).where(series.c.model == model).order_by(series.c.created, series.c.id)
-    return [json.loads(text) for text in connection.execute(query).scalars()]
+def relabelled(connection: Connection, assessor: str, due: set[tuple[str, ...]]) -> int:
+    """How many of some subjects have a label of a model with a prompt."""
+    mine = [each.id for each in series_of(connection, assessor)]
+    c = questions.c
+    query = select(c.topic, c.document, c.other).where(c.series.in_(mine), c.purpose == LABEL, c.grade.is_not(None))
+    return len({tuple(row) for row in connection.execute(query) if tuple(row) in due}) if mine else 0

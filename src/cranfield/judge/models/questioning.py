@@ -49,6 +49,7 @@ class Questioning(Answer):
     left: int = 0  # not asked
     empty: int = 0  # pairs without a text
     cut: int = 0  # pairs whose text was cut
+    replaced: int = 0  # pairs that were to be asked although they had a label, by another text
     lost: int = 0  # questions of before without a reply
     tokens_in: int = 0
     tokens_out: int = 0
@@ -133,6 +134,9 @@ class Questioning(Answer):
             yield "the server refused a JSON schema, and was asked without"
         if self.cut:
             yield f"{self.cut:,} pairs had a text that was cut (--text-limit)"
+        if self.replaced:
+            told = "had a label of this model and prompt by another text, or another --text-limit"
+            yield f"{self.replaced:,} pairs {told}: a new one stands in its place"
         if self.empty:
             yield f"{self.empty:,} pairs have no text, and were not asked"
         if len(self.returned) > 1:
@@ -184,6 +188,7 @@ MEANINGS = {
     "dropped": "the connection was cut or refused",
     "not JSON": "an answer of the server that is no JSON",
     "no completion": "an answer of the server without a message of the model",
+    "unexpected": "an answer that could not be taken in",
     "too large": "an answer larger than --max-answer",
     "status 429": "the server asked to wait",
 }

@@ -51,7 +51,6 @@ class Question(NamedTuple):
     def event(self, asker: Asker, known: Known) -> Event:
         """The label that an answer is: the same whenever it is made of the same answer."""
         name = hashlib.sha256(json.dumps([known.id, *self.subject]).encode()).hexdigest()
-        shown = asker.values(self.subject)[0].get("passage", "")
         return Event(
             id=f"model-{name[:32]}",
             **self.subject._asdict(),
@@ -62,10 +61,25 @@ class Question(NamedTuple):
             source="model",
             seconds=known.seconds,
             guideline=asker.prompt.hash,
-            passage=shown,
+            passage=self._passage(asker, known.shown),
             aspect=RELEVANCE,
             origin=f"question {known.id}",
         )
+
+    def shorter(self, limit: int) -> int | None:
+        """The limit after one that was too long for the server; None where little would be left."""
+        half = min(limit, max(self.shown, 1)) // 2
+        return half if half >= LEAST else None
+
+    def _passage(self, asker: Asker, shown: int) -> str:
+        """The passage of which so many characters were shown, by the first limit that leaves as many."""
+        limit: int | None = asker.limit
+        while limit is not None:
+            values, _, left = asker.values(self.subject, limit)
+            if left == shown or "passage" not in values:
+                return values.get("passage", "")
+            limit = self.shorter(limit)
+        return asker.values(self.subject)[0]["passage"]
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,14 @@ import threading
 import time
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 from cranfield.errors import ConventionError, DataError, TooLargeError
 from cranfield.systems.system import Busy, Refused, Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
@@ -64,10 +67,18 @@ class Client:
     """Asks one server. `ask` may be called by several threads.
 
     With `once` nothing is sent a second time, not even where a kept connection turns out to be closed: what costs money may
-    have been taken. A kept connection is then looked at before it is used.
+    have been taken. A kept connection is then looked at before it is used. `hide` takes what is secret out of a text of the
+    server before it is cut for a message.
     """
 
-    def __init__(self, base: str, timeout: float = 30.0, most: int = MOST, once: bool = False) -> None:
+    def __init__(
+        self,
+        base: str,
+        timeout: float = 30.0,
+        most: int = MOST,
+        once: bool = False,
+        hide: Callable[[str], str] | None = None,
+    ) -> None:
         try:
             parts = urlsplit(base)
             port = parts.port
@@ -80,6 +91,7 @@ class Client:
         self.timeout = timeout
         self.most = most
         self.once = once
+        self.hide = hide
         self.basic: dict[str, str] = {}
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -142,18 +154,23 @@ class Client:
             self._drop()
         return answer.status, answer.headers, content
 
+    def _shown(self, content: bytes) -> bytes:
+        return content if self.hide is None else self.hide(content.decode("utf-8", "replace")).encode()
+
     def _judged(self, status: int, headers: Any, content: bytes, path: str) -> Any:
         if status in PASSING:
-            why = f"{self.where}{path}: status {status}{_excerpt(content)}"
+            why = f"{self.where}{path}: status {status}{_excerpt(self._shown(content))}"
             raise Busy(why, _pause(headers.get("Retry-After", "")), f"status {status}")
         if not 200 <= status < 300:
-            moved = f" to {headers.get('Location')}; name that URL" if 300 <= status < 400 else _excerpt(content)
-            said = content[:EXCERPT].decode("utf-8", "replace")
+            shown = self._shown(content)
+            moved = f" to {headers.get('Location')}; name that URL" if 300 <= status < 400 else _excerpt(shown)
+            said = shown[:EXCERPT].decode("utf-8", "replace")
             raise Rejected(f"{self.where}{path}: status {status}{moved}", status, said)
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
-            raise Busy(f"{self.where}{path}: expected JSON, found {content[:60]!r}", kind="not JSON") from None
+            found = self._shown(content)[:60]
+            raise Busy(f"{self.where}{path}: expected JSON, found {found!r}", kind="not JSON") from None
 
     def _connection(self, deadline: float) -> tuple[http.client.HTTPConnection, bool]:
         """This thread's connection, held to the deadline, and whether it is a new one."""
@@ -198,11 +215,11 @@ def _closed(connection: http.client.HTTPConnection) -> bool:
 
 def _pause(after: str) -> float | None:
     """The seconds that a Retry-After asks for, as a number or until a date."""
-    if after.isdigit():
+    if after.isascii() and after.isdigit():
         return float(after)
     try:
         return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
