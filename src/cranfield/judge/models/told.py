@@ -189,7 +189,8 @@ def _tokens(counts: Counts) -> list[Cell]:
 
 
 def _money(counts: Counts) -> Cell:
-    return Cell(f"{counts.cost:.6g}", counts.cost)
+    unpriced = not counts.cost and counts.tokens_in + counts.tokens_out > 0
+    return Cell("–") if unpriced else Cell(f"{counts.cost:.6g}", counts.cost)
 
 
 def _count(number: float) -> Cell:
@@ -489,6 +490,9 @@ def model_failures(
     reasons = Counter[str]()
     for block in blocks:
         reasons[block.problem] += block.size
+    if reason and reason not in reasons:
+        there = ", ".join(repr(each) for each in sorted(reasons)) or "none"
+        raise DataError(f"{log.name}: nothing failed for the reason {shortened(reason)!r}; there are: {there}")
     wanted = [block for block in blocks if reason in ("", block.problem)]
     assessors = {run.series: run.assessor for run in runs}
     rows: list[ModelFailure] = []
