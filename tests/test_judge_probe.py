@@ -314,7 +314,7 @@ def test_the_command_probes_and_says_what_it_cost(desk, chat):
     answer = desk.command("--probe", "3", "--price-in", "1", "--price-out", "1")
     assert answer.code == 0, answer.both
     assert answer.out.startswith("9 probes of m/graded-1 show no fault beyond chance")
-    assert "9 of 9 probes answered by m/graded-1" in answer.out
+    assert "9 of 9 probes are answered by m/graded-1" in answer.out
     assert "cost" in answer.out
     rows = desk.command("--probe", "3", "--format", "csv").out.splitlines()
     assert rows[0] == ",".join(Outcome._fields)
