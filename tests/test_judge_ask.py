@@ -1040,7 +1040,7 @@ def test_the_command_says_what_failed_and_ends_with_1(desk, chat):
     chat.script["d2"] = [grade(7)]
     answer = desk.command()
     assert answer.code == 1
-    assert "7 of 8 pairs labelled by m/graded-1, 1 have none" in answer.out
+    assert "7 of 8 pairs are labelled by m/graded-1, 1 have none" in answer.out
     assert "off the scale" in answer.out
     assert '{"grade": 7}' in answer.out
     rows = desk.command("--format", "csv")
@@ -1114,3 +1114,43 @@ def test_a_real_model_answers_with_a_schema_and_rambles_without(tmp_path, local_
     assert {event.grade for event in opened.events()} <= {0.0, 1.0, 2.0, 3.0}
     assert {event.source for event in opened.events()} == {"model"}
     opened.close()
+
+
+# what newcomers run into
+
+
+def test_a_budget_in_money_counts_what_was_asked_before_without_prices(desk):
+    desk.ask()
+    prices = {"price_in": 1e6 / TOKENS_IN, "price_out": 0.0}  # 1 a question
+    more = {"pool": desk.pool, "prompt": "passage", **prices}
+    stopped = desk.ask(budget=Budget(money=8.5), **more)
+    assert stopped.spent == stopped.unpriced == pytest.approx(8)
+    assert stopped.labelled == 0
+    assert "budget" in stopped.stopped
+    assert "8 of it by questions that were asked without prices" in str(stopped)
+    assert desk.ask(budget=Budget(money=1e6), **more).complete
+
+
+def test_a_model_that_never_gives_a_label_is_given_up(desk, chat):
+    chat.usual = says("Let me think.")
+    done = desk.ask(give_up=3, clients=1)
+    assert done.sent == 3
+    assert "the first 3 answers are no labels, the last: unparsed" in done.stopped
+    assert "another version" in done.stopped
+    chat.usual = grade(1)
+    assert desk.ask(give_up=3, clients=1).labelled == 5
+    chat.usual, chat.script = says("Let me think."), {"d1": [grade(1)]}
+    assert not desk.ask(give_up=3, clients=1, prompt="passage").stopped  # it can give one
+
+
+def test_what_failed_before_comes_last(desk, chat):
+    chat.script = {f"d{number}": [status(500)] * 20 for number in range(1, 4)}
+    first = desk.ask(give_up=3, clients=1, retries=0, drift=0)
+    assert (first.labelled, first.left) == (0, 5)
+    again = desk.ask(give_up=3, clients=1, retries=0, drift=0)
+    assert again.labelled == 5
+
+
+def test_the_first_line_says_how_far_it_is(desk, chat):
+    assert "8 of 8 pairs are labelled by m/graded-1" in str(desk.ask())
+    assert "8 of 8 pairs are labelled by m/graded-1; nothing was asked" in str(desk.ask())

@@ -151,7 +151,7 @@ def test_nothing_is_told_against_a_judge_that_is_the_truth(desk, prompt):
     kinds = [each.probe.name for each in done.probes.tried]
     assert kinds == [name for name, probe in PROBES.items() if prompt in probe.kinds]
     assert done.probes.findings() == []
-    assert "show nothing against m/" in str(done)
+    assert "show no fault beyond chance" in str(done)
     assert done.complete
 
 
@@ -323,8 +323,8 @@ def test_the_command_probes_and_says_what_it_cost(desk, chat):
     desk.command()
     answer = desk.command("--probe", "3", "--price-in", "1", "--price-out", "1")
     assert answer.code == 0, answer.both
-    assert answer.out.startswith("9 probes show nothing against m/graded-1")
-    assert "9 of 9 probes answered by m/graded-1" in answer.out
+    assert answer.out.startswith("9 probes of m/graded-1 show no fault beyond chance")
+    assert "9 of 9 probes are answered by m/graded-1" in answer.out
     assert "cost" in answer.out
     rows = desk.command("--probe", "3", "--format", "csv").out.splitlines()
     assert rows[0] == ",".join(Outcome._fields)

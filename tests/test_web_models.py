@@ -65,7 +65,9 @@ def filled(site: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         given: dict[str, Any] = {"pool": str(folder / "pool.jsonl"), "collection": str(folder), "endpoint": chat.url}
         given |= {"clients": 1, "retries": 0, "price_in": 1.0, "price_out": 2.0, "key_env": "THE_KEY"}
         refusals = [says("no", "content_filter")] * 9
-        answers = [says(RAW), grade(7), dropped, *refusals] + [grade(coin.choice([0, 0, 1, 2, 3])) for _ in range(200)]
+        answers = [grade(0), says(RAW), grade(7), dropped, *refusals] + [
+            grade(coin.choice([0, 0, 1, 2, 3])) for _ in range(200)
+        ]
         chat.script = {"": answers}
         ask(log, model="small", prompt="graded", **given)
         chat.script = {}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from cranfield.errors import DataError
 from cranfield.judge.opening import open_log
+from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
     from cranfield.judge.models.told import ModelFailures, ModelRuns
@@ -26,4 +28,8 @@ def model_failures(
     from cranfield.judge.models import told
 
     with closing(open_log(location, new=False)) as log:
-        return told.model_failures(log, model, reason, skip, n, None if whole else told.EXCERPT)
+        found = told.model_failures(log, model, reason, skip, n, None if whole else told.EXCERPT)
+    if reason and reason not in found.reasons:
+        there = ", ".join(map(repr, found.reasons)) or "none"
+        raise DataError(f"{found.log}: nothing failed for the reason {shortened(reason)!r}; there are: {there}")
+    return found

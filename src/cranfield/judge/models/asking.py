@@ -29,16 +29,20 @@ from cranfield.judge.models.kept import (
     Series,
     Spent,
     answered,
+    failed_before,
     lost,
     record,
     relabelled,
     series_of,
     spent,
+    unpriced,
 )
 from cranfield.judge.models.questioning import Failure, Questioning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from sqlalchemy.engine import Connection
 
     from cranfield.judge.log import Log
     from cranfield.judge.models.chat import Endpoint, Reply
@@ -106,7 +110,8 @@ def foresee(
     if log is not None:
         with log.reading() as transaction:
             known = answered(transaction.connection, [each.hash for each in questions], terms.max_tokens)
-            total = spent(transaction.connection, asker.model)
+            early = _at_prices(transaction.connection, asker.model, terms)
+            total = spent(transaction.connection, asker.model).plus(early)
             without_reply = lost(transaction.connection, asker.model)
             if any(each.hash not in known for each in questions):
                 check = planned(transaction, asker, terms.drift, definition)
@@ -169,19 +174,22 @@ def ask(
         known = answered(transaction.connection, [each.hash for each in questions], terms.max_tokens)
         before = lost(transaction.connection, asker.model)
         replaced = _replaced(transaction, asker, questions, known)
+        late = failed_before(transaction.connection, [each.hash for each in questions if each.hash not in known])
+        without_price = _at_prices(transaction.connection, asker.model, terms)
     due: dict[str, list[Question]] = {}  # by their hash: the same text is asked about once
     for each in questions:
         if each.hash not in known:
             due.setdefault(each.hash, []).append(each)
     series = _Series(log, asker, endpoint, terms, progress, pause)
+    series.extra, series.judges = without_price, any(map(_graded, known.values()))
     if due:
         series.begin(definition | {"due": len(due)})
     old = [each.event(asker, found) for each in questions if (found := known.get(each.hash)) and _is_label(each, found)]
     added = log.add(old).new if old and not series.tally.stopped else 0
     if due:
-        series.loop(list(due.values()))
+        series.loop(sorted(due.values(), key=lambda same: same[0].hash in late))  # what failed before comes last
     with log.reading() as transaction:
-        total = spent(transaction.connection, asker.model)
+        total = spent(transaction.connection, asker.model).plus(without_price)
     earlier = Counter(known[each.hash].problem for each in questions if each.hash in known)
     del earlier[""]
     return replace(_summed(series, questions, known, added, earlier, before, total), replaced=replaced)
@@ -191,6 +199,14 @@ def _replaced(transaction: Transaction, asker: Asker, questions: Sequence[Questi
     """How many pairs that are due have a label of this model with this prompt by another text."""
     due = {tuple(each.subject) for each in questions if each.purpose == LABEL and each.hash not in known}
     return relabelled(transaction.connection, asker.assessor, due) if due else 0
+
+
+def _at_prices(connection: Connection, model: str, terms: Terms) -> float:
+    """What questions that were asked without prices cost by those of now, where a budget is in money."""
+    if terms.budget.money is None:
+        return 0.0
+    tokens_in, tokens_out, uncounted = unpriced(connection, model)
+    return terms.cost(tokens_in, tokens_out) + max(terms.cost(uncounted, 0), terms.cost(0, uncounted))
 
 
 def _is_label(question: Question, known: Known) -> bool:
@@ -234,6 +250,7 @@ def _summed(
         seconds=tally.seconds,
         spent_tokens=total.tokens,
         spent=total.cost,
+        unpriced=series.extra,
         budget=series.terms.budget,
         returned=[(model, mark, count) for (model, mark), count in tally.returned.most_common()],
         schema="used" if series.manner.schema else "refused" if series.terms.schema else "not asked for",
@@ -265,6 +282,9 @@ class _Series:
         self.landed = 0  # replies
         self.alone = terms.budget != NO_LIMIT  # one question at a time, until one is answered
         self.in_a_row = 0  # questions without a reply of the model
+        self.unusable = 0  # answers that are no label
+        self.judges = False  # whether the model has given a label of this pool before
+        self.extra = 0.0  # what questions of before cost that had no price then
         self.left = 0
         self.error: BaseException | None = None
         self.check: Check | None = None  # whether the model still answers as before
@@ -417,7 +437,7 @@ class _Series:
 
         def work(transaction: Transaction) -> None:
             transaction.apply(record("question", **intent, asked=transaction.now))
-            if spent(transaction.connection, self.asker.model).beyond(self.terms.budget):
+            if spent(transaction.connection, self.asker.model).plus(self.extra).beyond(self.terms.budget):
                 raise OverBudgetError("the budget is spent")
 
         while True:
@@ -502,6 +522,14 @@ class _Series:
                 tally.labelled += len(same)
             else:
                 self._note(same, problem, reply.raw)
+                self._give_up(problem)
+
+    def _give_up(self, problem: str) -> None:
+        """Stop at a model that has never given a label."""
+        self.unusable += 1
+        if self.unusable >= self.terms.give_up and not (self.tally.labelled or self.judges):
+            told = f"the first {self.unusable} answers are no labels, the last: {problem}"
+            self._stop(f"{told}; mend the prompt and give it another version, or allow more (--give-up N)")
 
     def _note(self, same: list[Question], problem: str, raw: str) -> None:
         self.tally.problems[problem] += len(same)

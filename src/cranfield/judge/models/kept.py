@@ -55,6 +55,10 @@ class Spent(NamedTuple):
     tokens: float = 0.0
     cost: float = 0.0
 
+    def plus(self, cost: float) -> Spent:
+        """With what was asked without prices."""
+        return self._replace(cost=self.cost + cost)
+
     def beyond(self, budget: Budget) -> bool:
         """Whether it is more than a budget."""
         return (budget.money is not None and self.cost > budget.money) or (
@@ -172,6 +176,29 @@ def _max_tokens(connection: Connection, name: str) -> int:
     """Of an answer in a series."""
     definition = json.loads(connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one())
     return int(definition.get("terms", {}).get("max_tokens", 0))
+
+
+def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
+    """Questions that got no answer of the model when they were asked."""
+    found: set[str] = set()
+    for start in range(0, len(hashes), MANY):
+        here = questions.c.question.in_(hashes[start : start + MANY]), questions.c.state == FAILED
+        found.update(connection.execute(select(questions.c.question).where(*here).distinct()).scalars())
+    return found
+
+
+def unpriced(connection: Connection, model: str) -> tuple[float, float, float]:
+    """Tokens of a model's questions that were asked without prices: in, out, and those that nobody counted."""
+    query = select(series.c.id, series.c.definition).where(series.c.model == model)
+    terms = {row.id: json.loads(row.definition).get("terms", {}) for row in connection.execute(query)}
+    free = [name for name, told in terms.items() if not (told.get("price_in") or told.get("price_out"))]
+    c, total = questions.c, [0.0, 0.0, 0.0]
+    for start in range(0, len(free), MANY):
+        used = func.coalesce(c.tokens, c.tokens_most)
+        sums = select(*(func.sum(column) for column in (c.tokens_in, c.tokens_out, used)))
+        found = connection.execute(sums.where(c.series.in_(free[start : start + MANY]))).one()
+        total = [so_far + (more or 0.0) for so_far, more in zip(total, found, strict=True)]
+    return total[0], total[1], max(0.0, total[2] - total[0] - total[1])
 
 
 class Series(NamedTuple):

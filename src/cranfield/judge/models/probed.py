@@ -58,7 +58,7 @@ class Probes(Answer):
         if found:
             yield Lines([f"{self.assessor} {said}" for said in found])
         else:
-            yield f"{counted(self.answered, 'probe')} show nothing against {self.assessor}"
+            yield f"{counted(self.answered, 'probe')} of {self.assessor} show no fault beyond chance"
         head = ["probe", "asked", "answered", "missed", "share", "95 %", "change", "95 %", "what is asked"]
         yield Table(head, [self._cells(each, how) for each in self.tried], tail=True, spare=(8, 7))
         yield Lines([f"missed: {', '.join(f'{each.probe.name} {each.probe.miss}' for each in self.tried)}"], dim=True)

@@ -57,6 +57,7 @@ class Questioning(Answer):
     seconds: float = 0.0
     spent_tokens: float = 0.0  # of all series of the model in this log
     spent: float = 0.0
+    unpriced: float = 0.0  # of it, for questions that had no price when they were asked
     budget: Budget = NO_LIMIT
     returned: list[tuple[str, str, int]] = field(default_factory=list)  # model, fingerprint, answers
     schema: str = "used"  # or refused by the server, or not asked for
@@ -81,13 +82,10 @@ class Questioning(Answer):
             return
         if self.probes is not None:
             yield from self.probes.content(how)
-        without = self.pairs - self.known - self.labelled
-        rest = f", {without:,} have none" if without else ""
-        deed = "labelled" if self.probes is None else "answered"
-        yield (
-            f"{self.log}: {self.labelled:,} of {self.pairs:,} {self._unit} {deed} by {self.assessor}"
-            f"{f', {self.known:,} before' if self.known else ''}{rest}"
-        )
+        deed, done = "labelled" if self.probes is None else "answered", self.known + self.labelled
+        now = f", {self.labelled:,} of them now" if self.known and self.labelled else ""
+        rest = f", {self.pairs - done:,} have none" if self.pairs > done else "" if self.sent else "; nothing was asked"
+        yield f"{self.log}: {done:,} of {self.pairs:,} {self._unit} are {deed} by {self.assessor}{now}{rest}"
         yield Lines(list(self._told()))
         if self.drift is not None and self.drift.changed:
             yield _changed(self.drift)
@@ -122,13 +120,14 @@ class Questioning(Answer):
         money = f", cost {self.cost:.6g}" if self.cost else ""
         if self.sent:
             tokens = f"{self.tokens_in:,} tokens in, {self.tokens_out:,} out"
-            yield f"{self.sent:,} questions sent: {tokens}{money}, {self.seconds:.1f} s of waiting"
+            yield f"{self.sent:,} questions sent: {tokens}{money}, {self.seconds:.1f} s of waiting, all clients together"
         limit = self.budget
         if limit.money is not None:
-            yield f"{self.spent:.6g} of the budget of {limit.money:g} is spent in this log"
+            early = f", {self.unpriced:.6g} of it by questions that were asked without prices" if self.unpriced else ""
+            yield f"{self.spent:.6g} of the budget of {limit.money:g} is spent in this log{early}"
         if limit.tokens is not None:
             yield f"{self.spent_tokens:,.0f} of the budget of {limit.tokens:,.0f} tokens are spent in this log"
-        if self.lost:
+        if self.lost and (self.sent or self.left):
             yield f"{self.lost:,} questions of before have no reply: they count as spent, and are asked again"
         if self.sent and self.schema == "refused":
             yield "the server refused a JSON schema, and was asked without"

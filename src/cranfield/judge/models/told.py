@@ -189,7 +189,8 @@ def _tokens(counts: Counts) -> list[Cell]:
 
 
 def _money(counts: Counts) -> Cell:
-    return Cell(f"{counts.cost:.6g}", counts.cost)
+    unpriced = not counts.cost and counts.tokens_in + counts.tokens_out > 0
+    return Cell("–") if unpriced else Cell(f"{counts.cost:.6g}", counts.cost)
 
 
 def _count(number: float) -> Cell:

@@ -93,7 +93,7 @@ def _of_model(
     }
     shown = {
         "calibrated": calibrated,
-        "verdicts": {each: _verdict(look(visit, "calibrate", model=each)) for each in known},
+        "verdicts": {each: _verdict(visit, each) for each in known},
         "probed": probes,
         "checks": checks[::-1],
         "drawn": drawn,
@@ -102,9 +102,12 @@ def _of_model(
     return values, shown, [calibrated, estimated]
 
 
-def _verdict(asked: Asked | None) -> list[str]:
-    """What a calibration says, if one was asked for."""
-    return [] if asked is None else list(asked.answer["findings"])
+def _verdict(visit: Visit, model: str) -> list[str]:
+    """What a calibration says, if one was asked for; else what the probes alone say."""
+    asked = look(visit, "calibrate", model=model)
+    if asked is None:
+        return [f"{model} {said}" for said in probes_of(visit.site.bench.log, model).findings()]
+    return list(asked.answer["findings"])
 
 
 def _failures(visit: Visit, named: str) -> ModelFailures:
