@@ -747,6 +747,27 @@ def test_offline_judgments_wait_and_are_stored_once(site: Served, browser: Any) 
     quiet(watched, site, offline=True)
 
 
+def test_an_answer_that_was_cut_short_on_its_way_is_asked_for_again(site: Served, browser: Any) -> None:
+    name = opened(site, "short")
+    watched = at(site, browser, name)
+    page, cut = watched.page, []
+
+    def answer(route: Any) -> None:
+        if route.request.method == "POST" and not cut:
+            cut.append(route.fetch())  # the server has it
+            route.fulfill(status=200, content_type="application/json", body='{"outcomes": [')
+        else:
+            route.continue_()
+
+    page.route("**/judge.json", answer)
+    page.keyboard.press("2")
+    shows(page, "d01")
+    assert waiting(page, none=True) == []
+    assert cut
+    assert [event.document for event in stored(site, name, 1)] == ["d00"]
+    quiet(watched, site)
+
+
 def test_what_was_not_sent_survives_a_reload_and_is_sent_under_its_own_account_alone(
     site: Served, browser: Any
 ) -> None:

@@ -243,10 +243,10 @@ def _ending(text: str, start: int, last: int, limit: int) -> int:
         sentences = [
             start + len(text[start : match.end()].rstrip()) for match in SENTENCE.finditer(text, middle, limit + 1)
         ]
-        words = [match.start() for match in BLANK.finditer(text, middle, limit + 1)]
-        for ends in (sentences, words):
-            if whole := [end for end in ends if middle <= end <= limit]:
-                return whole[-1]
+        words = [match.start() for match in BLANK.finditer(text, max(last, start), limit + 1)]
+        half = [end for end in sentences if middle <= end <= limit]
+        if whole := [end for end in half or words if start < end <= limit]:
+            return whole[-1]
     while limit > start + 1 and unicodedata.combining(text[limit]):
         limit -= 1
     return limit

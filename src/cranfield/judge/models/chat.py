@@ -162,7 +162,7 @@ class Endpoint:
         """A value that every log can keep: a text without the key, and without what is no character."""
         if not isinstance(value, str):
             return value
-        return self._masked(value).encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        return self._masked(value).encode("utf-8", "replace").decode()
 
     def _told(self, body: dict[str, Any]) -> dict[str, Any]:
         """The fields of a reply; whatever goes wrong with one question is a failure of this question alone."""

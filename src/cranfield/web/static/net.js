@@ -10,9 +10,8 @@ export class Refused extends Error {
 export async function ask(url, options = {}) {
   const response = await fetch(url, { credentials: "same-origin", cache: "no-cache", ...options });
   if (response.status === 304) return null;
-  const values = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, values);
-  return values;
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
+  return response.json(); // what was cut short on its way is no answer
 }
 
 export const send = (url, values) =>
