@@ -12,7 +12,8 @@ from cranfield import evaluate
 from cranfield.formats import as_runs
 from cranfield.judge import Event, open_log
 from cranfield.judge.models.drawn import sampled
-from cranfield.judge.models.estimating import estimates
+from cranfield.judge.models.estimating import PredictedScores, Row, estimates
+from cranfield.judge.models.interval import Interval
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.rounds import open_round
 from cranfield.measures.measure import load_all, measure
@@ -526,3 +527,22 @@ def test_a_round_in_a_file_of_lines_is_read_again_with_what_it_drew_from(bench, 
     log.close()
     found = estimate(where, [str(folder / "one.run")], ["AP"])
     assert (found.drawn, found.of, found.unit) == (20, TOPICS, "topics")
+
+
+def test_of_several_runs_the_leader_is_told_first_and_the_other_pairs_on_demand():
+    def row(measure, run, other, value, low, high):
+        return Row(measure, run, other, Interval(value, low, high), Interval(value, low, high), value, 9.0)
+
+    rows = [
+        row("P@5", name, "", value, value - 0.1, value + 0.1) for name, value in (("a", 0.5), ("b", 0.7), ("c", 0.4))
+    ]
+    rows += [
+        row("P@5", "b", "a", 0.2, -0.1, 0.5),
+        row("P@5", "c", "a", -0.1, -0.3, 0.1),
+        row("P@5", "c", "b", -0.3, -0.4, -0.2),
+    ]
+    found = PredictedScores("log", "1", "m", "topics", 30, 60, 0.95, rows, 60, [])
+    assert found.to_text().startswith("b leads by P@5, not told apart from a: 0.7000 [0.6000, 0.8000]")
+    assert "c − a" not in found.to_text()
+    assert "c − a" in found.to_text(every=True)
+    assert len(found.to_dict()["rows"]) == 6

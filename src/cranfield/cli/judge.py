@@ -434,12 +434,13 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 @command.command("estimate")
 @log_argument
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10]")
+@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10; where documents were drawn P@10 DCG@10]")
 @option("--round", "Which round drew.  [default: the only one]", default="", show_default=False, metavar="NAME")
 @option("--model", "Whose labels predict.  [default: the only model's]", default="", show_default=False, metavar="NAME")
 @option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
 @option("--aspect", "What was judged.", default="relevance", metavar="NAME")
 @option("--level", "Of the intervals.")
+@option("--all", "Every difference, not only those from the run that leads.", name="every", is_flag=True)
 @options.answer("table", "json", "csv", "tsv")
 def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
     """Estimate scores and differences of runs from few labels of people and many of a model.

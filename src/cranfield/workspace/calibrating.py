@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from cranfield.columns import counted
 from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from cranfield.judge.models.shared import Asked, Labelled, Shared
     from cranfield.run import Run
 
+STRANGE = 0.1  # of a model's grades, from which on it may have a scale of its own
 LEAST_TO_CHOOSE = 4  # topics: two for each half
 
 
@@ -74,8 +77,23 @@ def calibrate(
         biases=biased(found, lengths, ranks, level),
         doubted=Doubted(dates[0], dates[1] or date_in(names)),
         probed=probed,
-        remarks=labelled.notes,
+        remarks=[*labelled.notes, *_beside(labelled, chosen)],
     )
+
+
+def _beside(labelled: Labelled, chosen: Chosen) -> list[str]:
+    """What the documents that both labelled do not show."""
+    found, said = chosen.shared, []
+    lacking = len(labelled.people) - len(found) - sum(chosen.left_out.values())
+    if lacking:
+        told = f"{counted(lacking, 'document')} that people labelled have no label of {found.model}"
+        said.append(f"{told}: nothing tells how it judges those")
+    theirs = np.array(found.scale.names)[found.counts.sum(axis=0) > 0]
+    beyond = float(((found.predicted < theirs.min()) | (found.predicted > theirs.max())).mean())
+    if beyond >= STRANGE:
+        told = f"{beyond:.0%} of its grades lie beyond all that people gave ({theirs.min():g} to {theirs.max():g})"
+        said.append(f"{told}: does {found.model} use their scale?")
+    return said
 
 
 class Chosen(NamedTuple):
@@ -165,9 +183,9 @@ def _probed(log: Log, assessor: str) -> list[str]:
 
     said = [f"{assessor} {finding}" for finding in probes_of(log, assessor).findings()]
     for check in drift_checks(log, assessor):
-        if check.drifted:
-            went_on = "; it was accepted, and labels of both are mixed here" if check.accepted else ""
-            said.append(f"{assessor} drifted by {check.at[:10]}: {'; '.join(check.said())}{went_on}")
+        if check.accepted:  # one that was not has labelled nothing
+            told = f"{'; '.join(check.said())}; it was accepted, and labels of both are mixed here"
+            said.append(f"{assessor} drifted by {check.at[:10]}: {told}")
     return said
 
 

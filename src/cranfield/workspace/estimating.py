@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from cranfield.judge.models.estimating import PredictedScores
 
+OF_DOCUMENTS = ("P@10", "DCG@10")  # where documents were drawn: sums over them
+
 
 def estimate(
     location: str,
@@ -34,4 +36,5 @@ def estimate(
         sample = sampled(log, round, model, policy, aspect)
     finally:
         log.close()
-    return estimates(sample, Inputs(runs=runs).open_runs(), list(measures) or list(DEFAULT_MEASURES), level)
+    chosen = list(measures) or list(DEFAULT_MEASURES if sample.by_topics else OF_DOCUMENTS)
+    return estimates(sample, Inputs(runs=runs).open_runs(), chosen, level)

@@ -148,9 +148,9 @@ class Calibration(Answer):
     remarks: list[str] = field(default_factory=list)
 
     def findings(self) -> list[str]:
-        """What there is to say, the first always and the others against the judge."""
-        said = [self._chosen(), self._agreement(), self._constant(), self._error(), *self._biased(), *self._favoured()]
-        said += [*self._boards(), *self._circularity(), self.doubted.finding(), *self.probed]
+        """What there is to say, what weighs most first: agreement always, all others against the judge."""
+        said = [self._chosen(), self._constant(), *self.probed, self._agreement(), self._error(), *self._biased()]
+        said += [*self._favoured(), *self._boards(), *self._circularity(), self.doubted.finding()]
         return [sentence for sentence in said if sentence]
 
     @property
@@ -212,7 +212,8 @@ class Calibration(Answer):
         right, off = self.constants
         beside = f"right {right.model.value:.0%} against {right.constant.value:.0%}, difference {_of(right.difference, True)}"
         if self.only_answer is not None:
-            best = "" if self.only_answer == right.answer else f"; answering {right.answer:g} to everything does better"
+            worse = right.difference.value < 0
+            best = f"; answering {right.answer:g} to everything does better" if worse else ""
             return f"{self.model} gives one answer only: {self.only_answer:g}{best}: {beside}"
         agreement = self._main.every
         if not agreement.low <= 0:

@@ -79,11 +79,18 @@ class Check:
     allowed: int  # answers that may differ
     accept: bool  # whether drift was to be accepted
     unable: int = 0  # labels of before, where none of them can be asked again
+    tried: bool = True  # whether any of it was asked, or nothing could be
 
     @property
     def strangers(self) -> list[Served]:
         """Models and fingerprints that did not answer before."""
-        return [each for each in self.after if each not in self.before]
+        models = {each.model for each in self.before}
+        marks = {each.fingerprint for each in self.before if each.fingerprint}
+        return [
+            each
+            for each in self.after
+            if each.model not in models or (marks and each.fingerprint and each.fingerprint not in marks)
+        ]
 
     @property
     def enough(self) -> bool:
@@ -130,12 +137,15 @@ def drift_checks(source: Log | Connection, assessor: str) -> list[Check]:
     if isinstance(source, Log):
         with source.reading() as transaction:
             return drift_checks(transaction.connection, assessor)
-    return [check_of(source, each) for each in series_of(source, assessor) if each.definition.get(DRIFT)]
+    every = [check_of(source, each) for each in series_of(source, assessor) if each.definition.get(DRIFT)]
+    return [each for each in every if each.tried]  # a budget may have ended a run before
 
 
 def check_of(connection: Connection, series: Series) -> Check:
     """What came of the check of a series."""
     how = series.definition[DRIFT]
+    asked = questions.c.series == series.id, questions.c.purpose == DRIFT
+    tried = connection.execute(select(func.count()).select_from(questions).where(*asked)).scalar_one()
     now = _answers(connection, series)
     then = {row.id: row for row in rows_of(connection, "id", how["bases"].values())}
     pairs = [(then[base], now[hash]) for hash, base in how["bases"].items() if hash in now]
@@ -150,6 +160,7 @@ def check_of(connection: Connection, series: Series) -> Check:
         how["allowed"],
         how["accept"],
         how.get("unable", 0),
+        bool(tried or not how["bases"]),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Lines, Table, plain
 from cranfield.collection import Qrels
-from cranfield.columns import counted
+from cranfield.columns import counted, joined
 from cranfield.errors import DataError, MeasureError
 from cranfield.evaluate import Evaluator, evaluate
 from cranfield.judge.models.interval import Interval, interval_of, within
@@ -92,8 +92,10 @@ class PredictedScores(Answer):
         else:
             about = f"people labelled {self.drawn:,} of {self.of:,} {self.unit}, drawn at random (round {self.round})"
             yield f"{about}, {self.model} all that it could; intervals of {self.level:.0%} for {whose}"
+            yield "what lies outside the pool counts as irrelevant"
         yield f"people, model: by the labels of one alone; worth: {self.unit} labelled by people that tell as much"
-        scores, differences = ([row for row in self.rows if bool(row.other) == pair] for pair in (False, True))
+        scores, pairs = ([row for row in self.rows if bool(row.other) == pair] for pair in (False, True))
+        differences = [row for row in pairs if self._shown(row, how)]
         for rows, what in ((scores, "run"), (differences, "difference")):
             if rows:
                 head = ["measure", what, "estimate", "low", "high", "people", "theirs", "model", "worth"]
@@ -113,13 +115,33 @@ class PredictedScores(Answer):
         ]
 
     def _verdicts(self, how: Layout) -> list[str]:
-        """What the differences come to, of two runs; of one run its score."""
+        """What the differences come to, of two runs; of one run its score; of several who leads."""
         pairs = [row for row in self.rows if row.other]
         if len({row.named for row in pairs}) > 1:
-            return []
+            return [self._leads(name, how) for name in dict.fromkeys(row.measure for row in pairs)]
         if not pairs:
             return [f"{row.run} by {row.measure}: {_between(row, how)}" for row in self.rows]
         return [f"{_told(row, self.unit)} by {row.measure}: {row.named} {_between(row, how)}" for row in pairs]
+
+    def _leader(self, measure: str) -> Row:
+        scores = [row for row in self.rows if row.measure == measure and not row.other]
+        return max(scores, key=lambda row: row.both.value)
+
+    def _leads(self, measure: str, how: Layout) -> str:
+        """Who is first by a measure, and whom that does not tell apart."""
+        first = self._leader(measure)
+        pairs = [row for row in self.rows if row.measure == measure and row.other and first.run in (row.run, row.other)]
+        alike = [
+            row.other if row.run == first.run else row.run
+            for row in pairs
+            if not (row.both.low > 0 or row.both.high < 0)
+        ]
+        told = f", not told apart from {joined(alike)}" if alike else ", ahead of all others"
+        return f"{first.run} leads by {measure}{told}: {_between(first, how)}"
+
+    def _shown(self, row: Row, how: Layout) -> bool:
+        """Whether a difference is in the table: of many runs those from the leader, unless all are asked for."""
+        return how.every or self._leader(row.measure).run in (row.run, row.other)
 
     def plain(self, how: Layout) -> Any:
         rows = [
