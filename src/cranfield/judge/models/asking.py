@@ -259,6 +259,17 @@ def _summed(
     )
 
 
+def _advice(status: int) -> str:
+    """What to do about a status at which nothing can be asked."""
+    if status in (401, 403):
+        return "give the key by --key-env NAME; "
+    return (
+        ""
+        if status == 402
+        else "is this the address of an OpenAI-compatible server, such as http://localhost:8080/v1? "
+    )
+
+
 class _Series:
     """The questions of one call, and what came of them."""
 
@@ -278,6 +289,7 @@ class _Series:
         self.manner = Manner(schema=terms.schema)
         self.tally = Tally()
         self.changed = threading.Condition()
+        self.clients = 0  # threads that ask
         self.flying = 0  # questions that are under way
         self.landed = 0  # replies
         self.alone = terms.budget != NO_LIMIT  # one question at a time, until one is answered
@@ -337,25 +349,31 @@ class _Series:
                 with self.changed:
                     self.error = self.error or error
                     self.over.set()
+            finally:
+                with self.changed:
+                    self.clients -= 1
                     self.changed.notify_all()
 
-        threads = [threading.Thread(target=client, daemon=True) for _ in range(min(self.terms.clients, total))]
-        for thread in threads:
-            thread.start()
-        self._wait(threads)
+        self.clients = min(self.terms.clients, total)
+        for _ in range(self.clients):
+            threading.Thread(target=client, daemon=True).start()
+        self._wait()
         self.left = sum(map(len, waiting))
         if self.error is not None:
             raise self.error
 
-    def _wait(self, threads: list[threading.Thread]) -> None:
+    def _wait(self) -> None:
         """Wait for the last client; Ctrl-C lets those under way end, and a second one does not."""
         try:
-            for thread in threads:
-                thread.join()
+            self._until_all_end()
         except KeyboardInterrupt:
             self._stop("interrupted; the labels so far are written")
-            for thread in threads:
-                thread.join()
+            self._until_all_end()
+
+    def _until_all_end(self) -> None:
+        with self.changed:  # not by join: one that is interrupted takes its thread for ended (CPython 3.11)
+            while self.clients:
+                self.changed.wait()
 
     def _one(self, same: list[Question]) -> bool:
         """Ask a question until it is answered, or tries are over; False if it was not asked."""
@@ -544,11 +562,15 @@ class _Series:
             self.in_a_row += 1
             many = self.in_a_row >= self.terms.give_up
         if reply.status in HOPELESS or 300 <= reply.status < 400:
-            raise DataError(f"{reply.told}; the answers so far are written, the other pairs were not asked")
+            raise DataError(f"{reply.told}; {_advice(reply.status)}{self._so_far()}")
         if many:
             self._stop(
                 f"{self.in_a_row} pairs one after the other got no answer, the last: {reply.told or reply.problem}"
             )
+
+    def _so_far(self) -> str:
+        labels = self.tally.labelled
+        return f"{labels:,} labels are written, the other pairs were not asked" if labels else "nothing was labelled"
 
     def _stop(self, why: str) -> None:
         with self.changed:
