@@ -353,7 +353,9 @@ def test_a_connection_that_the_server_closed_between_two_questions_is_no_failure
     chat.usual = closing
     done = desk.ask(clients=1)
     assert done.complete
-    assert done.sent == len(desk.rows()) == chat.count
+    rows = desk.rows()
+    assert done.sent == len(rows)  # one may meet a connection that is just being closed, and is asked again
+    assert sum(row["state"] == "answered" for row in rows) == chat.count == 8
 
 
 @pytest.mark.parametrize(
