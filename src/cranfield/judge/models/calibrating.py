@@ -300,6 +300,7 @@ class Calibration(Answer):
         yield from self._tables_of_boards(how)
 
     def _tables_of_agreement(self, how: Layout) -> Iterator[Part]:
+        told = self.agreed if how.every else [self._main]
         if self.twice:
             head = ["agreement", "model", "low", "high", "people", "low", "high", "difference", "low", "high"]
             rows = [
@@ -309,12 +310,14 @@ class Calibration(Answer):
                     *_cells(each.people, how),
                     *_cells(each.difference, how, True),
                 ]
-                for each in self.agreed
+                for each in told
             ]
             yield Table(head, rows, spare=(5, 6), title="agreement where two people labelled")
         if not self.twice or how.every:
-            rows = [[each.coefficient, *_cells(each.every, how)] for each in self.agreed]
+            rows = [[each.coefficient, *_cells(each.every, how)] for each in told]
             yield Table(["agreement on all documents", "model", "low", "high"], rows)
+        if not (how.every or self._constant()):
+            return
         rows = [
             [
                 each.figure,
@@ -353,7 +356,7 @@ class Calibration(Answer):
     def _tables_of_bias(self, how: Layout) -> Iterator[Part]:
         runs = [each for each in self.biases if each.kind == RUN and (how.every or self._notable(each.effect))]
         runs = runs if how.every else sorted(runs, key=lambda each: -abs(each.effect.value))[:SHOWN]
-        shown = [each for each in self.biases if each.kind != RUN] + runs
+        shown = [each for each in self.biases if each.kind != RUN and (how.every or self._notable(each.effect))] + runs
         names = {LENGTH: "twice the length", RANK: "twice the best rank"}
         if shown:
             rows = [
@@ -394,7 +397,7 @@ class Calibration(Answer):
                 for board in self.boards
             ]
             yield Table(head, rows, tail=True)
-        if self.circular:
+        if self.circular and how.every:
             head = ["the judge's own ranking", "runs", "place by people", "score", "by its own labels", "score"]
             rows = [
                 [
@@ -408,6 +411,7 @@ class Calibration(Answer):
                 for each in self.circular
             ]
             yield Table(head, rows)
+        if self.circular:
             first = self.circular[0]
             told = f"by its own labels nothing beats the judge's own ranking: {first.measure} {first.model:.2f}, by people's"
             yield f"{told} {first.people:.2f} in place {first.people_place} of {first.runs}"

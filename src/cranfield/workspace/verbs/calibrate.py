@@ -8,7 +8,7 @@ from cranfield.answer import Table, html
 from cranfield.judge.models.told import beside_labels
 from cranfield.parameters import Text
 from cranfield.workspace.chosen import of_runs
-from cranfield.workspace.verb import PAGE, OfRuns, refuse_policy, shown_table, verdict_html
+from cranfield.workspace.verb import PAGE, OfRuns, folded, refuse_policy, shown_table, verdict_html
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
@@ -48,6 +48,9 @@ class Calibrate(OfRuns):
         from cranfield.judge.models.calibrating import Calibration
 
         assert isinstance(answer, Calibration)
-        _, *rest = answer.content(PAGE)  # what it begins with is the verdict
-        tables = "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in rest)
-        return verdict_html(*answer.findings()) + tables
+        return verdict_html(*answer.findings()) + _tables(answer, False) + folded("All figures", _tables(answer, True))
+
+
+def _tables(answer: Answer, every: bool) -> str:
+    _, *rest = answer.content(PAGE._replace(every=every))  # what it begins with is the verdict
+    return "".join(shown_table(part) if isinstance(part, Table) else html([part]) for part in rest)
