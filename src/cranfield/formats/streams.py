@@ -559,3 +559,17 @@ def _replacing(path: str) -> Iterator[Any]:
         if isinstance(error, OSError):
             raise DataError(f"{path}: cannot be written: {reason(error)}") from error
         raise
+
+
+def files_in(paths: Iterable[str], ending: str, what: str) -> list[str]:
+    """Files, and those in folders that end so, in sorted order; a folder without any is an error that says what it lacks."""
+    files: list[str] = []
+    for path in paths:
+        if not os.path.isdir(path):
+            files.append(path)
+            continue
+        inside = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(ending))
+        if not inside:
+            raise DataError(f"{path}: no {what}; expected files that end in {ending}")
+        files += inside
+    return files

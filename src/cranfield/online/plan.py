@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.events.format import FIELDS
-from cranfield.formats.streams import reason
+from cranfield.formats.streams import files_in, reason
 from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
@@ -197,16 +196,7 @@ def read_plan(path: str, check: Callable[[Choice, Sequence[Mapping[str, Any]]], 
 
 def read_plans(paths: Sequence[str]) -> tuple[Plan, ...]:
     """The plans in files and folders, which fit together: see `refuse_together`."""
-    files: list[str] = []
-    for path in paths:
-        if os.path.isdir(path):
-            inside = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".toml"))
-            if not inside:
-                raise DataError(f"{path}: no plan; expected files that end in .toml")
-            files += inside
-        else:
-            files.append(path)
-    plans = tuple(map(read_plan, files))
+    plans = tuple(map(read_plan, files_in(paths, ".toml", "plan")))
     refuse_together(plans)
     return plans
 

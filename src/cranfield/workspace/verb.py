@@ -180,6 +180,21 @@ class OfRuns(Verb):
         return of_runs(bench, self.files(bench))
 
 
+class OfModel(OfRuns):
+    """What is told of a model's labels beside people's."""
+
+    of_models = True
+    model = Text("", "whose labels; the only model's unless told")
+    policy = Text("latest", "which label stands where people differ")
+
+    def refuse(self, bench: Bench) -> None:
+        super().refuse(bench)
+        refuse_policy(self.policy)
+
+    def moves(self, bench: Bench) -> bool:
+        return True
+
+
 class Scoring(OfRuns):
     """What scores runs by judgments: those that a word names, by a policy where it is the log."""
 

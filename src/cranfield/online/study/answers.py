@@ -9,12 +9,11 @@ is empty. A system goes by its name or by its letter. A value that is empty was 
 from __future__ import annotations
 
 import csv
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
-from cranfield.formats.streams import opened
+from cranfield.formats.streams import files_in, opened
 from cranfield.online.study.plan import TASK_QUESTIONS
 from cranfield.parameters import real, shortened
 
@@ -77,7 +76,7 @@ def read_answers(schedule: Schedule, paths: Sequence[str]) -> Answers:
     asked = dict.fromkeys(questions(schedule))
     names = {letter: system for system, letter in schedule.study.letters.items()}
     values: dict[Question, float] = {}
-    for path in _files(paths):
+    for path in files_in(paths, ".csv", "answers"):
         for line, row in _rows(path):
             system = row["system"].strip()
             question = Question(
@@ -94,19 +93,6 @@ def read_answers(schedule: Schedule, paths: Sequence[str]) -> Answers:
     if not values:
         raise DataError(f"{', '.join(paths)}: no answer is filled in")
     return Answers(schedule, values, len(asked) - len(values))
-
-
-def _files(paths: Sequence[str]) -> list[str]:
-    files: list[str] = []
-    for path in paths:
-        if os.path.isdir(path):
-            inside = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".csv"))
-            if not inside:
-                raise DataError(f"{path}: no answers; expected files that end in .csv")
-            files += inside
-        else:
-            files.append(path)
-    return files
 
 
 def _rows(path: str) -> Iterable[tuple[int, dict[str, str]]]:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from cranfield.answer import Table, html
 from cranfield.judge.models.told import beside_labels
-from cranfield.parameters import Text
 from cranfield.workspace.chosen import of_runs
-from cranfield.workspace.verb import PAGE, OfRuns, folded, refuse_policy, shown_table, verdict_html
+from cranfield.workspace.verb import PAGE, OfModel, folded, shown_table, verdict_html
 
 if TYPE_CHECKING:
     from cranfield.answer import Answer
@@ -16,22 +15,12 @@ if TYPE_CHECKING:
     from cranfield.workspace.verb import Tell
 
 
-class Calibrate(OfRuns):
+class Calibrate(OfModel):
     """How far a model's labels are people's, what biases them, and what they do to the order of runs."""
 
     name = "calibrate"
     told = "holding a model's labels against people's"
     least = 0
-    of_models = True
-    model = Text("", "whose labels; the only model's unless told")
-    policy = Text("latest", "which label stands where people differ")
-
-    def refuse(self, bench: Bench) -> None:
-        super().refuse(bench)
-        refuse_policy(self.policy)
-
-    def moves(self, bench: Bench) -> bool:
-        return True
 
     def depends(self, bench: Bench) -> dict[str, str]:
         known = of_runs(bench, self.files(bench)) | {"relevant from": f"{bench.relevant_from:g}"}

@@ -9,7 +9,7 @@ from cranfield.judge.models.estimating import PredictedScores
 from cranfield.parameters import Text
 from cranfield.report.charts import interval_chart
 from cranfield.workspace.chosen import of_runs
-from cranfield.workspace.verb import OfRuns, figures, refuse_policy, shown
+from cranfield.workspace.verb import OfModel, figures, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,22 +20,12 @@ if TYPE_CHECKING:
     from cranfield.workspace.verb import Tell
 
 
-class Estimate(OfRuns):
+class Estimate(OfModel):
     """Scores and differences of runs with intervals, from the sample of a round and the labels of a model."""
 
     name = "estimate"
     told = "estimating scores from labels of people and a model"
-    of_models = True
-    model = Text("", "whose labels predict; the only model's unless told")
     round = Text("", "the round that drew; the only one unless told")
-    policy = Text("latest", "which label stands where people differ")
-
-    def refuse(self, bench: Bench) -> None:
-        super().refuse(bench)
-        refuse_policy(self.policy)
-
-    def moves(self, bench: Bench) -> bool:
-        return True
 
     def depends(self, bench: Bench) -> dict[str, str]:
         drew = {f"round {each.name}": each.sample for each in rounds_that_drew(bench.log)}
