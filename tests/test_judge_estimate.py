@@ -546,3 +546,7 @@ def test_of_several_runs_the_leader_is_told_first_and_the_other_pairs_on_demand(
     assert "c − a" not in found.to_text()
     assert "c − a" in found.to_text(every=True)
     assert len(found.to_dict()["rows"]) == 6
+    apart = replace(found, rows=[*rows[:3], row("P@5", "b", "a", 0.2, 0.1, 0.5), *rows[4:]])
+    assert apart.to_text().startswith("b leads by P@5, ahead of each other run by an interval of its own: 0.7000 [")
+    nothing = [replace(each, both=Interval(0.0)) for each in rows]
+    assert replace(found, rows=nothing).to_text().startswith("no run leads by P@5: all score 0.0000")

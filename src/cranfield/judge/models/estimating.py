@@ -136,7 +136,11 @@ class PredictedScores(Answer):
             for row in pairs
             if not (row.both.low > 0 or row.both.high < 0)
         ]
-        told = f", not told apart from {joined(alike)}" if alike else ", ahead of all others"
+        if all(row.both.value == 0 for row in pairs):
+            return f"no run leads by {measure}: all score {how.number(first.both.value)}"
+        told = (
+            f", not told apart from {joined(alike)}" if alike else ", ahead of each other run by an interval of its own"
+        )
         return f"{first.run} leads by {measure}{told}: {_between(first, how)}"
 
     def _shown(self, row: Row, how: Layout) -> bool:
