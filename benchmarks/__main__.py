@@ -1,6 +1,7 @@
 """Measure cranfield beside its peers and print one table of ratios. Bars are shown with a verdict, but never fail.
 
-Exit code 0 when everything was measured, 1 when two contenders did not compute the same means.
+Exit code 0 when everything was measured, 1 when two contenders did not compute the same means, 3 when a program that
+is measured failed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from benchmarks import driving, importing, peers, pool, sets, significance, suite, table, unusual
 from benchmarks.agreement import VoidError
+from benchmarks.timing import FailedError
 
 HISTORY = Path(__file__).parent / "history.jsonl"
 SECTIONS = ("start", "files", "unusual", "dicts", "significance", "import", "driving", "pool")
@@ -63,6 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
     except VoidError as error:
         print(f"void: {error}", file=sys.stderr)
         return 1
+    except FailedError as error:
+        print(f"stopped: {error}", file=sys.stderr)
+        return 3
     for line in entry["sets"]:
         print(line)
     print(f"{table.describe(entry['machine'])}; kernel: {entry['kernel']}\n")

@@ -7,15 +7,17 @@ and server share the machine. In the end the log is held against what was confir
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 PLANS = Path(__file__).parents[1] / "examples" / "online" / "plans"
 SECONDS = 60.0
 LATE = 0.1  # seconds, of the 99th of a hundred
+PATIENT = 0.2  # the same under a crowd of strangers
+STRANGER = "127.0.0.2"  # another address of this machine
+NAME = "events.example"
+IDLE, SLOW = 1000, 100  # connections of strangers
+AGAIN = 5.0, 10.0  # seconds until one that was closed is opened again
 LOADS = {"batches of 50": (200.0, 50), "single events": (1000.0, 1)}  # requests a second, events in each
 CONNECTIONS = 32
 
@@ -46,16 +53,16 @@ class Wrong(Exception):
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """`cranfield online serve` as a process, and its port."""
+def serving(folder: Path, *options: str, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """`cranfield online serve` as a process, and its port; behind a proxy the address that is printed has none."""
     shutil.copytree(PLANS, folder / "plans", dirs_exist_ok=True)
-    command = [sys.executable, "-m", "cranfield", "online", "serve", "plans", "log", "--port", "0", "--pack", "20"]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
+    command = [sys.executable, "-m", "cranfield", "online", "serve", "plans", "log", "--port", str(port)]
+    child = subprocess.Popen([*command, "--pack", "20", *options], stderr=subprocess.PIPE, text=True, cwd=folder)
     assert child.stderr is not None
     try:
         for line in child.stderr:
-            if found := re.search(r"http://[^ ]*:(\d+)/", line):
-                yield child, int(found[1])
+            if found := re.search(r"https?://[^ /]+?(?::(\d+))?/$", line):
+                yield child, int(found[1] or port)
                 return
         raise RuntimeError("it did not start")
     finally:
@@ -76,9 +83,18 @@ def batch(mark: str, number: int, size: int) -> bytes:
     return b"[" + ", ".join(events).encode() + b"]"
 
 
-async def client(port: int, numbers: range, mark: str, rate: float, size: int, began: float, tally: Load) -> None:
+async def client(
+    port: int,
+    numbers: range,
+    mark: str,
+    rate: float,
+    size: int,
+    began: float,
+    tally: Load,
+    headers: dict[str, str] | None = None,
+) -> None:
     """One connection: request n is due n / rate seconds after the beginning; the range ends where the load does."""
-    connection = Connection("127.0.0.1", port, {})
+    connection = Connection("127.0.0.1", port, headers or {})
     for number in numbers:
         due = began + number / rate
         await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -92,14 +108,14 @@ async def client(port: int, numbers: range, mark: str, rate: float, size: int, b
     connection.close()
 
 
-def loaded(port: int, rate: float, size: int, seconds: float, mark: str) -> Load:
+def loaded(port: int, rate: float, size: int, seconds: float, mark: str, headers: dict[str, str] | None = None) -> Load:
     """So many requests a second for so long, and what came of them."""
     tally, requests = Load(), round(rate * seconds)
 
     async def everybody() -> None:
         began = time.monotonic()
         turns = (range(first, requests, CONNECTIONS) for first in range(CONNECTIONS))
-        await asyncio.gather(*(client(port, turn, mark, rate, size, began, tally) for turn in turns))
+        await asyncio.gather(*(client(port, turn, mark, rate, size, began, tally, headers) for turn in turns))
 
     asyncio.run(everybody())
     return tally
@@ -141,3 +157,84 @@ def measured(seconds: float) -> list[Row]:
             Row("p99", where, "serve", late, "the bar", None, late.median * 1e3, "ms", "ms", "≤", LATE * 1e3),
         ]
     return rows
+
+
+@contextmanager
+def strangers(port: int, idle: int, slow: int) -> Iterator[None]:
+    """Connections from another address, in a process of their own, that are held until the load ends."""
+    code = f"from benchmarks.events import hold; hold({port}, {idle}, {slow})"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
+    )
+    assert child.stdout is not None
+    try:
+        child.stdout.readline()
+        yield
+    finally:
+        child.terminate()
+        child.wait(60)
+        child.stdout.close()
+
+
+def hold(port: int, idle: int, slow: int) -> None:
+    """Hold connections that say nothing, and some that send a body without a token, a byte a second. Those that the server has
+    closed are opened again after some seconds. Says a line when all were opened once."""
+    import select
+
+    head = f"POST /events HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/json\r\nContent-Length: 50000\r\n\r\n["
+    there: dict[int, tuple[socket.socket, bool]] = {}
+    due = [(0.0, number < slow) for number in range(idle + slow)]
+    watched, ready = select.poll(), False
+    while True:
+        now = time.monotonic()
+        again, due = [each for each in due if each[0] <= now], [each for each in due if each[0] > now]
+        for _, is_slow in again:
+            raw = socket.socket()
+            raw.bind((STRANGER, 0))
+            raw.connect(("127.0.0.1", port))
+            there[raw.fileno()] = raw, is_slow
+            watched.register(raw, select.POLLIN)
+            if is_slow:
+                with suppress(OSError):
+                    raw.sendall(head.encode())
+        if not ready:
+            print("ready", flush=True)
+            ready = True
+        for number, _ in watched.poll(1000):
+            raw, is_slow = there.pop(number)
+            watched.unregister(number)
+            raw.close()
+            due.append((time.monotonic() + random.uniform(*AGAIN), is_slow))
+        for raw, is_slow in there.values():
+            if is_slow:
+                with suppress(OSError):
+                    raw.send(b" ")
+
+
+def crowded(seconds: float, idle: int = IDLE, slow: int = SLOW) -> list[Row]:
+    """Single events with a token while a stranger holds idle and slow connections."""
+    from cranfield.web.applications import Applications
+
+    rate = 200.0
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory(dir=".") as home:
+        folder = Path(home)
+        headers = {"Host": NAME, "Authorization": f"Bearer {Applications(str(folder / 'log')).new('bench')}"}
+        proxy = ("--behind-proxy", "127.0.0.3", "--allow-host", NAME)  # which demands tokens; nobody comes through it
+        with serving(folder, *proxy, port=port):
+            loaded(port, 50.0, 1, min(2.0, seconds), secrets.token_hex(4), headers)
+            with strangers(port, idle, slow):
+                loaded(port, 50.0, 1, min(5.0, seconds), secrets.token_hex(4), headers)  # until all of them are there
+                tally = loaded(port, rate, 1, seconds, secrets.token_hex(4), headers)
+        proven(folder, dict.fromkeys(tally.confirmed, 1))
+    if tally.refused:
+        print(f"strangers: {len(tally.refused)} refused, such as {tally.refused[0]}", file=sys.stderr)
+    where = f"single events, {idle:,} idle and {slow:,} slow strangers, {seconds:g} s"
+    late = [Spread.of([tally.share(share)]) for share in (0.5, 0.99)]
+    kept = tally.in_time / seconds
+    return [
+        Row("events kept", where, "serve", late[1], "the bar", None, kept, "a second", "ms", "≥", rate),
+        Row("median", where, "serve", late[0], "", None, late[0].median * 1e3, "ms", "ms", "", None),
+        Row("p99", where, "serve", late[1], "the bar", None, late[1].median * 1e3, "ms", "ms", "≤", PATIENT * 1e3),
+    ]

@@ -40,6 +40,7 @@ class Case(NamedTuple):
     policy: str = "dawid-skene"
     better: float = 0.3  # how much more the second run knows
     single: float = 0.0  # the share of documents with one label
+    hard: float = 0.0  # the share of documents that look alike to everybody, and wrong
 
 
 class Trial(NamedTuple):
@@ -115,6 +116,12 @@ def labelled(grades: Array, tables: Array, case: Case, rng: np.random.Generator)
     return Labels.sorted(who[kept], item[kept], given[kept], names, Scale((0, 1, 2)))
 
 
+def apparent(grades: Array, hard: float, rng: np.random.Generator) -> Array:
+    """The grades as they look to everybody: hard documents look one grade better or worse than they are."""
+    one_off = np.where(grades == 1, 2 * (rng.random(grades.shape) < 0.5), 1).astype(grades.dtype)
+    return np.where(rng.random(grades.shape) < hard, one_off, grades)
+
+
 def decided(labels: Labels, policy: str, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """The grades that stand, and how likely each is; a document with one label is sure."""
     verdict = METHODS.named(policy).decide(labels)
@@ -127,8 +134,9 @@ def trial(case: Case, truth: dict[str, float], rng: np.random.Generator) -> dict
     """Draw topics, label them, and look whether the truth is held."""
     grades, orders = topics(case.topics, case.better, rng)
     tables = tables_of_errors(case.right, rng)
-    standing, chance = decided(labelled(grades, tables, case, rng), case.policy, grades.shape)
-    again, _ = decided(labelled(grades, tables, case, rng), case.policy, grades.shape)
+    seen = apparent(grades, case.hard, rng) if case.hard else grades
+    standing, chance = decided(labelled(seen, tables, case, rng), case.policy, grades.shape)
+    again, _ = decided(labelled(seen, tables, case, rng), case.policy, grades.shape)
     bounds = np.cumsum(chance, axis=1)[:, :-1]
     draws = [(rng.random((len(bounds), 1)) >= bounds).sum(1).reshape(grades.shape) for _ in range(DRAWS)]
     redraws = np.array(draws, np.int8)
@@ -164,8 +172,8 @@ def row(case: Case, trials: int, seed: int = 1) -> list[str]:
     for measure in MEASURES:
         columns = dict(zip(Trial._fields, np.array([each[measure] for each in found]).T, strict=True))
         mean = {name: float(values.mean()) for name, values in columns.items()}
-        one = f"{case.single:.0%}" if case.single else "–"
-        cells = [case.policy, case.right, case.labels, one, case.topics, measure, f"{truth[measure]:+.3f}"]
+        one, hard = (f"{share:.0%}" if share else "–" for share in (case.single, case.hard))
+        cells = [case.policy, case.right, case.labels, one, hard, case.topics, measure, f"{truth[measure]:+.3f}"]
         for kind in ("", "_allowed"):
             error, reach = columns[f"error{kind}"], columns[f"reach{kind}"]
             cells += [f"{(np.abs(error) <= reach).mean():.3f}", f"{error.mean():+.3f}", f"{reach.mean():.3f}"]
@@ -184,7 +192,8 @@ def cases() -> list[Case]:
     ]
     more = [Case(50, 0.75, labels, policy) for policy in ("dawid-skene", "majority") for labels in (2, 5)]
     rest = [Case(50, 0.75, policy=policy, better=0.0) for policy in ("dawid-skene", "majority")]
-    return [*main, *more, *rest, Case(50, 0.75, single=0.75)]
+    shared = [Case(50, right, hard=0.1) for right in (0.93, 0.75)]
+    return [*main, *more, *rest, Case(50, 0.75, single=0.75), *shared]
 
 
 def main() -> None:
@@ -193,7 +202,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=400, help="of each case; half as many with 200 topics")
     trials = parser.parse_args().trials
     print(
-        "policy | right | labels | single | topics | measure | true | held | bias | ± | held | bias | ± | share | true share"
+        "policy | right | labels | single | hard | topics | measure | true "
+        "| held | bias | ± | held | bias | ± | share | true share"
     )
     for case in cases():
         print("\n".join(row(case, trials // (1 + case.topics // 200))), flush=True)

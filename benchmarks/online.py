@@ -82,6 +82,11 @@ def service(repeats: int) -> list[Row]:
     return events.measured(events.SECONDS)
 
 
+def strangers(repeats: int) -> list[Row]:
+    """Events over HTTP while a stranger holds idle and slow connections."""
+    return events.crowded(events.SECONDS)
+
+
 EVENTS = (1_000_000, 10_000_000)
 METRICS = ("click-through", "clicks", "reformulation", "time-to-click", "pskip", "success", "sessions", "revenue")
 PLAN = """name = "bench"
@@ -152,6 +157,7 @@ SECTIONS: dict[str, Callable[[int], list[Row]]] = {
     "interleaving": interleaving,
     "analysis": analysis,
     "service": service,
+    "strangers": strangers,
 }
 
 

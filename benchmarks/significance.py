@@ -91,16 +91,17 @@ def commands(plan: Plan, scale: float = 1.0) -> list[Row]:
     `explain` and `design` are waited for: theirs are seconds of the clock.
     """
     systems, few, tied = (max(4, round(size * scale)) for size in (SYSTEMS, FEW_SYSTEMS, TIED))
+    topics = max(25, round(TOPICS * min(1.0, scale)))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        many, some = (write_table(Path(folder) / f"{number}.csv", number) for number in (systems, few))
+        many, some = (write_table(Path(folder) / f"{number}.csv", number, topics) for number in (systems, few))
         ties, more = (write_ties(Path(folder), number) for number in (tied, max(4, round(MANY_TIED * scale))))
         for what, name, line, unit, bar in (
-            ("leaderboard", f"{systems} × {TOPICS}", ("leaderboard", "--table", many), "s of CPU", 4.0),
-            ("compare", f"{systems} × {TOPICS}", ("compare", "--table", many), "s of CPU", 3.5),
+            ("leaderboard", f"{systems} × {topics}", ("leaderboard", "--table", many), "s of CPU", 4.0),
+            ("compare", f"{systems} × {topics}", ("compare", "--table", many), "s of CPU", 3.5),
             (
                 "compare --test all",
-                f"{few} × {TOPICS}",
+                f"{few} × {topics}",
                 ("compare", "--table", some, "--test", "all"),
                 "s of CPU",
                 10.0,
@@ -118,12 +119,12 @@ def commands(plan: Plan, scale: float = 1.0) -> list[Row]:
     return rows
 
 
-def write_table(path: Path, systems: int) -> str:
+def write_table(path: Path, systems: int, topics: int = TOPICS) -> str:
     """Scores like average precision: topics are hard or easy, systems good or bad, and one in twelve finds nothing."""
     chance = random.Random(systems)
     skill = [chance.gauss(0, 0.5) for _ in range(systems)]
     lines = [",".join(["topic", *(f"s{number}" for number in range(systems))])]
-    for topic in range(TOPICS):
+    for topic in range(topics):
         ease = chance.gauss(-1, 1)
         logits = [ease + own + chance.gauss(0, 0.7) for own in skill]
         scores = [0.0 if chance.random() < 1 / 12 else 1 / (1 + math.exp(-logit)) for logit in logits]

@@ -47,8 +47,9 @@ def lines(plan: Plan, data: DataSet) -> list[Row]:
 
 
 def make(folder: Path, rows: int) -> None:
-    """The same run as CSV, as JSON lines and as TREC has it, and judgments for it."""
+    """The same run as CSV, as JSON lines and in TREC's format, and judgments of each topic's first document."""
     rng = random.Random(0)
+    judgments = []
     names = ("run.csv", "run.jsonl", "run.trec")
     with (
         (folder / names[0]).open("w") as csv,
@@ -62,8 +63,9 @@ def make(folder: Path, rows: int) -> None:
             csv.write(f"{topic},{document},{score:.6f}\n")
             objects.write(f'{{"topic": "{topic}", "document": "{document}", "score": {score:.6f}}}\n')
             trec.write(f"{topic} Q0 {document} {rank + 1} {score:.6f} made\n")
-    topics = range(-(-rows // DEPTH))
-    (folder / "qrels.txt").write_text("".join(f"{topic} 0 d{topic} 1\n" for topic in topics))
+            if rank == 0:
+                judgments.append(f"{topic} 0 {document} 1\n")
+    (folder / "qrels.txt").write_text("".join(judgments))
 
 
 def formats(plan: Plan, five: DataSet, scale: float = 1.0) -> list[Row]:

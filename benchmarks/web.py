@@ -41,6 +41,7 @@ LATE, RATE = 0.1, 200.0  # seconds at the 95th percentile; judgments a second
 KEY, PAINT = 0.05, 1.0
 PAGE, FIRST = 0.3, 1.0
 LABELS, RUNS, TOPICS, DEPTH = 1_000_000, 100, 250, 1000
+DOCUMENTS, RETURNED = 20_000, 5_000  # in all, and those that runs return
 
 
 class Wrong(Exception):
@@ -275,13 +276,14 @@ def make_large(folder: Path, db: str | None, scale: float) -> None:
         file.writelines(json.dumps({"id": f"{t}", "title": f"words of topic {t}"}) + "\n" for t in range(topics))
     with (folder / "documents.jsonl").open("w") as file:
         file.writelines(
-            json.dumps({"id": f"d{i}", "title": f"document {i}", "text": "words " * 50}) + "\n" for i in range(20_000)
+            json.dumps({"id": f"d{i}", "title": f"document {i}", "text": "words " * 50}) + "\n"
+            for i in range(max(RETURNED, round(DOCUMENTS * scale)))
         )
     rng = np.random.default_rng(0)
     for run in range(runs):
         with (folder / "runs" / f"run{run}.run").open("w") as file:
             for topic in range(topics):
-                found = rng.permutation(5000)[: max(10, round(DEPTH * min(1, scale * 4)))]
+                found = rng.permutation(RETURNED)[: max(10, round(DEPTH * min(1, scale * 4)))]
                 file.writelines(f"{topic} Q0 d{d} {r} {2000 - r} run{run}\n" for r, d in enumerate(found, 1))
     bench = open_bench(folder, db)
     each = labels // topics

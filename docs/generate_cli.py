@@ -18,7 +18,11 @@ HEAD = """# The command line
 <!-- Written by docs/generate_cli.py; change the commands, then `make docs`. -->
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 fine, 1 a gate failed, 2 wrong usage,
-3 bad data. Colour only on a terminal, and not where `NO_COLOR` is set. The examples run in the folder `examples/`.
+3 bad data, 70 a mistake of cranfield's own, 130 Ctrl-C, 141 a pipe that its reader closed. Colour only on a terminal, and
+not where `NO_COLOR` is set. The examples run in the folder `examples/`.
+
+Exit code 70 never means a verdict. One sentence names a file in the temporary folder that only you can read. It holds the
+traceback, the version and the command line without passwords: attach it to a bug report. `CRANFIELD_TRACEBACK=1` also prints it.
 
 A number is finite and in plain digits: `nan`, `inf`, `1_000` and the digits of other scripts are refused, and so is a
 parameter that is given twice. A whole number fits into 64 bits, a seed is 0 or more. What is counted has a limit: {limits}.

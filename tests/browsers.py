@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ EVIL = '</script><img src=x onerror=alert(1)> & "o\'k"'
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser for as long as the block lasts."""
+    """A browser for as long as the block lasts; tests take the fixture `browser`, which starts one per worker."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
@@ -43,3 +44,17 @@ class Watched:
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
+
+
+@contextmanager
+def event_loop_set(loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    """Set this thread's running event loop for a while.
+
+    Playwright leaves its own loop set while its browser is open, and `asyncio.run` refuses to start beside it.
+    """
+    before = asyncio._get_running_loop()
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(before)

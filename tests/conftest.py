@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import hypotheses  # noqa: F401 (it sets how examples are drawn)
+from browsers import chromium, event_loop_set
 from cranfield.judge import open_log
 from databases import KINDS, location_of, start_server
 
@@ -22,6 +25,14 @@ if TYPE_CHECKING:
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 if IS_WORKER:
     os.environ |= dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1")
+
+
+def pytest_runtest_setup() -> None:
+    """Importing the provider for ir_measures installs it, and then ir_measures would be compared with cranfield by itself."""
+    provider = sys.modules.get("cranfield.compat.ir_measures")
+    if provider is not None:
+        provider.uninstall()
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Public collections with known answers. They lie beside the checkout, never in it."""
@@ -68,6 +79,13 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
     return folder_of
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _executions_of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Names the folder in which tests/executions.py stores what commands showed."""
+    own = tmp_path_factory.getbasetemp()
+    os.environ["CRANFIELD_EXECUTIONS"] = str((own.parent if IS_WORKER else own) / "executions")
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server that this worker starts and stops."""
@@ -87,3 +105,22 @@ def log(location: str) -> Iterator[Log]:
     opened = open_log(location)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def browser_of_worker() -> Iterator[tuple[Any, asyncio.AbstractEventLoop | None]]:
+    """The one browser that a worker starts, and the event loop that drives it, which rests between tests."""
+    with chromium() as opened:
+        loop = asyncio._get_running_loop()
+        with event_loop_set(None):
+            yield opened, loop
+
+
+@pytest.fixture
+def browser(browser_of_worker: tuple[Any, asyncio.AbstractEventLoop | None]) -> Iterator[Any]:
+    """A real browser without a context; every context that a test opens is closed behind it."""
+    opened, loop = browser_of_worker
+    with event_loop_set(loop):
+        yield opened
+        for context in opened.contexts:
+            context.close()

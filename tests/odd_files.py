@@ -95,3 +95,7 @@ def thousands_toml() -> bytes:
 
 def deep_toml() -> bytes:
     return b"url = " + b"[" * DEEP + b"]" * DEEP + b"\n"
+
+
+def long_cell() -> bytes:
+    return b"x" * 200_000

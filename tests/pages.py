@@ -21,6 +21,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from executions import executed
 from shell import EXAMPLES, Answer, cranfield
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def run(line: str, folder: Path) -> Answer:
     if arguments[0] == "serve" and "--link" not in arguments:
         return served_and_stopped(arguments, folder)
     if SHOP not in line:
-        return cranfield(*arguments, folder=folder)
+        return executed(*arguments, folder=folder)
     with shop_served(folder) as address:
         return cranfield(*(argument.replace(SHOP, address) for argument in arguments), folder=folder)
 

@@ -1,9 +1,9 @@
 """The golden commands: what every command prints and writes today, recorded in tests/golden/ and compared by a test.
 
-commands.toml lists them; each runs in a folder of its own that holds examples/, tests/golden/inputs/ and the bundled runs
-(as runs/). What a command answered is one readable file: exit code, stdout, stderr, and the files that belong to the
-answer. screens.toml lists what commands show on a terminal, recorded at two widths. Whatever differs from machine to machine
-and from day to day is replaced by `masked`.
+commands.toml lists them; each runs in a folder of its own that holds examples/, and tests/golden/inputs/ and the bundled
+runs (as runs/) if its lines name them. What a command answered is one readable file: exit code, stdout, stderr, and the
+files that belong to the answer. screens.toml lists what commands show on a terminal, recorded at two widths. Whatever
+differs from machine to machine and from day to day is replaced by `masked`.
 
 A layout may change where people read, a number never: `violations` compares two recordings exactly where programs read
 (kind = "data", and files of data), and by their words and numbers where people do (kind = "words", messages, pages).
@@ -23,14 +23,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import layouts
 from cranfield.formats.folder import BUNDLED
+from executions import executed
 from pages import ROOT
-from shell import EXAMPLES, cranfield
+from shell import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GOLDEN = ROOT / "tests" / "golden"
 SCREENS, WIDTHS = GOLDEN / "screens", (80, 120)
+INPUTS = sorted(path.name for path in (GOLDEN / "inputs").iterdir() if path.name != "__pycache__")
 LAYOUTS = ("smart", "time", "npl", "lisa", "trec", "beir", "msmarco", "jsonl", "csv", "parquet")
 FOR_PEOPLE = (".html", ".md", ".tex", ".svg")
 """Endings of files whose layout is free; of .html and .svg only the text is recorded, as fonts move the rest."""
@@ -107,11 +109,11 @@ def shown(screen: Screen, folder: Path) -> str:
 
 def seen(screen: Screen, folder: Path) -> list[str]:
     """What each command shows, to the letter."""
-    _fill(folder, screen)
+    fill_folder(folder, screen)
     answers = []
     for line in screen.lines:
         _, *arguments = shlex.split(line)
-        answers.append(cranfield(*arguments, stdin=screen.stdin.encode(), folder=folder, columns=screen.columns).both)
+        answers.append(executed(*arguments, stdin=screen.stdin.encode(), folder=folder, columns=screen.columns).both)
     return answers
 
 
@@ -126,12 +128,12 @@ def recorded_screen(screen: Screen, answers: list[str], folder: Path) -> str:
 
 def answered(command: Command, folder: Path) -> str:
     """What a command answers in a new folder, as it is recorded."""
-    _fill(folder, command)
+    fill_folder(folder, command)
     sections = []
     for line in command.lines:
         program, *arguments = shlex.split(line)
         assert program == "cranfield", line
-        answer = cranfield(*arguments, stdin=command.stdin.encode(), folder=folder)
+        answer = executed(*arguments, stdin=command.stdin.encode(), folder=folder)
         sections += [
             Section(f"$ {line}", f"exit code {answer.code}\n"),
             Section(f"stdout ({command.kind})", answer.out),
@@ -141,10 +143,12 @@ def answered(command: Command, folder: Path) -> str:
     return "".join(f"===== {title}\n{_ended(text)}" for title, text in _masked(sections, folder, command.timed) if text)
 
 
-def _fill(folder: Path, command: Command | Screen) -> None:
+def fill_folder(folder: Path, command: Command | Screen) -> None:
+    """Put what a command reads into a folder."""
     shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
-    shutil.copytree(GOLDEN / "inputs", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     lines = "\n".join(command.lines)
+    if any(name.partition(".")[0] in lines for name in INPUTS):
+        shutil.copytree(GOLDEN / "inputs", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     if "runs/" in lines:
         shutil.copytree(Path(BUNDLED) / "allotment" / "runs", folder / "runs")
     for layout in LAYOUTS:

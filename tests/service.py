@@ -14,13 +14,10 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
-
+from cranfield.http.serving import Manner, bound, server
 from cranfield.online.token import Keys
 from cranfield.web.service import application
 from cranfield.web.service_serving import Setting, finish, prepared
-from cranfield.web.serving import bound
-from cranfield.web.site import Manner
 from shell import EXAMPLES
 from workbench import Client, Reply
 
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cranfield.http.limits import Limits
     from cranfield.web.service import Service
 
 PLANS = EXAMPLES / "online" / "plans"
@@ -50,24 +48,25 @@ class Caller(Client):
 
 @contextmanager
 def serving(
-    folder: Path, accounts: bool = False, pack: float = 3600.0, **setting: Any
+    folder: Path, accounts: bool = False, pack: float = 3600.0, limits: Limits | None = None, **setting: Any
 ) -> Iterator[tuple[Service, Caller]]:
     """A service on a log of its own in a folder, from a thread, and a program that calls it."""
-    opened, manner = bound(Manner(port=0, accounts=accounts))
-    opened.listen(128)
-    service = prepared(Setting([str(PLANS)], str(folder / "log"), pack=pack, **setting), manner, lambda _: None)
+    opened, manner = bound(Manner(port=0, accounts=accounts), limits)
+    opened.listen()
+    chosen = Setting([str(PLANS)], str(folder / "log"), pack=pack, **setting)
+    service = prepared(chosen, manner, lambda _: None, opened.connections)
     keys = Keys.new()
     service.keys = lambda: keys
-    server = uvicorn.Server(uvicorn.Config(application(service), log_level="warning", http="h11", ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
+    running = server(application(service), manner, opened)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
-    while not server.started:
+    while not running.started:
         assert thread.is_alive()
         time.sleep(0.01)
     try:
         yield service, Caller(manner.port)
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join(10)
         finish(service)
         opened.close()
@@ -92,8 +91,8 @@ class Process:
         self.said = []
         for line in self.child.stderr:
             self.said.append(line)
-            if found := re.search(r"https?://[^ ]*:(\d+)/", line):
-                self.port = int(found[1])
+            if found := re.search(r"https?://[^ /]+?(?::(\d+))?/$", line):
+                self.port = int(found[1] or self.port)  # behind a proxy it is not in the address
                 self.caller = Caller(self.port)
                 return
         raise AssertionError(f"it did not start: {''.join(self.said)}")

@@ -7,10 +7,11 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
 from cranfield.cli import cli
+from cranfield.cli.crash import EXIT_CODE
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -48,34 +49,69 @@ class _Screen(io.TextIOWrapper):
         return True
 
 
-def cranfield(*arguments: object, stdin: bytes = b"", folder: Path = EXAMPLES, columns: int | None = None) -> Answer:
-    """Run a command in a folder; on a terminal without colours if so many `columns` are given, else into pipes."""
+def cranfield(
+    *arguments: object,
+    stdin: bytes = b"",
+    folder: Path = EXAMPLES,
+    columns: int | None = None,
+    crashes: bool = False,
+) -> Answer:
+    """Run a command in a folder; on a terminal without colours if so many `columns` are given, else into pipes.
+
+    What the command line would report as a crash (exit code 70) is raised, unless a test expects it by `crashes`.
+    """
     if columns is not None:
         terminal = {"COLUMNS": str(columns), "NO_COLOR": "1"}
         with patch.dict(os.environ, terminal), patch("cranfield.cli.progress.PATIENCE", 3600):
-            return _run(_Screen, arguments, stdin, folder)
-    return _run(io.TextIOWrapper, arguments, stdin, folder)
+            return _run(True, arguments, stdin, folder, crashes)
+    return _run(False, arguments, stdin, folder, crashes)
 
 
-def _run(kind: type[io.TextIOWrapper], arguments: tuple[object, ...], stdin: bytes, folder: Path) -> Answer:
-    shared = io.BytesIO()
-    out, err = _Both(shared), _Both(shared)
-    streams = {
-        "stdout": kind(out, encoding="utf-8", write_through=True),
-        "stderr": kind(err, encoding="utf-8", errors="backslashreplace", write_through=True),
-        "stdin": io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"),
-    }
+def _run(terminal: bool, arguments: tuple[object, ...], stdin: bytes, folder: Path, crashes: bool) -> Answer:
+    streams = stream_pair(terminal)
+    pair = {"stdout": streams.stdout, "stderr": streams.stderr}
+    return streams.answer(run_with(pair, arguments, stdin, folder, crashes))
+
+
+class StreamPair(NamedTuple):
+    """Standard output and standard error, and what was written to each and to both."""
+
+    stdout: io.TextIOWrapper
+    stderr: io.TextIOWrapper
+    out: io.BytesIO
+    err: io.BytesIO
+    both: io.BytesIO
+
+    def answer(self, code: int) -> Answer:
+        return Answer(code, text(self.out), text(self.err), text(self.both))
+
+
+def stream_pair(terminal: bool) -> StreamPair:
+    """New streams: of a terminal, or of pipes."""
+    kind, both = _Screen if terminal else io.TextIOWrapper, io.BytesIO()
+    out, err = _Both(both), _Both(both)
+    stdout = kind(out, encoding="utf-8", write_through=True)
+    stderr = kind(err, encoding="utf-8", errors="backslashreplace", write_through=True)
+    return StreamPair(stdout, stderr, out, err, both)
+
+
+def run_with(
+    streams: dict[str, Any], arguments: tuple[object, ...], stdin: bytes, folder: Path, crashes: bool = False
+) -> int:
+    """The exit code of a command that writes to these streams in a folder; a crash is raised unless `crashes` expects it."""
     here, code = Path.cwd(), 0
     os.chdir(folder)
     try:
-        with patch.multiple(sys, **streams):
+        with patch.multiple(sys, stdin=io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"), **streams):
             try:
                 cli.main([str(argument) for argument in arguments], prog_name="cranfield")
             except SystemExit as end:
+                if end.code == EXIT_CODE and not crashes and end.__cause__ is not None:
+                    raise end.__cause__ from None
                 code = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         os.chdir(here)
-    return Answer(code, text(out), text(err), text(shared))
+    return code
 
 
 def generator(name: str) -> ModuleType:

@@ -44,7 +44,7 @@ def work(request, tmp_path) -> tuple[Path, str | None]:
         db = location_of("postgresql", folder, request.getfixturevalue("postgres"))
     log = open_log(db or folder / "work.db")
     log.add([label(f"d{i}") for i in range(3)])
-    log.add([Event(topic="q\\1\0", document="d\ud800", grade=0.5, assessor="bob", sure=False, rank=7, seconds=1.5)])
+    log.add([Event(topic="q\\1", document="d\ud800", grade=0.5, assessor="bob", sure=False, rank=7, seconds=1.5)])
     freeze(log, "spring", "latest")
     log.close()
     return folder, db

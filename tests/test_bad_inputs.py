@@ -1,16 +1,18 @@
 """What cannot be used is refused: bad_inputs.toml lists it, each with its command or call, exit code and words.
 
 A command runs without a process (tests/shell.py), so that an exception which it does not catch fails the test; where
-its streams are closed it needs a process. What the folder held before it holds afterwards, byte for byte.
+its streams are closed it needs a process. The files of the folder are the same afterwards, and nobody wrote to them.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tomllib
@@ -26,6 +28,7 @@ from cranfield import errors
 from cranfield.cli import COMMANDS
 from cranfield.formats.registry import FORMATS
 from cranfield.formats.streams import own_mark, write_bytes
+from hostile import commands, slots
 from shell import EXAMPLES
 from shell import cranfield as run_command
 
@@ -62,6 +65,11 @@ def words_of(typed: str) -> list[str]:
 def fill(folder: Path, entry: dict[str, Any], text: str) -> None:
     """Put the examples into the folder, and the files that an entry names or whose names stand in the text."""
     shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
+    put_files(folder, entry, text)
+
+
+def put_files(folder: Path, entry: dict[str, Any], text: str) -> None:
+    """Make the files that an entry names or whose names stand in the text."""
     for name, content in FILES.items():
         if name in entry.get("needs", ()) or name.split("/")[0] in text:
             path = folder / name
@@ -77,6 +85,7 @@ def held(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def clean_imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a command import modules of its folder, and forget them."""
+    importlib.invalidate_caches()
     known = set(sys.modules)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -86,17 +95,47 @@ def clean_imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             del sys.modules[name]
 
 
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of examples/ for all commands, as each of them must leave the folder as it was."""
+    folder = tmp_path_factory.mktemp("examples")
+    shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
+    return folder
+
+
+def listed(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Each file and folder with its number, size and the time of its last change."""
+    paths = (os.path.join(where, name) for where, *names in os.walk(folder) for name in (*names[0], *names[1]))
+    facts = ((path, os.lstat(path)) for path in paths)
+    return {
+        path: (each.st_ino, each.st_size, each.st_mtime_ns) for path, each in facts if not stat.S_ISDIR(each.st_mode)
+    }
+
+
+@pytest.fixture
+def folder(shared_folder: Path) -> Iterator[Path]:
+    """The shared folder, without the files of the test before; if something else was changed there, it is made anew."""
+    before = listed(shared_folder)
+    yield shared_folder
+    for name in {*os.listdir(shared_folder)} - {*os.listdir(EXAMPLES)}:
+        path = shared_folder / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if listed(shared_folder) != before:
+        shutil.rmtree(shared_folder)
+        shutil.copytree(EXAMPLES, shared_folder)
+
+
 @pytest.mark.parametrize(("command", "entry"), COMMAND)
-def test_a_bad_input_ends_in_one_line_and_leaves_nothing(command, entry, tmp_path, clean_imports):
-    fill(tmp_path, entry, entry["run"])
-    before = held(tmp_path)
+def test_a_bad_input_ends_in_one_line_and_leaves_nothing(command, entry, folder, clean_imports):
+    put_files(folder, entry, entry["run"])
+    before = listed(folder)
     words = words_of(entry["run"])
-    answer = run_command(*([] if command == "cranfield" else [command]), *words, folder=tmp_path)
+    answer = run_command(*([] if command == "cranfield" else [command]), *words, folder=folder)
     assert answer.code == entry["code"], answer.both
     assert entry["says"] in answer.both
     assert "Traceback" not in answer.both
     assert max(map(len, answer.err.splitlines()), default=0) < 2_000, "the message repeats a long input"
-    assert held(tmp_path) == before
+    assert listed(folder) == before
 
 
 @pytest.mark.parametrize(("call", "entry"), LIBRARY.items(), ids=list(LIBRARY))
@@ -138,6 +177,24 @@ def test_every_command_and_every_format_is_given_something_bad():
     for each in FORMATS.values():
         assert each.name in text or (each.name in endings and f".{each.name}" in text), each.name
     assert [name for name in FILES if name.split("/")[0] not in text and not _needed(name)] == []
+
+
+def covered_slots() -> set[tuple[str, str]]:
+    """Every option that a bad input names, and every argument that an entry says it is about, with the command."""
+    tree, covered = dict(commands()), set()
+    for first, entries in LISTED.items():
+        for entry in entries.values():
+            words = [first, *shlex.split(entry["run"])]
+            command = next((" ".join(words[:size]) for size in (3, 2, 1) if " ".join(words[:size]) in tree), "")
+            flags = {flag: each for each in slots() if each.command == command for flag in each.parameter.opts}
+            options = {flags[word.partition("=")[0]].name for word in words if word.partition("=")[0] in flags}
+            covered |= {(command, name) for name in {entry.get("slot", ""), *options}}
+    return covered
+
+
+def test_every_slot_of_every_command_is_given_something_bad():
+    assert len(COMMAND) + len(LIBRARY) + len(CLOSED) >= 1_200
+    assert {(slot.command, slot.name) for slot in slots()} - covered_slots() == set()
 
 
 def _needed(name: str) -> bool:

@@ -15,13 +15,15 @@ from benchmarks.agreement import VoidError
 from benchmarks.suite import SCRIPTS, Plan
 
 
-def test_a_small_run_prints_a_row_for_each_section(capsys, monkeypatch, tmp_path):
+def test_a_small_run_without_peers_prints_what_was_measured(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(judging, "PRODUCT", tmp_path / "nowhere")
-    assert judging.main(["--no-peers", "--repeats", "1", "--scale", "0.01"]) == 0
+    sections = ["--only", "consensus", "--only", "coefficients"]
+    assert judging.main(["--no-peers", "--repeats", "1", "--scale", "0.01", *sections]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "Dawid-Skene, 24,000 labels, 0.9" in printed
     assert "crowd-kit is not installed" in printed
     assert "alpha, 1,000 resamples 1,000 × 2" in printed
+    assert "alpha, 50 topics 1,000 × 2" in printed
 
 
 def test_rows_have_bars_only_at_full_size(monkeypatch):
@@ -36,8 +38,8 @@ def test_rows_have_bars_only_at_full_size(monkeypatch):
     monkeypatch.setattr(judging, "interleave", interleave)
     [row] = judging.consensus(Plan(1, 1, usable={"crowdkit"}))
     assert (row.result, row.bar, row.verdict) == (8, 10, "missed")
-    [full], [small] = (judging.coefficients(Plan(1, 1), scale) for scale in (1.0, 0.5))
-    assert (full.verdict, small.verdict) == ("met", "")
+    for full, small in zip(*(judging.coefficients(Plan(1, 1), scale) for scale in (1.0, 0.5)), strict=True):
+        assert (full.verdict, small.verdict) == ("met", "")
     answers["crowdkit"]["right"] = 0.8
     with pytest.raises(VoidError, match="Dawid-Skene: right are crowdkit 0.8000, cranfield 0.9000"):
         judging.consensus(Plan(1, 1, usable={"crowdkit"}))

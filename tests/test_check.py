@@ -115,6 +115,7 @@ CASES: dict[str, tuple[bytes, int | None]] = {
     "grades-constant": (b"1 0 a 1\n1 0 b 1\n2 0 a 1\n2 0 b 1\n", None),
     "grades-large": (QRELS + b"2 0 d 184\n", 7),
     "grades-reversed": (b"1 0 a 1\n1 0 b 2\n1 0 c 2\n1 0 d 3\n1 0 e 3\n1 0 f 3\n1 0 g -1\n", None),
+    "grades-without-zero": (b"1 0 a 5\n1 0 b 4\n1 0 c 1\n1 0 d 1\n", None),
     "grades-lone": (b"".join(b"1 0 d%d %d\n" % (i, i % 2) for i in range(120)) + b"1 0 z 3\n", 121),
     "topics-without-relevant": (QRELS + b"3 0 a 0\n", None),
     "topics-with-one-relevant": (QRELS + b"3 0 a 1\n", None),
@@ -131,6 +132,9 @@ AGAINST: dict[str, tuple[bytes, int | None]] = {
 ELSEWHERE = {"unreadable", "truncated", "wrong-kind"} | {  # and in test_silence.py
     "few-common-topics",
     "few-judged-documents",
+    "little-judged",
+    "swapped-arguments",
+    "beyond-single-precision",
     "few-documents-of-collection",
     "no-document-of-collection",
     "tie-swap",

@@ -48,7 +48,10 @@ def test_a_file_that_states_its_place_is_a_command(tmp_path):
     (tmp_path / "later.py").write_text('"""Do this."""\n\nPLACE = 20\n')
     (tmp_path / "with_.py").write_text('"""Do that.\n\nAnd how.\n"""\n\nPLACE = 3  # first\n')
     (tmp_path / "shared.py").write_text('"""No command."""\n')
-    assert list(commands_in(str(tmp_path)).items()) == [("with", "Do that."), ("later", "Do this.")]
+    assert list(commands_in([str(tmp_path)], lambda path: Path(path).read_bytes()).items()) == [
+        ("with", "Do that."),
+        ("later", "Do this."),
+    ]
 
 
 def test_every_module_with_a_command_has_a_place_of_its_own():

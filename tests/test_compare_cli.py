@@ -158,7 +158,7 @@ def test_the_files_of_a_group_need_not_be_named_twice(tmp_path):
         ([*RUNS, "--alpha", "5"], 2, "alpha must be between 0 and 1"),
         ([*RUNS, "--group", "magic*"], 3, "magic*: no file matches"),
         ([*RUNS, "--digits", "-1"], 2, "--digits must be 0 or more"),
-        ([*RUNS, "--table", "x.csv"], 2, "--table FILE holds scores already"),
+        ([*RUNS, "--table", "topics.tsv"], 2, "--table FILE holds scores already"),
         (["--table", "nowhere.csv"], 3, "nowhere.csv"),
     ],
 )

@@ -9,6 +9,7 @@ from cranfield import Scores, compare
 from cranfield.compare.systems import Systems, grouped, parsed
 from cranfield.errors import DataError
 from cranfield.stats.replicates import crossed_difference
+from shell import cranfield
 
 RUNS = ["bm25", "dense.seed1", "dense.seed2", "dense.seed3", "sparse-a", "sparse-b"]
 
@@ -132,3 +133,23 @@ def test_a_topic_that_one_seed_lacks_is_left_out():
 def test_many_system_tests_know_the_means_of_groups():
     found = compare(scores(), groups=["dense=dense*", "sparse=sparse*"], tests=["tukey"])
     assert [pair.test for pair in found.pairs] == ["tukey"] * 3
+
+
+def test_runs_of_a_table_are_grouped_as_those_of_files_are(tmp_path):
+    rng = np.random.default_rng(0)
+    topics = [f"q{i}" for i in range(30)]
+    gains = np.array([0.0, 0.01, 0.3, 0.31])
+    values = np.round(rng.uniform(0.2, 0.6, (30, 1)) + gains + rng.normal(0, 0.02, (30, 4)), 3)
+    lines = [
+        "topic,old1,old2,new1,new2",
+        *(f"{t},{','.join(map(str, row))}" for t, row in zip(topics, values, strict=True)),
+    ]
+    (tmp_path / "scores.csv").write_text("\n".join(lines) + "\n")
+    answer = cranfield("compare", "--table", tmp_path / "scores.csv", "--group", "old=old*", "--group", "new=new*")
+    assert answer.code == 0, answer.err
+    assert answer.out.splitlines()[0].startswith("new beats old by")
+    same = compare(Scores.from_table(values, ["old1", "old2", "new1", "new2"], topics), groups=["old=old*", "new=new*"])
+    assert f"{same.pairs[0].difference:+.4f}" in answer.out
+    wrong = cranfield("compare", "--table", tmp_path / "scores.csv", "--group", "x=x*")
+    assert wrong.code != 0
+    assert "x*" in wrong.err

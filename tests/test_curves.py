@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,15 +177,32 @@ def test_a_kind_that_does_not_exist_is_wrong_usage() -> None:
 def test_without_the_extra_the_error_names_the_command_and_the_specification_still_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = builtins.__import__
-
-    def absent(name: str, *rest: Any) -> Any:
-        if name == "vl_convert":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     spec = chart(curves(*ranked(TOXIC), "pr"))
     with pytest.raises(MissingExtraError, match=r"pip install 'cranfield\[plots\]'"):
         rendered(spec, "svg")
     assert json.loads(rendered(spec, "json")) == spec
+
+
+def test_points_of_a_short_curve_are_all_shown_with_their_ranks() -> None:
+    documents = [f"d{i:02}" for i in range(10)]
+    run = {"q": {document: -float(i) for i, document in enumerate(documents)}}
+    curve = curves(
+        {"q": {"d01": 1, "d03": 1, "x": 1}}, run, "pr"
+    )  # ten ranks, and two points for what is never reached
+    text = curve.to_text()
+    assert "11 of 12" not in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("run ")]
+    assert [row[1] for row in rows if len(row) > 3 and row[1].isdigit()] == [str(rank) for rank in range(1, 11)]
+    points = curve.to_dict()["runs"][0]["points"]
+    assert [point["rank"] for point in points] == [*range(1, 11), None, None]
+    assert list(points[0]) == ["rank", "recall", "precision", "interpolated"]
+    assert curve.to_csv().splitlines()[0] == "run,rank,recall,precision,interpolated"
+    assert len([line for line in text.splitlines() if line.startswith("run ")]) == 2 + 1 + 12
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
+    run = {"q": {f"d{i:03}": -float(i) for i in range(100)}}
+    text = curves({"q": {"d001": 1, "d099": 1}}, run, "pr").to_text()
+    assert "11 of 100 points" in text
+    assert [line.split()[1] for line in text.splitlines()[-12:] if line.startswith("run ")][-1] == "100"

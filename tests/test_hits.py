@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield import Evaluator, Hits
+from cranfield import Evaluator, Hits, evaluate
 from cranfield.hits import ratio
 from cranfield.listing import listing, search
+from cranfield.measures.gain import nDCG
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -199,3 +201,24 @@ def test_walks_equal_plain_loops_whatever_the_sizes_of_topics(sizes: list[int], 
         place += n
     assert found.running_sum(values).tolist() == pytest.approx(sums)
     assert found.product_above(values).tolist() == pytest.approx(products)
+
+
+def test_the_ideal_gain_is_worked_out_once_for_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    measures: list[str] = []
+    ideal_hits = nDCG.ideal_hits
+
+    def counted(measure: nDCG, hits: Hits) -> Hits:
+        measures.append(str(measure))
+        return ideal_hits(measure, hits)
+
+    monkeypatch.setattr(nDCG, "ideal_hits", counted)
+    runs = {"one": {"q": {"a": 2.0, "b": 1.0}}, "two": {"q": {"b": 2.0, "a": 1.0}}}
+    scores = evaluate({"q": {"a": 1, "b": 0}}, runs, "nDCG nDCG@1 nDCG(ideal=hits)")
+    assert scores.means("one") == {"nDCG": 1, "nDCG@1": 1, "nDCG(ideal=hits)": 1}
+    assert Counter(measures) == {"nDCG": 1, "nDCG@1": 1, "nDCG(ideal=hits)": 2}
+
+
+def test_a_cut_is_made_once_for_all_measures() -> None:
+    whole = hits()
+    assert whole.top(1) is whole.top(1)
+    assert whole.top(6) is whole

@@ -1,4 +1,8 @@
-"""The package as a user gets it: one abi3 wheel where there is a C compiler, a pure one where not, equal results."""
+"""The package as a user gets it: one abi3 wheel where there is a C compiler, a pure one where not, equal results.
+
+One wheel is built from the checkout, with the core, the other from the source archive, without: what a user opens,
+pages, prompts, reports and data, is opened from both.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,13 @@ from pathlib import Path
 
 import pytest
 
+from workbench import Client, Process
+
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-NEEDED = ["pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "src"]
+CORE_SOURCES = {"cranfield/kernels/core.c", "cranfield/kernels/usual.h"}
+CACHES = {"__pycache__", "build", "dist", ".git"}
 
 
 def why_no_core() -> str:
@@ -50,22 +57,49 @@ def call(*command: str, cwd: Path, **more: str) -> str:
     return answer.stdout
 
 
+def repository_files() -> list[str]:
+    """Every file of the project: what git tracks or would track, or all but caches in an unpacked source archive."""
+    if (REPOSITORY / ".git").exists():
+        git = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listing = subprocess.run(git, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+        return [name for name in listing.splitlines() if (REPOSITORY / name).exists()]
+    built = (".so", ".pyd", ".pyc", "PKG-INFO", "setup.cfg")
+    return [
+        str(path.relative_to(REPOSITORY))
+        for path in REPOSITORY.rglob("*")
+        if path.is_file() and not path.name.endswith(built)
+        if not any(
+            part in CACHES or part.startswith(".venv") or "_cache" in part or "egg-info" in part for part in path.parts
+        )
+    ]
+
+
+def package_files() -> set[str]:
+    return {name.removeprefix("src/") for name in repository_files() if name.startswith("src/cranfield/")}
+
+
 def source_in(folder: Path) -> Path:
-    """A copy of the source without anything built in it."""
+    """A copy of the source, with leftovers of an older build that must get into no archive."""
     copy = folder / "source"
-    copy.mkdir()
-    for name in NEEDED:
-        if (REPOSITORY / name).is_dir():
-            without = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.egg-info")
-            shutil.copytree(REPOSITORY / name, copy / name, ignore=without)
-        else:
-            shutil.copy(REPOSITORY / name, copy)
+    for name in repository_files():
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, copy / name)
+    for leftover in ("kernels/_core.pyd", "__pycache__/run.cpython-311.pyc", "web/templates/__pycache__/home.pyc"):
+        path = copy / "src" / "cranfield" / leftover
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"an older build")
     return copy
 
 
-def install(folder: Path, **environment: str) -> None:
-    """Build a wheel from the source, and install it into a folder."""
-    source = source_in(folder)
+def make_archive(folder: Path) -> None:
+    """Build the source archive."""
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
+    call("-c", code, cwd=source_in(folder), CRANFIELD_NO_NATIVE="1")
+
+
+def install(folder: Path, source: Path | None = None, **environment: str) -> None:
+    """Build a wheel from a source archive or from the checkout, and install it into a folder."""
+    source = source or source_in(folder)
     pip = ["-m", "pip", "--no-input"]
     build = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(folder / "wheels")]
     call(*build, str(source), cwd=folder, **environment)
@@ -73,6 +107,23 @@ def install(folder: Path, **environment: str) -> None:
     into = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--target", str(folder / "target")]
     call(*pip, "install", *into, str(wheel), cwd=folder)
     write_collection(folder)
+    (folder / "watch").mkdir()
+    (folder / "watch" / "sitecustomize.py").write_text(
+        WATCH.format(package=f"{folder / 'target' / 'cranfield'}{os.sep}")
+    )
+
+
+WATCH = """
+import os, sys
+
+def note_absent(event, arguments):
+    path = arguments[0] if event == "open" else None
+    if isinstance(path, str) and path.startswith({package!r}) and "__pycache__" not in path and not os.path.exists(path):
+        os.write(2, f"absent: {{path}}\\n".encode())
+
+sys.addaudithook(note_absent)
+"""
+"""Reports every file that is opened in the installed package and is not there."""
 
 
 class Installed:
@@ -83,8 +134,27 @@ class Installed:
         self.target = folder / "target"
         [self.wheel] = (folder / "wheels").iterdir()
 
+    @property
+    def names(self) -> set[str]:
+        """The files of the wheel."""
+        return {name for name in zipfile.ZipFile(self.wheel).namelist() if not name.endswith("/")}
+
     def python(self, *command: str) -> str:
         return call(*command, cwd=self.folder, PYTHONPATH=str(self.target))
+
+    def watched(self, *command: str) -> list[str]:
+        """The files of the package that a Python command opened and did not find."""
+        environment = self.watching()
+        answer = subprocess.run(
+            [sys.executable, *command], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300
+        )
+        absent = re.findall("^absent: (.*)", answer.stderr, re.MULTILINE)
+        assert answer.returncode == 0 or absent, answer.stderr
+        return absent
+
+    def watching(self) -> dict[str, str]:
+        """The environment of a command whose files are watched."""
+        return clean_environment(PYTHONPATH=os.pathsep.join([str(self.target), str(self.folder / "watch")]))
 
     def ask(self, expression: str) -> str:
         return self.python("-c", f"import cranfield, cranfield.kernels; print({expression})").strip()
@@ -96,8 +166,20 @@ def with_compiler(made_once: MadeOnce) -> Installed:
 
 
 @pytest.fixture(scope="module")
-def without_compiler(made_once: MadeOnce) -> Installed:
-    return Installed(made_once("without-compiler", partial(install, CC="false", CXX="false")))
+def source_archive(made_once: MadeOnce) -> Path:
+    [path] = made_once("source-archive", make_archive).glob("cranfield-*.tar.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def without_compiler(made_once: MadeOnce, source_archive: Path) -> Installed:
+    return Installed(made_once("without-compiler", partial(install, source=source_archive, CC="false", CXX="false")))
+
+
+@pytest.fixture(scope="module", params=[pytest.param("with_compiler", marks=needs_compiler), "without_compiler"])
+def installed(request: pytest.FixtureRequest) -> Installed:
+    """Each wheel: that of the checkout, and that of the source archive."""
+    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
 
 
 def test_the_build_needs_nothing_but_setuptools():
@@ -191,12 +273,97 @@ def test_the_installed_command_is_called_cranfield(without_compiler):
     assert "eval" in answer
 
 
-def test_the_source_archive_holds_the_core_s_source_and_the_licence(tmp_path):
-    source = source_in(tmp_path)
-    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
-    call("-c", code, cwd=source, CRANFIELD_NO_NATIVE="1")
-    [archive] = tmp_path.glob("cranfield-*.tar.gz")
-    with tarfile.open(archive) as file:
-        names = {name.partition("/")[2] for name in file.getnames()}
-    assert {"LICENSE", "README.md", "setup.py", "src/cranfield/kernels/core.c", "src/cranfield/py.typed"} <= names
-    assert not [name for name in names if name.endswith((".so", ".pyc"))]
+def test_the_wheel_holds_every_file_of_the_package_but_the_source_of_the_core(installed):
+    names = {name for name in installed.names if ".dist-info/" not in name and not name.endswith((".so", ".pyd"))}
+    assert names == package_files() - CORE_SOURCES
+
+
+def test_the_wheel_carries_the_readme(installed):
+    [metadata] = [name for name in installed.names if name.endswith("dist-info/METADATA")]
+    text = zipfile.ZipFile(installed.wheel).read(metadata).decode()
+    assert text.endswith((REPOSITORY / "README.md").read_text(encoding="utf-8"))
+
+
+def test_the_source_archive_holds_every_file_of_the_repository(source_archive):
+    with tarfile.open(source_archive) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    made = {"PKG-INFO", "setup.cfg"}
+    assert {name for name in names - made if ".egg-info/" not in name} == set(repository_files())
+
+
+READERS = """
+import cranfield.findings, cranfield.catalogue
+from cranfield.judge.models.prompt import bundled, read_prompt
+from cranfield.systems.http.template import templates
+
+print(len([read_prompt(name) for name in bundled()]), len(templates()))
+"""
+
+
+def test_prompts_and_templates_are_read_from_an_installed_wheel(installed):
+    prompts, templates = map(int, installed.python("-c", READERS).split())
+    assert prompts == len([name for name in package_files() if name.startswith("cranfield/judge/models/prompts/")])
+    assert templates == len([name for name in package_files() if name.startswith("cranfield/systems/http/templates/")])
+
+
+COMMANDS = [
+    ["eval", "allotment", f"{{runs}}{os.sep}bm25.run", "-m", "nDCG@10"],
+    ["report", "allotment", f"{{runs}}{os.sep}bm25.run", f"{{runs}}{os.sep}fusion.run", "-o", "report.html"],
+    ["collection", "list"],
+    ["collection", "check", "allotment"],
+    ["run", "allotment", "--system", "sqlite", "-o", "new.run"],
+    ["measures", "nDCG"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command[:2]))
+def test_a_command_finds_every_file_that_it_opens_in_the_installed_package(command, without_compiler):
+    runs = without_compiler.target / "cranfield" / "bundled" / "allotment" / "runs"
+    words = [word.format(runs=runs) for word in command]
+    assert without_compiler.watched("-m", "cranfield", *words) == []
+
+
+def test_a_file_that_the_installed_package_lacks_is_reported(without_compiler):
+    path = without_compiler.target / "cranfield" / "report" / "no.css"
+    assert without_compiler.watched("-c", f"open({str(path)!r})") == [str(path)]
+
+
+LABELS = """
+from cranfield.judge import Event, open_log
+from cranfield.judge.plan import Asked, Round
+from cranfield.judge.rounds import open_round
+from cranfield.judge.versions import freeze
+
+log = open_log("garden/work.db")
+open_round(log, Round(name="first"), [Asked("101", "d001", 1)])
+log.add([Event(topic="101", document="d001", grade=1, assessor="ann")])
+freeze(log, "v1", "latest")
+log.close()
+"""
+QUERIES = {
+    "/document": "id=d001",
+    "/label": "topic=101&document=d001",
+    "/round": "name=first",
+    "/version": "name=v1",
+    "/compare": "one=bm25&other=fusion",
+}
+
+
+def test_every_page_of_an_installed_workbench_opens_with_all_that_it_links(installed):
+    process = Process(Path("garden"), "--example", cwd=installed.folder, environment=installed.watching())
+    try:
+        installed.python("-c", LABELS)
+        entered = Client(process.port).get(process.link.partition(str(process.port))[2])
+        client = Client(process.port, entered.headers["set-cookie"].partition(";")[0])
+        paths = [route["path"] for route in client.get("/api.json").json()["routes"] if route["method"] == "GET"]
+        assert len(paths) > 20
+        pages = {path: client.get(f"{path}?{QUERIES.get(path, '')}") for path in paths if path != "/enter"}
+        assert {path: reply.status for path, reply in pages.items() if reply.status != 200} == {
+            "/join": 410
+        }  # no such invitation
+        linked = {link for page in pages.values() for link in re.findall(r'"(/static/[^"]+)"', page.text)}
+        assert {link: client.get(link).status for link in linked} == dict.fromkeys(linked, 200)
+        assert len(linked) > 5
+    finally:
+        process.stop()
+    assert "absent" not in process.rest

@@ -345,6 +345,15 @@ def test_clicks_that_cannot_be_are_refused(clicks, by, words):
         credit(shown(), clicks, by)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_click_on_an_empty_list_is_refused_in_a_sentence(name):
+    empty = interleave([[], []], 4, random.Random(1), name)
+    with pytest.raises(
+        DataError, match="a click at rank 1: the list that was shown is empty, nothing on it is clicked"
+    ):
+        credit(empty, [1])
+
+
 def test_credit_by_something_else_is_refused():
     with pytest.raises(ConventionError, match="credit by 'luck': expected one of clicks, dwell, conversion, weights"):
         credit(shown(), [1], "luck")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 
+import numpy as np
 import pytest
 
-from cranfield import read_qrels
+from cranfield import evaluate, read_qrels
 from cranfield.errors import ConventionError, DataError
 from cranfield.formats.folder import BUNDLED
 from cranfield.formats.pools import read_pool
@@ -58,11 +59,105 @@ def test_no_document_in_common_is_no_agreement(tmp_path):
 
 
 def test_one_grade_alone_says_why_a_coefficient_is_not_there(tmp_path):
-    for name in "ab":
-        (tmp_path / f"{name}.txt").write_text("q 0 d1 1\nq 0 d2 1\n")
+    (tmp_path / "a.txt").write_text("q 0 d1 1\nq 0 d2 1\n")
+    (tmp_path / "b.txt").write_text("q 0 d2 1\nq 0 d1 1\n")
     answer = cranfield("judge", "agree", "a.txt", "b.txt", folder=tmp_path)
     assert answer.code == 0
     assert "one label only, 1" in answer.both
+
+
+def written(folder, name, labels):
+    """A qrels file of (topic, document, grade)."""
+    (folder / name).write_text("".join(f"{topic} 0 {document} {grade}\n" for topic, document, grade in labels))
+
+
+def test_two_people_s_files_of_equal_bytes_are_refused_and_both_are_named(tmp_path):
+    for name in ("ann.txt", "bob.txt"):
+        written(tmp_path, name, [("q", "d1", 1), ("q", "d2", 0)])
+    refused = "bob.txt: the same bytes as ann.txt: a copy does not hold a second person's labels"
+    for verb in (("agree",), ("add", "work.db")):
+        answer = cranfield("judge", *verb, "ann.txt", "bob.txt", folder=tmp_path)
+        assert (answer.code, answer.err) == (3, f"cranfield: {refused}\n")
+    assert not (tmp_path / "work.db").exists()
+
+
+@pytest.mark.parametrize("log", ["work.db", "labels.jsonl"])
+def test_a_copy_of_a_file_is_refused_later_too_and_the_same_file_adds_nothing(tmp_path, log):
+    for name in ("ann.txt", "bob.txt"):
+        written(tmp_path, name, [("q", "d1", 1), ("q", "d2", 0)])
+    assert cranfield("judge", "add", log, "ann.txt", folder=tmp_path).code == 0
+    answer = cranfield("judge", "add", log, "bob.txt", folder=tmp_path)
+    assert answer.code == 3
+    assert "bob.txt: the same bytes as ann.txt, added before as labels of 'ann'" in answer.err
+    again = cranfield("judge", "add", log, "ann.txt", "./ann.txt", folder=tmp_path)
+    assert (again.code, again.err) == (0, f"0 labels added to {log}; 4 were there already\n")
+
+
+def two_people(folder, topics, documents=12, seed=3):
+    """Files of two people who differ on some documents of each topic."""
+    coin = np.random.default_rng(seed)
+    first = {(f"q{t}", f"d{d}"): int(coin.integers(0, 3)) for t in range(topics) for d in range(documents)}
+    second = {key: grade if coin.random() < 0.7 else int(coin.integers(0, 3)) for key, grade in first.items()}
+    for name, grades in (("ann.txt", first), ("bob.txt", second)):
+        written(folder, name, [(*key, grade) for key, grade in grades.items()])
+
+
+def test_intervals_leave_out_each_topic_against_coefficients_of_the_rest(tmp_path):
+    from scipy.special import stdtrit
+
+    two_people(tmp_path, topics=6)
+    typed = ["judge", "agree", "ann.txt", "bob.txt", "--coefficient", "cohen", "--format", "json"]
+    answer = json.loads(cranfield(*typed, folder=tmp_path).out)
+    [whole] = answer["coefficients"]
+    assert (answer["intervals_over"], whole["topics"], whole["resamples"]) == ("topics", 6, 0)
+    files = [[line.split() for line in (tmp_path / name).read_text().splitlines()] for name in ("ann.txt", "bob.txt")]
+    rest = []
+    for left_out in range(6):
+        for name, lines in zip(("a.txt", "b.txt"), files, strict=True):
+            written(tmp_path, name, [(t, d, grade) for t, _, d, grade in lines if t != f"q{left_out}"])
+        typed[2:4] = ["a.txt", "b.txt"]
+        rest.append(json.loads(cranfield(*typed, folder=tmp_path).out)["coefficients"][0]["value"])
+    logs = np.log1p(-np.array(rest))
+    error = np.sqrt(5 / 6 * np.square(logs - logs.mean()).sum())
+    by_error = 3 * np.square(logs - logs.mean()).sum() ** 2 / ((logs - logs.mean()) ** 4).sum()
+    reach = -stdtrit(min(6, by_error) - 1, 0.025) * error
+    assert [whole["low"], whole["high"]] == pytest.approx(
+        [1 - (1 - whole["value"]) * np.exp(s * reach) for s in (1, -1)]
+    )
+
+
+def test_the_text_names_the_topics_that_intervals_are_over(tmp_path):
+    two_people(tmp_path, topics=6)
+    answer = cranfield("judge", "agree", "ann.txt", "bob.txt", folder=tmp_path)
+    assert "2 people on 72 documents of 6 topics with two labels or more: krippendorff" in answer.out
+    assert "independent" not in answer.both
+    same = [
+        cranfield("judge", "agree", "ann.txt", "bob.txt", *more, folder=tmp_path).out for more in ((), ("--seed", 5))
+    ]
+    assert same[0] == same[1]  # nothing is drawn
+
+
+def test_one_topic_only_is_told_that_documents_are_taken_for_independent(tmp_path):
+    told = "one topic only: intervals are over its documents, as if these were independent"
+    two_people(tmp_path, topics=1, documents=60)
+    typed = ["judge", "agree", "ann.txt", "bob.txt"]
+    answer = cranfield(*typed, folder=tmp_path)
+    assert f"note: {told}\n" in answer.err
+    assert json.loads(cranfield(*typed, "--format", "json", folder=tmp_path).out)["intervals_over"] == "documents"
+    rows = ["question,worker,answer"] + [f"x{i},w{i % 3 + j},{(i * j) % 2}" for i in range(40) for j in (0, 1)]
+    (tmp_path / "crowd.csv").write_text("\n".join(rows) + "\n")
+    assert cranfield("judge", "add", "crowd.db", "crowd.csv", folder=tmp_path).code == 0
+    assert told in cranfield("judge", "agree", "crowd.db", folder=tmp_path).err
+
+
+def test_a_look_at_each_topic_is_told_that_its_intervals_are_over_documents(tmp_path):
+    two_people(tmp_path, topics=3)
+    typed = ["judge", "agree", "ann.txt", "bob.txt"]
+    told = "by topic, 3 intervals are of one topic only: over its documents, as if these were independent"
+    assert told in cranfield(*typed, "--by", "topic", folder=tmp_path).err
+    pair = cranfield(*typed, "--by", "pair", "--format", "json", folder=tmp_path)
+    assert "independent" not in pair.err
+    assert json.loads(pair.out)["by"]["pair"]["ann and bob"]["topics"] == 3
 
 
 def test_disagreements_go_into_a_pool_the_widest_apart_first(tmp_path):
@@ -131,7 +226,8 @@ def test_an_adjudication_decides_whatever_the_policy(policy):
 
 
 @pytest.mark.parametrize(
-    ("policy", "grade"), [("latest", 2), ("majority", 0), ("mean", 2 / 3), ("median", 0), ("max", 2), ("min", 0)]
+    ("policy", "grade"),
+    [("latest", 2), ("majority", 0), ("mean", 0), ("mean(round=no)", 2 / 3), ("median", 0), ("max", 2), ("min", 0)],
 )
 def test_one_document_by_several_policies(policy, grade):
     events = [
@@ -142,6 +238,42 @@ def test_one_document_by_several_policies(policy, grade):
     assert decided.grades["q"]["d"] == pytest.approx(grade)
     assert decided.contradictions == 1
     assert f"1 document has labels that contradict each other; resolved by {decided.policy}" in decided.notes()[0]
+
+
+def test_a_mean_is_the_nearest_grade_so_that_two_of_three_make_a_document_relevant(tmp_path):
+    log = tmp_path / "log.jsonl"
+    open_log(log).add(said(1, 1, 0))
+    (tmp_path / "a.run").write_text("q Q0 d 1 1.0 a\n")
+    for policy, grade, precision in (("mean", 1, 1), ("average", 1, 1), ("mean(round=no)", 2 / 3, 0)):
+        answer = cranfield("judge", "aggregate", log, "--by", policy, "-o", tmp_path / "q.txt", "--format", "json")
+        assert json.loads(answer.out)["grades"]["q"]["d"] == pytest.approx(grade)
+        assert float((tmp_path / "q.txt").read_text().split()[3]) == pytest.approx(grade)
+        assert evaluate(tmp_path / "q.txt", tmp_path / "a.run", "P@1").mean() == precision
+
+
+def test_half_way_between_two_grades_the_rule_of_ties_decides():
+    from cranfield.judge.policy import Settings
+
+    found = {
+        ties: decide(standing(said(1, 0)), "mean", Settings(ties=ties)).grades for ties in ("lower", "higher", "open")
+    }
+    assert found == {"lower": {"q": {"d": 0}}, "higher": {"q": {"d": 1}}, "open": {}}
+
+
+def test_a_version_that_was_frozen_when_a_mean_kept_fractions_comes_out_as_it_was(tmp_path, monkeypatch):
+    from cranfield.judge import versions
+
+    log = open_log(tmp_path / "work.db")
+    log.add(said(1, 1, 0))
+    monkeypatch.setattr(versions, "decide", lambda stand, policy, *more: decide(stand, "mean(round=no)", *more))
+    versions.freeze(log, "old", "mean")
+    monkeypatch.undo()
+    versions.freeze(log, "new", "mean")
+    assert versions.thaw(log, "old").grades["q"]["d"] == pytest.approx(2 / 3)
+    assert versions.thaw(log, "old").policy == "mean(round=no)"
+    assert versions.thaw(log, "new").grades["q"]["d"] == 1
+    log.close()
+    assert cranfield("judge", "verify", tmp_path / "work.db").code == 0
 
 
 def test_what_nobody_has_decided_is_left_out_and_said():

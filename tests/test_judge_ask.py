@@ -894,6 +894,8 @@ def test_the_hash_is_over_what_a_prompt_says_and_not_over_its_layout(tmp_path):
         ("Grade: 2", (None, "unparsed")),
         ('{"grade": "two"}', (None, "unparsed")),
         ("9" * 5000, (None, "unparsed")),
+        ('{"grade": 2, "grade": 0}', (None, "unparsed")),
+        ('{"grade": 2, "why": {"a": 1, "a": 2}}', (None, "unparsed")),
     ],
 )
 def test_an_answer_is_a_grade_of_the_scale_or_no_label(raw, wanted):
@@ -911,17 +913,18 @@ GOOD = 'version = "1"\nkind = "graded"\nuser = "{query} {text}"\n[grades]\n0 = "
     [
         (GOOD.replace("{text}", ""), r"a graded prompt needs \{query\}, \{text\}; there is no \{text\}"),
         (GOOD.replace("{query}", "{query} {answer}"), r"nothing fills \{answer\}; a graded prompt may have"),
-        (GOOD.replace('version = "1"', ""), r"expected version = …, found none"),
+        (GOOD.replace('version = "1"', ""), r"expected version as text, found none"),
         (GOOD.replace('"1"', "1"), r"expected version as text, found 1"),
-        (GOOD.replace("graded", "ranked"), r"expected a kind of graded, passage, pairwise, found 'ranked'"),
+        (GOOD.replace("graded", "ranked"), r"expected kind as one of graded, passage, pairwise, found 'ranked'"),
         (GOOD.replace('1 = "yes"', ""), r"two grades or more, found 1"),
-        (GOOD.replace('1 = "yes"', 'high = "yes"'), r"expected numbers as \[grades\], found 'high'"),
-        (GOOD.replace('1 = "yes"', "1 = 2"), r"a table of grades and their meanings"),
-        ("max_tokens = 0\n" + GOOD, r"expected max_tokens of 1 to"),
-        ("used = [1]\n" + GOOD, r"expected used as pairs of topic and document"),
-        ("colour = 1\n" + GOOD, r"no key 'colour'; a prompt has"),
+        (GOOD.replace('1 = "yes"', 'high = "yes"'), r"expected grades as a table whose keys are numbers, found 'high'"),
+        (GOOD.replace('1 = "yes"', "1 = 2"), r"p.toml:6: expected grades.1 as text, found 2"),
+        ("max_token = 5\n" + GOOD, r"did you mean 'max_tokens'\?"),
+        ("max_tokens = 0\n" + GOOD, r"expected max_tokens as a whole number from 1 to 1000000, found 0"),
+        ("used = [1]\n" + GOOD, r"p.toml:1: expected used#1 as a list of 2 values, found 1"),
+        ("colour = 1\n" + GOOD, r"p.toml:1: expected keys of name, .*, found 'colour'"),
         (GOOD.replace("graded", "pairwise"), r"a pairwise prompt has no \[grades\]"),
-        ("= =", r"no TOML"),
+        ("= =", r"p.toml:1: expected TOML"),
     ],
 )
 def test_a_prompt_that_cannot_be_asked_is_refused(tmp_path, text, told):
@@ -929,7 +932,7 @@ def test_a_prompt_that_cannot_be_asked_is_refused(tmp_path, text, told):
     path.write_text(text)
     with pytest.raises(DataError, match=told) as refused:
         read_prompt(str(path))
-    assert str(refused.value).startswith(f"{path}: ")
+    assert str(refused.value).startswith(f"{path}:")
 
 
 def test_a_prompt_that_is_not_there_is_refused_with_those_that_are(tmp_path):

@@ -21,15 +21,8 @@ from cranfield.judge.models.calibrating import Calibration, date_in, measured
 from cranfield.judge.models.figures import agreed
 from cranfield.judge.models.shared import Shared, asked_of
 from cranfield.run import Run
-from cranfield.stats.agreement import Labels, Scale, agreement, coefficient
-from cranfield.stats.clustered import (
-    agreement_of_pairs,
-    mean_of_items,
-    pairs_of_counts,
-    slope_within,
-    sums_by_cluster,
-    without_each,
-)
+from cranfield.stats.agreement import Labels, Scale, agreement, agreement_of_pairs, coefficient
+from cranfield.stats.clustered import mean_of_items, pairs_of_counts, slope_within, sums_by_cluster, without_each
 from cranfield.stats.correlation import correlation
 from cranfield.workspace.calibrating import calibrate
 from cranfield.workspace.models import ask

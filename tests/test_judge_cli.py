@@ -122,7 +122,11 @@ BAD = [
     (["a.csv"], b"question,worker\nd1,w1\n", "no column for the grade; found question, worker"),
     (["a.csv"], b"question,worker,answer\nd1,w1,yes\n", "a.csv:2: expected a number as grade, found 'yes'"),
     (["a.csv"], b"question,worker,answer\nd1,w1\n", "a.csv:2: expected 3 columns, found 2"),
-    (["a.csv"], b"question,worker,answer\nd\xff,w1,1\n", "a.csv:2: expected UTF-8, found byte 0xff"),
+    (
+        ["a.csv"],
+        b"question,worker,answer\nd\xff,w1,1\n",
+        "a.csv:2: expected UTF-8, UTF-16 or Windows-1252, found byte 0xff",
+    ),
     (["a.txt"], b"q1 0 d1 5\n", "a.txt:1: expected a grade of 0, 1, 2, 3, found 5; nothing was added"),
     (["a.txt"], b"q1 0 d1 nan\n", "a.txt:1"),
     (["a.jsonl"], b'{"topic": "q", "document": "d", "grade": 1}\n{"topic": "q", "document"', "a.jsonl:2"),

@@ -11,10 +11,11 @@ import pytest
 from cranfield import evaluate
 from cranfield.formats import as_runs
 from cranfield.judge import Event, open_log
-from cranfield.judge.models.drawn import sampled
+from cranfield.judge.models.drawn import Chances, Sampled, sampled
 from cranfield.judge.models.estimating import PredictedScores, Row, estimates
 from cranfield.judge.models.interval import Interval
 from cranfield.judge.plan import Asked, Round
+from cranfield.judge.policy import Decided, Settings
 from cranfield.judge.rounds import open_round
 from cranfield.measures.measure import load_all, measure
 from cranfield.stats.predicted import predicted_mean, predicted_total
@@ -550,3 +551,131 @@ def test_of_several_runs_the_leader_is_told_first_and_the_other_pairs_on_demand(
     assert apart.to_text().startswith("b leads by P@5, ahead of each other run by an interval of its own: 0.7000 [")
     nothing = [replace(each, both=Interval(0.0)) for each in rows]
     assert replace(found, rows=nothing).to_text().startswith("no run leads by P@5: all score 0.0000")
+
+
+def made_sample(rng, drawn, size, grade):
+    """Topics with a document that both runs of a pair rank first and one that only the second does; some drawn at random.
+
+    `grade` gives the true grades and those of the model: topics × the two documents.
+    """
+    truth, model = grade(rng, size)
+    topics = [f"q{i}" for i in range(size)]
+    chosen = [topics[i] for i in rng.choice(size, drawn, replace=False)]
+    frame = {topic: ["a", "b"] for topic in topics}
+    people, predicted = (
+        {t: dict(zip("ab", row.tolist(), strict=True)) for t, row in zip(topics, rows, strict=True)}
+        for rows in (truth, model)
+    )
+    chances = Chances(
+        Round(name="r", sample="at random", unit="topics", frame=frame),
+        {(topic, document): drawn / size for topic in chosen for document in "ab"},
+    )
+    grades = Decided("latest", Settings(), {t: people[t] for t in chosen}, 2 * drawn, 0, 0, [])
+    return Sampled("log", chances, grades, "gpt", predicted)
+
+
+def two_lists(rng, size, share):
+    """Two runs of one document each: the second returns the other document on a share of the topics."""
+    other = rng.random(size) < share
+    one = {f"q{i}": ["a"] for i in range(size)}
+    two = {f"q{i}": ["b" if other[i] else "a"] for i in range(size)}
+    return as_runs({"one": one, "two": two})
+
+
+def one_relevant_of_two(rng, size):
+    """One of the two documents is relevant, either as often; the model calls the second relevant nearly always."""
+    first = rng.random(size) < 0.5
+    truth = np.stack([first, ~first], axis=1).astype(float)
+    model = np.stack([first & (rng.random(size) < 0.3), ~first | (rng.random(size) < 0.9)], axis=1).astype(float)
+    return truth, model
+
+
+def claims_where_runs_differ_on_few_topics(trials, drawn, size, share):
+    """How many trials had an interval for the difference, and how many of these claimed one."""
+    with_interval = claimed = 0
+    for seed in range(trials):
+        rng = np.random.default_rng([seed, drawn, size])
+        runs = two_lists(rng, size, share)
+        row = estimates(made_sample(rng, drawn, size, one_relevant_of_two), runs, ["P@1"]).rows[-1]
+        with_interval += not np.isnan(row.both.low)
+        claimed += row.both.low > 0 or row.both.high < 0
+    return with_interval, claimed
+
+
+def test_few_false_claims_where_runs_differ_on_few_topics():
+    with_interval, claimed = claims_where_runs_differ_on_few_topics(60, 30, 100, 0.15)
+    assert with_interval >= 40
+    assert claimed <= 7  # 6 % and 2.5 standard errors; the textbook's line claims 14 of 59
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.2])
+@pytest.mark.parametrize(("drawn", "size"), [(20, 50), (30, 250), (50, 250)])
+def test_false_claims_in_about_6_of_100_or_fewer_where_runs_differ_on_few_topics(drawn, size, share):
+    with_interval, claimed = claims_where_runs_differ_on_few_topics(300, drawn, size, share)
+    assert claimed <= 0.06 * with_interval + 2 * np.sqrt(0.06 * 0.94 * with_interval)
+
+
+def same_lists_but(*topics, size=60):
+    """Two runs that differ on these topics."""
+    one = {f"q{i}": ["a"] for i in range(size)}
+    two = {**one, **{f"q{i}": ["b"] for i in topics}}
+    return as_runs({"one": one, "two": two})
+
+
+def test_runs_that_differ_on_one_drawn_topic_get_no_interval_and_the_sentence_says_why():
+    sample = made_sample(np.random.default_rng(1), 20, 60, one_relevant_of_two)
+    found = estimates(sample, same_lists_but(int(sample.topics[0][1:])), ["P@1"])
+    row = found.rows[-1]
+    assert np.isnan([row.both.low, row.both.high, row.worth]).all()
+    said = "two and one differ on too few of the topics that were drawn to tell them apart by P@1: two − one"
+    assert found.to_text().startswith(said)
+    assert "no interval" in found.to_text().splitlines()[0]
+    assert "no interval where nothing varies, or people's scores differ on too few topics" in found.notes()
+    assert found.to_dict()["rows"][-1]["both"]["low"] is None
+
+
+def test_a_model_that_sees_too_few_differences_is_left_out_and_the_note_names_what_of():
+    sample = made_sample(np.random.default_rng(2), 20, 60, one_relevant_of_two)
+    differ = [int(topic[1:]) for topic in sample.topics]
+    blind = {topic: {"a": 1.0, "b": 1.0} for topic in sample.frame}
+    blind[sample.topics[0]] = {"a": 0.0, "b": 1.0}
+    found = estimates(replace(sample, predicted=blind), same_lists_but(*differ), ["P@1"])
+    row = found.rows[-1]
+    assert not row.model_used
+    assert row.both.value == row.people.value
+    assert row.worth == pytest.approx(20)
+    note = next(note for note in found.notes() if note.startswith("by people alone"))
+    assert note.endswith("gpt tells too few of the drawn topics apart: P@1 of one, P@1 of two and P@1 of two − one")
+    assert found.to_dict()["rows"][-1]["model_used"] is False
+
+
+def test_no_difference_is_worth_more_topics_than_there_are(bench):
+    folder, truth = bench
+    add(
+        folder,
+        [
+            label(topic, document, grade, "oracle", "model")
+            for topic, own in truth.items()
+            for document, grade in own.items()
+        ],
+    )
+    judged(folder, truth, sample_topics=20)
+    rows = asked(folder, "P@5", "AP", "nDCG@10", model="oracle").rows
+    assert max(row.worth for row in rows) <= TOPICS
+
+
+def test_of_three_runs_that_differ_on_few_topics_the_leader_is_rarely_told_apart_from_another():
+    """No run is better: each differs from the first on its own 15 % of topics, and the model prefers what is new."""
+    told_apart = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 3])
+        lists = {"one": {f"q{i}": ["a"] for i in range(100)}}
+        for name in ("two", "three"):
+            other = rng.random(100) < 0.15
+            lists[name] = {f"q{i}": ["b" if other[i] else "a"] for i in range(100)}
+        answer = estimates(made_sample(rng, 30, 100, one_relevant_of_two), as_runs(lists), ["P@1"])
+        verdict = answer.to_text().splitlines()[0]
+        others = {"one", "two", "three"} - {verdict.split()[0]}
+        told_apart += not verdict.startswith("no run leads") and not all(name in verdict for name in others)
+    assert told_apart <= 7  # two intervals of 6 % and 1.5 standard errors; the textbook's line: 11

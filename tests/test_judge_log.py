@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import delete, func, update
 
 from cranfield.errors import DataError
+from cranfield.hearing import heard
 from cranfield.judge import Event, open_log, standing
 from cranfield.judge.event import DEFAULTS, instant
+from cranfield.judge.models.drawn import rounds_that_drew, sampled
+from cranfield.judge.plan import Asked, Round
+from cranfield.judge.rounds import open_round
+from cranfield.judge.versions import freeze
+from cranfield.store import open_database, tables
+from shell import cranfield
 
-ODD = ["plain", "with blank", "Zoë", "a\\b", "nul\0", "\udc80lone", "\ud800high", "quote'\"", "tab\t", "\\u0000"]
+ODD = ["plain", "with blank", "Zoë", "a\\b", "\udc80lone", "\ud800high", "quote'\"", "tab\t", "\\u0000"]
 
 
 def label(grade: float = 1, **more: object) -> Event:
@@ -33,7 +46,7 @@ def test_an_event_comes_back_as_it_was(log):
 
 @pytest.mark.parametrize("text", ODD)
 def test_ids_stay_byte_exact(log, text):
-    event = Event(topic=text, document=text + "2", grade=1, assessor=text, note=text)
+    event = Event(topic=text, document=text + "2", grade=1, assessor=text, note=text + "\0")  # a note may hold a NUL
     log.add([event])
     assert log.events() == [event]
     assert [each.document for each in log.labels()] == [text + "2"]
@@ -189,3 +202,126 @@ def test_a_bad_line_is_named(tmp_path):
     path.write_text('{"topic": "q", "document": "d", "grade": 1}\n{"topic": "q", "document": "d", "grade": "x"}\n')
     with pytest.raises(DataError, match=r"labels.jsonl:2: expected a finite number as grade, found 'x'"):
         open_log(path).events()
+
+
+# what was written is what is read
+
+
+def with_a_sample(location: str) -> None:
+    """A log with a round that drew two of three documents, all judged, and a version."""
+    log = open_log(location)
+    frame = {"q1": ["d1", "d2"], "q2": ["d3"]}
+    plan = Round(name="spring", sample="2 of 3 documents", frame=frame)
+    open_round(log, plan, [Asked("q1", "d1", 1, 2 / 3), Asked("q2", "d3", 1, 2 / 3)])
+    log.add([label(document="d1", round="spring"), label(2, topic="q2", document="d3", round="spring")])
+    freeze(log, "v1", "latest")
+    log.close()
+
+
+def changed(location: str, before: str, after: str, table: str, column: str) -> None:
+    """Change a text in a log by other means than its own."""
+    if location.endswith(".jsonl"):
+        path = Path(location)
+        text = path.read_text()
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, after))
+        return
+    database = open_database(location)
+    where = tables.metadata.tables[table].c[column]
+    new = func.replace(where, before, after) if column == "definition" else 0.9
+    query = update(tables.metadata.tables[table]).values({column: new})
+    assert database.write(lambda connection: connection.execute(query).rowcount)
+    database.close()
+
+
+def test_a_topic_less_in_the_frame_of_a_round_is_noticed_when_it_is_read(location):
+    with_a_sample(location)
+    changed(location, ', "q2": ["d3"]}', "}", "rounds", "definition")
+    log = open_log(location)
+    with pytest.raises(DataError, match=r"round( 'spring')? was changed after it was written: its hash is another"):
+        rounds_that_drew(log)
+    log.close()
+    answer = cranfield("judge", "verify", location)
+    assert (answer.code, answer.out) == (3, "")
+    assert "was changed after it was written" in answer.err
+
+
+def test_the_chance_of_a_document_that_was_changed_is_noticed_before_an_estimate(location):
+    with_a_sample(location)
+    changed(location, '["q2", "d3", 1, 0.6666666666666666,', '["q2", "d3", 1, 0.9,', "items", "probability")
+    log = open_log(location)
+    with pytest.raises(DataError, match=r"round( 'spring')? was changed after it was written"):
+        sampled(log, "spring")
+    log.close()
+    assert cranfield("judge", "verify", location).code == 3
+
+
+def test_a_log_that_nobody_changed_is_verified(location):
+    with_a_sample(location)
+    answer = cranfield("judge", "verify", location)
+    assert (answer.code, answer.err) == (0, "")
+    assert "1 of 1 versions come out as they were frozen" in answer.out
+
+
+@pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
+def test_a_round_that_is_gone_from_a_database_is_noticed_by_verify(location):
+    with_a_sample(location)
+    database = open_database(location)
+    database.write(
+        lambda connection: [connection.execute(delete(each)) for each in (tables.places, tables.items, tables.rounds)]
+    )
+    database.close()
+    answer = cranfield("judge", "verify", location)
+    assert answer.code == 3
+    assert "round 'spring' is missing" in answer.err
+
+
+def test_a_line_that_an_editor_wrote_anew_says_the_same(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    with_a_sample(str(path))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+    assert [plan.name for plan in rounds_that_drew(open_log(path))] == ["spring"]
+
+
+def test_records_without_hashes_are_read_with_one_note(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    with_a_sample(str(path))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({k: v for k, v in row.items() if k != "sha256"}) + "\n" for row in rows))
+    said: list[str] = []
+    with heard(said.append):
+        assert [plan.name for plan in rounds_that_drew(open_log(path))] == ["spring"]
+    assert len(said) == 1
+    assert "without hashes" in said[0]
+
+
+def test_verify_runs_the_integrity_check_of_sqlite(tmp_path):
+    path = tmp_path / "work.db"
+    log = open_log(path)
+    log.add([label(document=f"d{number}") for number in range(200)])
+    log.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_people'").fetchone()[0]
+    assert cranfield("judge", "verify", path).code == 0
+    with open(path, "r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+    answer = cranfield("judge", "verify", path)
+    assert (answer.code, answer.out) == (3, "")
+    assert f"{path}: is damaged; take it from a copy" in answer.err
+
+
+def test_a_database_is_made_for_its_owner_alone(tmp_path):
+    before = os.umask(0o022)
+    try:
+        log = open_log(tmp_path / "work.db")
+        log.add([label()])
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        log.close()
+    finally:
+        os.umask(before)
+    assert modes["work.db"] == 0o600
+    assert {*modes.values()} == {0o600}

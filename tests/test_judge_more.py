@@ -13,7 +13,7 @@ from cranfield.judge.giving import as_preferences
 from cranfield.judge.plan import Asked, Nothing, Round
 from cranfield.judge.planning import planned
 from cranfield.judge.rounds import lease, open_round
-from cranfield.judge.taking import read_events
+from cranfield.judge.taking import Reading, read_events
 from cranfield.judge.versions import freeze
 from shell import cranfield
 
@@ -156,12 +156,12 @@ def test_tables_of_answers_with_blank_rows_and_more_columns(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("topic\tdocument\tgrade\tassessor\trank\tsure\nq\td\t1\tann\t3\tno\n\t\t\t\t\t\nq\te\t0\tann\t\t\n")
     fields = {"rank": ["rank"], "sure": ["sure"]}
-    first, second = read_events(str(path), fields=fields)
+    first, second = read_events(str(path), Reading(fields=fields))
     assert (first.rank, first.sure, second.rank, second.sure) == (3, False, None, True)
     with pytest.raises(FormatError, match="--field: a label has no 'colour'"):
-        read_events(str(path), fields={"colour": ["x"]})
+        read_events(str(path), Reading(fields={"colour": ["x"]}))
     path.write_text('topic,document,grade\nq,"d,1\n')
-    with pytest.raises(DataError, match="is no separated text"):
+    with pytest.raises(DataError, match="expected cells with commas between them"):
         read_events(str(path))
 
 

@@ -220,6 +220,7 @@ def test_the_text_says_what_was_redrawn_and_how_much_is_assessors(folder):
     assert "64 of 96 documents have several labels: only these are redrawn, 200 times, by the shares of votes" in text
     assert "as they stand redrawn allowed for" in text
     assert "32 documents have one label or a decision: errors in these are not allowed for" in text
+    assert "errors that people share are not allowed for: where documents are hard for everybody" in text
     assert "contradict each other; resolved by majority" in " ".join(answer.both.split())
 
 
@@ -231,6 +232,10 @@ def test_json_has_all_and_every_kind_of_log_and_the_same_seed_agree(folder):
     [first, _] = noise[0]["pairs"]
     assert first["share_of_topics"] + first["share_of_assessors"] == pytest.approx(1)
     assert first["low"] < first["corrected"] < first["high"]
+    assert [line.partition(":")[0] for line in noise[0]["left_out"]] == [
+        "errors that people share are not allowed for",
+        "32 documents have one label or a decision",
+    ]
 
 
 def test_a_version_keeps_its_policy(folder):
@@ -246,7 +251,7 @@ def test_a_version_keeps_its_policy(folder):
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        (("--table", "t.tsv", "--label-noise"), "--table holds scores"),
+        (("--table", "labels.jsonl", "--label-noise"), "--table holds scores"),
         (("labels.jsonl", "bm25.run", "dense.run", "--by", "majority"), "go with --label-noise"),
         (("labels.jsonl", "bm25.run", "dense.run", "--label-draws", "9"), "go with --label-noise"),
         (("labels.jsonl", "bm25.run", "--group", "d=dense*", "--label-noise"), "--group goes by topics and seeds"),

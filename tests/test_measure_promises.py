@@ -375,17 +375,18 @@ def test_a_class_has_a_worked_example_that_evaluates_it_and_passes(cls: type[Mea
 
 @every_measure
 def test_every_peer_name_is_read_as_this_measure(cls: type[Measure]) -> None:
-    for spellings in cls.peers.values():
+    for peer, spellings in cls.peers.items():
+        preset = peer.removeprefix("--as ") if peer.startswith("--as ") else ""
         for spelling in spellings:
             shape = spelling.partition(" = ")[0].strip()
             text = shape.replace("{", "\0").replace("}", "\0").split("\0")
             typed = "".join(
-                part if i % 2 == 0 else "0.5" if part in ("recall", "p", "multiple") else "7"
+                part if i % 2 == 0 else "0.5" if part in ("recall", "p", "multiple") and not preset else "7"
                 for i, part in enumerate(text)
             )
             needs = [name for name, p in cls.parameters.items() if p.required and f"{{{name}}}" not in shape]
             typed += "".join(f"@{'0.5' if name == 'recall' else '7'}" for name in needs)
-            assert type(measure(typed)) is cls, typed
+            assert type(measure(typed, preset=preset)) is cls, typed
 
 
 def test_every_public_measure_class_is_registered_under_the_name_it_prints() -> None:

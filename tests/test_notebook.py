@@ -14,7 +14,7 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 import cranfield
-from cranfield import Run, design, evaluate, explain, explain_as, leaderboard, pool, read_collection, stability
+from cranfield import Qrels, Run, design, evaluate, explain, explain_as, leaderboard, pool, read_collection, stability
 from cranfield.answer import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
 from cranfield.catalogue import CATALOGUE
 from cranfield.check import check
@@ -232,7 +232,7 @@ def erased(path: Path) -> Any:
 
 def experiment(path: Path) -> Any:
     trail = Trail()
-    for i in range(12):
+    for i in range(24):
         unit = f"u{i}"
         trail.expose(unit, EVIL if i % 2 else "control").search(unit, f"s{i}", clicks=[(1, 2, 3)] if i % 3 else [])
     plan = plan_file(path, '[[primary]]\nmetric = "click-through"\n', PLAN.replace("new =", f'"{EVIL}" ='))
@@ -400,3 +400,18 @@ def test_a_long_table_is_cut_in_a_notebook_and_nowhere_else():
 def test_a_check_of_files_is_shown_too():
     assert "<" in check([EXAMPLES / "bm25.run"])._repr_html_()
     assert command("check", EXAMPLES / "bm25.run").code == 0
+
+
+def test_a_run_and_qrels_show_the_first_topics_names_escaped_and_how_many_more() -> None:
+    topics = {f"q<{i}>": {"a&b": 0.5, "c": 2.0, "d": 1.0, "e": 0.25} for i in range(7)}
+    for data, caption, row in (
+        (Run(topics, "<b>"), "Run <b>: 7 topics, 28 documents", ["q<0>", "4", "c (2), d (1), a&b (0.5)"]),
+        (Qrels(topics, "<b>"), "Qrels <b>: 7 topics, 28 judgments", ["q<0>", "4", "2: 1, 1: 1, 0.5: 1, 0.25: 1"]),
+    ):
+        page = Tree.fromstring(f"<div>{data._repr_html_()}</div>")
+        assert page.findtext(".//caption") == caption
+        rows = [["".join(cell.itertext()) for cell in line] for line in page.findall(".//tbody/tr")]
+        assert (rows[0], len(rows)) == (row, 5)
+        assert page.findtext("p") == "… 2 more"
+    assert "1 topic, 1 document<" in Run({"q": {"d": 1.0}})._repr_html_()
+    assert "0 topics, 0 judgments<" in Qrels({})._repr_html_()

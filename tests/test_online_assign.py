@@ -238,7 +238,7 @@ new = 0.5
 days = 14
 units = 2000
 [[primary]]
-metric = "click-through"
+metric = "clicks"
 direction = "up"
 window = 7
 margin = 0.01
@@ -258,10 +258,10 @@ field = "application"
 equals = "staging"
 drop = "events"
 [winsorise]
-revenue = 0.99
+abandonment = 0.99
 [[metric]]
 name = "own"
-type = "mean"
+event = "scroll"
 """
     plan = plan_of(tmp_path, text)
     assert (plan.name, plan.salt, plan.layer, plan.layer_salt, plan.traffic) == (
@@ -285,14 +285,14 @@ type = "mean"
         0.1,
         True,
     )
-    assert plan.primary == (Choice("click-through", "up", 0.01, True, 7, "cuped", {"k": 3}),)
+    assert plan.primary == (Choice("clicks", "up", 0.01, True, 7, "cuped", {"k": 3}),)
     assert plan.guardrails == (Choice("abandonment", margin=0.02),)
     assert plan.filters == (
         Filter("bots", "attributes.agent", (), "bot", "units"),
         Filter("test traffic", "application", ("staging",), None, "events"),
     )
-    assert plan.winsorise == {"revenue": 0.99}
-    assert plan.metrics == ({"name": "own", "type": "mean"},)
+    assert plan.winsorise == {"abandonment": 0.99}
+    assert plan.metrics == ({"name": "own", "event": "scroll"},)
 
 
 def test_a_hash_stays_with_comments_and_traffic_and_changes_with_all_else(tmp_path):
@@ -302,50 +302,71 @@ def test_a_hash_stays_with_comments_and_traffic_and_changes_with_all_else(tmp_pa
         assert plan_of(tmp_path, same).hash == first
     swapped = 'name = "x"\n[variants]\nb = 0.5\na = 0.5\n'
     others = [swapped, f"alpha = 0.1\n{LEAST}", f'salt = "y"\n{LEAST}', f"{LEAST}[horizon]\ndays = 3\n"]
-    others.append(f'{LEAST}[[primary]]\nmetric = "m"\n')
+    others.append(f'{LEAST}[[primary]]\nmetric = "clicks"\n')
     assert len({plan_of(tmp_path, other).hash for other in others} | {first}) == len(others) + 1
 
 
 BAD = {  # what is wrong, the line, what is said
-    'nmae = "x"\n' + LEAST: (1, "found 'nmae'"),
+    'nmae = "x"\n' + LEAST: (1, "found 'nmae'; did you mean 'name'?"),
     'name = "x"\n[variants]\na = 0.5\nb = 0.4\n': (2, "add up to 1, found 0.9"),
     'name = "x"\n[variants]\na = 1.0\n': (2, "expected 2 variants"),
-    'name = "x"\n[variants]\na = 0.5\nb = "half"\n': (4, "expected a share between 0 and 1 for variant 'b'"),
+    'name = "x"\n[variants]\na = 0.5\nb = "half"\n': (
+        4,
+        "expected variants.b as a share between 0 and 1, found 'half'",
+    ),
     'name = "a/b"\n[variants]\na = 0.5\nb = 0.5\n': (1, "expected a salt without /"),
     'salt = "a/b"\n' + LEAST: (1, "expected a salt without /"),
-    "salt = 3\n" + LEAST: (1, "expected text as salt, found 3"),
-    LEAST.replace('"x"', '""'): (1, "expected text as name"),
+    "salt = 3\n" + LEAST: (1, "expected salt as text, found 3"),
+    LEAST.replace('"x"', '""'): (1, "expected name as text, found ''"),
     "traffic = 1.5\n" + LEAST: (1, "expected traffic as a share"),
     "traffic = [0.5, 0.2]\n" + LEAST: (1, "expected traffic as a share"),
     LEAST + "[overrides]\nann = 'z'\n": (6, "expected a variant of a, b for unit 'ann'"),
     LEAST + '[layer]\nname = "l"\nsalt = "x"\n': (7, "traffic decides the variant"),
-    LEAST + '[layer]\nnam = "l"\n': (6, "in [layer], found 'nam'"),
-    'method = "peek"\n' + LEAST: (1, "expected method of fixed, looks, sequence, found 'peek'"),
+    LEAST + '[layer]\nnam = "l"\n': (6, "in [layer], found 'nam'; did you mean 'name'?"),
+    'method = "peek"\n' + LEAST: (1, "expected method as one of fixed, looks, sequence, found 'peek'"),
     'method = "looks"\n' + LEAST: (1, "expected looks with method"),
     "looks = 5\n" + LEAST: (None, "expected looks with method"),
     'method = "looks"\nlooks = [0.5, 0.4, 1]\n' + LEAST: (2, "rising shares"),
     "tuned = 500\n" + LEAST: (1, 'only with method = "sequence"'),
-    "alpha = 0\n" + LEAST: (1, "expected alpha between 0 and 0.5"),
+    "alpha = 0\n" + LEAST: (1, "expected alpha as a number between 0 and 0.5, found 0"),
     'start = "soon"\n' + LEAST: (1, "expected start as a date"),
-    'aa = "yes"\n' + LEAST: (1, "expected true or false as aa"),
+    'aa = "yes"\n' + LEAST: (1, "expected aa as true or false, found 'yes'"),
     'holdout = "z"\n' + LEAST: (1, "expected holdout of a, b"),
-    LEAST + "[horizon]\ndays = 0\n": (6, "expected days as a whole number"),
-    LEAST + "[[primary]]\nwindow = 7\n": (5, "expected text as metric, found none"),
-    LEAST + '[[primary]]\nmetric = "m"\nwindow = 0\n': (7, "expected a window of days"),
-    LEAST + '[[primary]]\nmetric = "m"\ndirection = "left"\n': (7, "expected direction of up, down"),
-    LEAST + '[[primary]]\nmetric = "m"\nestimate = "x"\n': (7, "expected an estimate of plain, cuped"),
-    LEAST + '[[primary]]\nmetric = "m"\nrelative = 1\n': (7, "expected true or false as relative"),
-    LEAST + '[[primary]]\nmetric = "m"\n[[primary]]\nmetric = "n"\nmargin = -1\n': (9, "expected a margin above 0"),
-    LEAST + '[[primary]]\nmetric = "m"\n[[guardrail]]\nmetric = "m"\nmargin = 1\n': (None, "'m' twice"),
-    LEAST + '[[guardrail]]\nmetric = "m"\n': (6, "how much worse a guardrail may become"),
+    LEAST + "[horizon]\ndays = 0\n": (6, "expected horizon.days as a whole number of 1 or more, found 0"),
+    LEAST + "[[primary]]\nwindow = 7\n": (5, "expected primary#1.metric as text, found none"),
+    LEAST + '[[primary]]\nmetric = "clicks"\nwindow = 0\n': (
+        7,
+        "expected primary#1.window as a window of days or 'open', found 0",
+    ),
+    LEAST + '[[primary]]\nmetric = "clicks"\ndirection = "left"\n': (
+        7,
+        "expected primary#1.direction as one of up, down, found 'left'",
+    ),
+    LEAST + '[[primary]]\nmetric = "clicks"\nestimate = "x"\n': (
+        7,
+        "expected primary#1.estimate as one of plain, cuped",
+    ),
+    LEAST + '[[primary]]\nmetric = "clicks"\nrelative = 1\n': (
+        7,
+        "expected primary#1.relative as true or false, found 1",
+    ),
+    LEAST + '[[primary]]\nmetric = "clicks"\n[[primary]]\nmetric = "revenue"\nmargin = -1\n': (
+        9,
+        "expected primary#2.margin as a number above 0, found -1",
+    ),
+    LEAST + '[[primary]]\nmetric = "clicks"\n[[guardrail]]\nmetric = "clicks"\nmargin = 1\n': (None, "'clicks' twice"),
+    LEAST + '[[guardrail]]\nmetric = "clicks"\n': (6, "how much worse a guardrail may become"),
     LEAST + '[[filter]]\nname = "f"\nfield = "colour"\nequals = "x"\n': (7, "expected a field of event_id"),
     LEAST + '[[filter]]\nname = "f"\nfield = "unit"\n': (6, "either equals or matches"),
     LEAST + '[[filter]]\nname = "f"\nfield = "unit"\nmatches = "("\n': (8, "expected a regular expression"),
-    LEAST + '[[filter]]\nname = "f"\nfield = "unit"\nequals = "x"\ndrop = "all"\n': (9, "expected drop of"),
-    LEAST + "[winsorise]\nrevenue = 2\n": (6, "expected a quantile"),
-    LEAST + "primary = 3\n": (5, "expected a share between 0 and 1 for variant 'primary'"),
-    "primary = 3\n" + LEAST: (1, "expected tables [[primary]]"),
-    "layer = 3\n" + LEAST: (1, "expected a table [layer]"),
+    LEAST + '[[filter]]\nname = "f"\nfield = "unit"\nequals = "x"\ndrop = "all"\n': (
+        9,
+        "expected filter#1.drop as one of events, units, found 'all'",
+    ),
+    LEAST + "[winsorise]\nrevenue = 2\n": (6, "expected winsorise.revenue as a quantile from 0.5 to 1, found 2"),
+    LEAST + "primary = 3\n": (5, "expected variants.primary as a share between 0 and 1, found 3"),
+    "primary = 3\n" + LEAST: (1, "expected primary as a list, found 3"),
+    "layer = 3\n" + LEAST: (1, "expected layer as a table, found 3"),
     'name = "x"\nname = "y"\n': (2, "expected TOML"),
     'name = "x\n': (1, "expected TOML"),
 }
@@ -403,8 +424,26 @@ def test_salts_of_layers_are_each_layer_s_own(layers, said, tmp_path):
         read_plans([str(tmp_path)])
 
 
-def test_metrics_are_asked_of_those_who_know_them(tmp_path):
+WHOLE = {  # what was once told when the experiment was over: the table, the line, what is said
+    '[[primary]]\nmetric = "clickthru"\n': (6, "no metric 'clickthru'; there are click-through"),
+    '[[primary]]\nmetric = "clicks"\nmarign = 0.1\n': (7, "did you mean 'margin'?"),
+    '[[primary]]\nmetric = "clicks"\nparameters = {k = 3}\n': (6, "no parameter 'parameters'"),
+    '[[metric]]\nname = "depth"\nkind = "total"\n': (5, "expected kind as one of mean"),
+    "[winsorise]\nrevenue = 0.9\n": (6, "expected a metric of the plan in [winsorise], found 'revenue'"),
+    '[[filter]]\nname = "f"\nfield = "unit"\nmatches = "a(?!b)"\n': (8, "(?! is not known to DuckDB"),
+    '[interleave]\nmehtod = "balanced"\n': (6, "did you mean 'method'?"),
+}
+
+
+@pytest.mark.parametrize(("table", "expected"), WHOLE.items(), ids=[said for _, said in WHOLE.values()])
+def test_the_whole_plan_is_checked_when_units_are_assigned_from_it(table, expected, tmp_path):
+    line, said = expected
     path = tmp_path / "plan.toml"
-    path.write_text(LEAST + '[[primary]]\nmetric = "nonsense"\n')
-    with pytest.raises(BadLineError, match="plan.toml:6: no metric nonsense"):
-        read_plan(str(path), check=lambda choice, own: f"no metric {choice.metric}")
+    path.write_text(LEAST + table)
+    with pytest.raises(BadLineError) as caught:
+        read_plans([str(path)])
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert said in str(caught.value)
+    answer = cranfield("online", "assign", path, "ann")
+    assert (answer.code, answer.out) == (3, "")
+    assert f"{path}:{line}: " in answer.err

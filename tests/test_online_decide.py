@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cranfield.online.analyze import analyze
+from cranfield.online.analyze import analyze, judge
 from cranfield.online.decide import EXIT_CODES, compared, findings, overall, rule_at, verdict_of
-from cranfield.online.gather import Numbers, asked_of
-from cranfield.online.metrics import problem
+from cranfield.online.gather import Heaviest, Numbers, asked_of
 from cranfield.online.plan import read_plan
 from cranfield.stats.arms import Column, difference, level
 from cranfield.stats.moments import Moments
+from cranfield.stats.sequential import FIXED, information
 from online_events import AFTER, START, plan_file
 
 CTR = '[[primary]]\nmetric = "click-through"\n'
@@ -24,7 +24,7 @@ NAMES = ("m0_x", "m0_y")
 
 
 def plan_of(path, more=CTR):
-    return read_plan(plan_file(path, more), problem)
+    return read_plan(plan_file(path, more))
 
 
 def finding(state="unclear", guards=False, same=False):
@@ -130,6 +130,38 @@ def test_a_few_hundred_experiments_without_an_effect_seldom_show_one(method, tmp
     assert 0.0 <= false_alarms(plan, 100, seed=2) <= 0.12  # 5 % with a standard error of 2.2
 
 
+RAMPS = {  # units so far at each look by days; 1,000 were planned
+    "steep": (40, 100, 250, 700, 2_000),
+    "more than planned": (500, 1_050, 1_600),
+    "all at once": (1_000, 1_000, 1_000),
+}
+
+
+def false_alarms_of_ramp(plan, units, replicates, seed):
+    """How often looks by days show something of units that are all alike, however many come when."""
+    rng, alarms = np.random.default_rng(seed), 0
+    known = information(units, range(1, len(units) + 1))
+    for _ in range(replicates):
+        values = rng.normal(0.4, 0.2, units[-1])
+        for look, n in enumerate(units, 1):
+            arms = {name: values[i:n:2] for i, name in enumerate(("control", "new"))}
+            moments = {name: Moments.of(**{NAMES[0]: own, NAMES[1]: np.ones(len(own))}) for name, own in arms.items()}
+            numbers = Numbers(moments, {}, {name: len(own) for name, own in arms.items()})
+            if shown(plan, numbers, known[:look], look == len(units)) != "unclear":
+                alarms += 1
+                break
+    return alarms / replicates
+
+
+@pytest.mark.parametrize("units", RAMPS.values(), ids=RAMPS)
+@pytest.mark.parametrize("replicates", [100, pytest.param(8_000, marks=pytest.mark.slow)])
+def test_looks_by_days_show_nothing_in_95_percent_however_units_come(units, replicates, tmp_path):
+    plan = plan_of(tmp_path, f'method = "looks"\nlooks = {len(units)}\n' + CTR)
+    alarms = false_alarms_of_ramp(plan, units, replicates, seed=8)
+    assert alarms <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / replicates)
+    assert alarms >= 0.03 - 3 * np.sqrt(0.03 * 0.97 / replicates)
+
+
 def peeked(plan, rng, peeks=100):
     """Whether a confidence sequence shows anything at any of its peeks: it does if it does at its farthest one."""
     crowd = Crowd(rng, periods=peeks)
@@ -153,15 +185,92 @@ def test_a_sequence_that_is_peeked_at_errs_seldom(tmp_path):
     assert sum(peeked(plan, rng, 20) for _ in range(60)) <= 6
 
 
+# one unit that decides a ratio
+
+
+def crawler(rng):
+    """One unit of the control searches a thousand times and never clicks."""
+    searches, clicks = often(rng, 1 + rng.poisson(2.0, (2, 300)))
+    searches[0, 0], clicks[0, 0] = 1_000, 0
+    return searches, clicks
+
+
+def pareto(rng):
+    """Searches without a variance, and hardly with a mean."""
+    return often(rng, np.ceil(1 + rng.pareto(1.1, (2, 300))))
+
+
+def gamma(rng):
+    """Searches of a healthy log: some units come much more often than others."""
+    return often(rng, 1 + np.floor(rng.gamma(1.0, 3.0, (2, 300))))
+
+
+def often(rng, searches):
+    return searches.astype(float), rng.binomial(searches.astype(int), rng.beta(4, 6, searches.shape)).astype(float)
+
+
+def judged(plan, searches, clicks, rng):
+    """The outcome of an experiment whose units, by variant, have so many searches and clicks."""
+    (asked,) = asked_of(plan)
+    moments = [Moments.of(m0_x=own, m0_y=of) for own, of in zip(clicks, searches, strict=True)]
+    heaviest = {
+        name: Heaviest(f"u{of.argmax()}", float(of.max() / of.sum()))
+        for name, of in zip(plan.variants, searches, strict=True)
+    }
+    units = dict.fromkeys(plan.variants, searches.shape[1])
+    numbers = Numbers(dict(zip(plan.variants, moments, strict=True)), {}, units, heaviest=heaviest)
+    return judge(plan, [(asked, numbers)], FIXED, True, rng)
+
+
+def leveraged(world, plan, replicates, seed):
+    """How often equal variants get a verdict, how often they would without the check, and how often it fires."""
+    rng = np.random.default_rng(seed)
+    false = unchecked = fired = 0
+    for _ in range(replicates):
+        searches, clicks = world(rng)
+        outcome = judged(plan, searches, clicks, rng)
+        fires = outcome.checks[0].state == "broken"
+        fired += fires
+        false += outcome.verdict in ("ship", "stop")
+        assert not fires or outcome.verdict == "broken"
+        naive = difference(
+            *(level(Moments.of(m0_x=x, m0_y=y), Column(*NAMES)) for x, y in zip(clicks, searches, strict=True))
+        )
+        unchecked += float(naive.p()) < plan.alpha
+    return false / replicates, unchecked / replicates, fired / replicates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [crawler, pareto, gamma])
+def test_no_unit_alone_decides_a_ratio_in_4000_experiments_without_an_effect(world, tmp_path):
+    false, unchecked, fired = leveraged(world, plan_of(tmp_path), 4_000, seed=11)
+    assert false <= 0.06
+    if world is gamma:
+        assert fired <= 0.02
+    else:
+        assert unchecked >= 0.15
+
+
+@pytest.mark.parametrize("world", [crawler, pareto, gamma])
+def test_no_unit_alone_decides_a_ratio_in_a_few_experiments_without_an_effect(world, tmp_path):
+    false, unchecked, fired = leveraged(world, plan_of(tmp_path), 200, seed=12)
+    assert false <= (0.11 if world is gamma else 0.03)  # 5 % with a standard error of 1.5
+    if world is gamma:
+        assert fired <= 0.02
+    else:
+        assert unchecked >= 0.1
+
+
 class Table:
     """Events as a table that stands for a log."""
 
-    def __init__(self, rng, units):
+    def __init__(self, rng, units, heavy=0):
         import pyarrow
 
         taste, new = rng.beta(0.8, 1.6, units), rng.random(units) < 0.5
         entry = rng.uniform(0, 13, units)
         number = 1 + rng.poisson(3, units)
+        taste[:heavy], number[:heavy] = 0.95, 300  # who come often click often
         of = np.repeat(np.arange(units), number)
         when = entry[of] + np.minimum(rng.exponential(2.0, len(of)), 13.9 - entry[of])
         clicked = rng.random(len(of)) < taste[of]
@@ -186,6 +295,9 @@ class Table:
             )
         self.table = pyarrow.concat_tables(parts)
 
+    def files(self):
+        return []
+
     def relation(self, connection):
         connection.register("cranfield_table", self.table)
         rest = {
@@ -207,9 +319,25 @@ class Table:
         )
 
 
-def verdicts(path, replicates, units, seed, more=CTR):
+def verdicts(path, replicates, units, seed, more=CTR, heavy=0):
     plan, rng = plan_of(path, more), np.random.default_rng(seed)
-    return [analyze(Table(rng, units), plan, AFTER).verdict for _ in range(replicates)]
+    return [analyze(Table(rng, units, heavy), plan, AFTER).verdict for _ in range(replicates)]
+
+
+CAPPED = CTR + '[winsorise]\n"click-through" = 0.99\n'
+
+
+def test_equal_variants_whose_ratio_is_winsorised_do_not_differ(tmp_path):
+    assert verdicts(tmp_path, 4, 200, seed=7, more=CAPPED, heavy=1) == ["not shown"] * 4
+
+
+@pytest.mark.slow
+def test_equal_variants_whose_ratio_is_winsorised_err_in_5_percent(tmp_path):
+    found = verdicts(tmp_path, 300, 300, seed=8, more=CAPPED, heavy=1)
+    assert found.count("broken") <= 3  # a sample ratio is one of a mistake in 0.1 % of them
+    assert (
+        0.015 <= sum(each in ("ship", "stop") for each in found) / len(found) <= 0.095
+    )  # a standard error of 1.3 points
 
 
 def test_experiments_without_an_effect_go_through_the_whole_of_it(tmp_path):

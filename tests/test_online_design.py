@@ -72,6 +72,41 @@ def test_a_fixed_test_of_80_keeps_79_with_five_looks_and_half_with_a_sequence():
     assert [each.power for each in plan.methods] == pytest.approx([0.80, 0.79, 0.50], abs=0.01)
 
 
+def test_a_decrease_takes_the_units_of_its_own_variance_by_the_textbook_s_formula():
+    """n = (z of α/2 + z of power)² (p q + p' q') / d² in each arm: a rate that falls varies less than one that rises."""
+    reach = (FIXED.critical(0.025) + FIXED.critical(0.1)) ** 2
+    for effect, per_arm in ((-0.01, 18_063), (0.01, 19_744)):
+        there = 0.1 + effect
+        assert per_arm == math.ceil(reach * (0.1 * 0.9 + there * (1 - there)) / effect**2)
+        for how in ({"effect": effect}, {"relative": effect / 0.1}):
+            plan = design(proportion(0.1), power=0.9, methods="fixed", **how)
+            assert math.ceil(plan.methods[0].needed / 2) == per_arm
+    assert "a difference of -0.01 (-10.00% of 0.1)" in design(proportion(0.1), effect=-0.01).sentence()
+    again = design(proportion(0.1), effect=-0.01, power=0.9, n=36_126, methods="fixed looks").methods
+    assert again[0].detectable == pytest.approx(-0.01, rel=1e-3)
+    assert again[1].detectable < -0.01
+    down, up = (design(mean(5, 3), effect=effect) for effect in (-0.2, 0.2))
+    assert [each.needed for each in down.methods] == [each.needed for each in up.methods]
+
+
+@pytest.mark.parametrize("replicates", [4_000, pytest.param(40_000, marks=pytest.mark.slow)])
+def test_the_power_of_a_planned_decrease_against_simulation(replicates):
+    rng = np.random.default_rng(7)
+    a, b = (rng.binomial(18_063, rate, replicates) for rate in (0.1, 0.09))
+    high = ProportionDifference(a, 18_063, b, 18_063).interval()[1]
+    assert (high < 0).mean() == pytest.approx(0.9, abs=4 * math.sqrt(0.09 / replicates))
+
+
+def test_looks_that_cannot_decide_are_named():
+    plan = design(mean(1, 2), effect=0.1, methods="looks looks(looks=14) looks(looks=30)")
+    assert [each.undecided_looks for each in plan.methods] == [(), (1,), (1, 2)]
+    assert "looks(looks=14): look 1 cannot decide" in plan.to_text() + "".join(plan.notes())
+    assert any("looks 1 to 2 cannot decide" in note for note in plan.notes())
+    three = design(mean(1, 2), effect=0.1, primaries=3, methods="looks(looks=10)")
+    assert three.methods[0].undecided_looks == (1,)
+    assert json.loads(three.to_json())["methods"][0]["undecided_looks"] == [1]
+
+
 def test_days_follow_from_the_units_of_a_day():
     plan = design(mean(1, 2), effect=0.1, per_day=500, methods="fixed")
     assert plan.methods[0].days == math.ceil(plan.methods[0].needed / 500)
@@ -263,7 +298,9 @@ def test_what_no_number_of_units_finds_is_said():
         (lambda: design(mean(1, 1)), "say which effect"),
         (lambda: design(mean(1, 1), effect=0.1, relative=0.1), "found both"),
         (lambda: design(mean(0, 1), relative=0.1), "a level other than 0"),
-        (lambda: design(mean(1, 1), effect=-0.1), "effect must be above 0"),
+        (lambda: design(mean(1, 1), effect=0.0), "effect must be a number other than 0, below 0 for a decrease"),
+        (lambda: design(mean(1, 1), effect=math.inf), "effect must be a number"),
+        (lambda: design(proportion(0.1), effect=-0.1), "a proportion of 0.1 cannot fall by 0.1"),
         (lambda: design(mean(1, 0), effect=0.1), "sd must be above 0"),
         (lambda: design(mean(math.inf, 1), effect=0.1), "level must be a number"),
         (lambda: design(proportion(1.2), effect=0.1), "level must lie between"),

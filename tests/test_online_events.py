@@ -205,7 +205,7 @@ def test_parquet_of_other_columns_or_none_is_refused(tmp_path):
     with pytest.raises(DataError, match="found 'colour'"):
         events_in(path)
     path.write_bytes(b"PAR1 and no more\n")
-    with pytest.raises(DataError, match="cannot be read as Parquet"):
+    with pytest.raises(DataError, match="corrupt Parquet file"):
         events_in(path)
 
 
@@ -453,6 +453,7 @@ def test_events_go_in_out_and_in_again_by_command(tmp_path):
 def test_units_are_pseudonyms_with_a_key_and_erased_by_it(tmp_path):
     key = tmp_path / "key"
     key.write_text("sixteen bytes or more\n")
+    key.chmod(0o600)
     assert cranfield("online", "ingest", tmp_path / "log", "online/events.jsonl", "--key", key).code == 0
     with Log(tmp_path / "log") as log:
         units = {row["unit"] for row in log.events()}

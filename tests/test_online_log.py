@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +21,11 @@ import pytest
 
 from cranfield.errors import BadLineError, DataError, UnavailableError
 from cranfield.formats.streams import own_mark
+from cranfield.hearing import heard
 from cranfield.online.event import Event
+from cranfield.online.ingest import ingest
 from cranfield.online.log import Log
+from cranfield.online.manifest import MANIFEST, read_manifest
 from cranfield.online.privacy import Pseudonyms, erase, retain
 from cranfield.online.segments import Writer, segments_in
 from shell import cranfield
@@ -27,6 +33,7 @@ from shell import cranfield
 duckdb = pytest.importorskip("duckdb")
 pq = pytest.importorskip("pyarrow.parquet")
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
@@ -408,6 +415,48 @@ def test_packing_that_stops_before_any_file_is_moved_or_removed_goes_on_from_the
         assert packed_ids(log) == sorted(expected)
 
 
+@pytest.mark.parametrize("work", ["pack", "erase"])
+def test_a_stop_before_any_file_is_moved_synced_or_removed_leaves_a_log_that_reads(tmp_path, monkeypatch, work):
+    originals = {name: getattr(os, name) for name in ("replace", "unlink", "fsync")}
+    everything, stayed = ["e0", "e1", "e2", "e3"], ["e1", "e2"]
+    stops = 0
+    while True:
+        stops += 1
+        with Log(tmp_path / f"log{stops}", create=True) as log:
+            added(log, event(0, 1, "gone"), event(1, 1, "here"))
+            log.pack()
+            added(log, event(2, 1, "here"), event(3, 2, "gone"))
+            left = stops
+
+            def step(name, *arguments):
+                nonlocal left
+                left -= 1
+                if not left:
+                    raise Killed
+                return originals[name](*arguments)
+
+            done = False
+            with monkeypatch.context() as patch:
+                for name in originals:
+                    patch.setattr(os, name, lambda *arguments, name=name: step(name, *arguments))
+                try:
+                    log.pack() if work == "pack" else erase(log, ["gone"])
+                    done = True
+                except Killed:
+                    pass
+            with Log(log.folder) as fresh:
+                read = sorted(ids(fresh))
+                assert read == everything if work == "pack" else {*stayed} <= {*read} <= {*everything}
+                fresh.pack() if work == "pack" else erase(fresh, ["gone"])
+                assert sorted(ids(fresh)) == (everything if work == "pack" else stayed)
+                manifest = read_manifest(fresh.folder)
+                assert manifest is not None
+                assert not manifest.changing
+        if done:
+            break
+    assert stops > 10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["pack", "erase"])
 def test_a_kill_before_every_step_loses_and_doubles_nothing(scenario, tmp_path):
@@ -456,6 +505,163 @@ def test_twenty_real_kills_while_writing_and_packing_lose_and_double_no_acknowle
     assert {f"e{j}" for i in told for j in range(i, i + 10)} <= set(found)
 
 
+# the manifest
+
+
+def two_days(log: Log) -> dict[str, Path]:
+    added(log, event(1, 1), event(2, 1), event(3, 2))
+    log.pack()
+    return {day: Path(files[0]) for day, files in log.parts().items()}
+
+
+def test_the_manifest_has_each_file_with_its_events_and_sha256(log):
+    files = two_days(log)
+    written = json.loads((Path(log.folder) / MANIFEST).read_text())
+    assert {day: about["events"] for day, about in written["days"].items()} == {"2026-03-01": 2, "2026-03-02": 1}
+    for day, path in files.items():
+        content = written["days"][day]["files"][path.name]
+        assert content["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert (content["bytes"], content["events"]) == (path.stat().st_size, pq.read_metadata(path).num_rows)
+    assert "changing" not in written
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def removed_with_its_day(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def with_a_foreign_file(path: Path) -> None:
+    shutil.copy(path, path.with_name("other.parquet"))
+
+
+DAMAGES = {
+    removed: "is missing (2 events)",
+    removed_with_its_day: "is missing (2 events)",
+    cut: "was cut",
+    flipped: "was changed after it was written",
+    with_a_foreign_file: "other.parquet: is not in the manifest",
+}
+READERS = {
+    "export": lambda log: list(log.events()),
+    "counts": lambda log: log.counts(),
+    "relation": lambda log: log.relation(duckdb.connect()),
+    "erase": lambda log: erase(log, ["u1"]),
+    "retain": lambda log: retain(log, 1, NOW),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_day_file_that_is_not_as_it_was_written_stops_every_reader_by_name(log, damage, reader):
+    path = two_days(log)["2026-03-01"]
+    damage(path)
+    before = {each: each.read_bytes() for each in Path(log.folder).rglob("*.parquet")}
+    with Log(log.folder) as fresh, pytest.raises(DataError, match=re.escape(DAMAGES[damage])) as error:
+        READERS[reader](fresh)
+    assert str(path.parent) in str(error.value)
+    assert {each: each.read_bytes() for each in Path(log.folder).rglob("*.parquet")} == before
+
+
+def test_packing_stops_at_a_file_of_another_size_and_keeps_what_waits(log):
+    removed(two_days(log)["2026-03-01"])
+    added(log, event(4, 2))
+    with pytest.raises(DataError, match="is missing"):
+        log.pack()
+    assert len(log.waiting()) == 1
+
+
+def test_a_file_that_changes_while_the_log_is_open_is_noticed(log):
+    path = two_days(log)["2026-03-01"]
+    assert len(ids(log)) == 3
+    flipped(path)
+    with pytest.raises(DataError, match="was changed"):
+        ids(log)
+
+
+def test_the_verdict_of_an_experiment_needs_every_day(tmp_path):
+    folder = tmp_path / "shop-log"
+    shutil.copytree(EXAMPLES / "online" / "shop-log", folder)
+    plan = EXAMPLES / "online" / "shop.toml"
+    assert cranfield("online", "analyze", folder, plan).code == 0
+    gone = folder / "day=2025-03-03" / "1.parquet"
+    gone.unlink()
+    answer = cranfield("online", "analyze", folder, plan)
+    assert (answer.code, answer.out) == (3, "")
+    assert f"{gone}: is missing (" in answer.err
+
+
+def test_a_log_of_before_is_read_with_one_note_and_gets_a_manifest_when_it_is_next_written(log):
+    two_days(log)
+    path = Path(log.folder) / MANIFEST
+    path.unlink()
+    said: list[str] = []
+    with heard(said.append):
+        assert ids(log) == ids(log) == ["e1", "e2", "e3"]
+    assert len(said) == 1
+    assert "has no manifest" in said[0]
+    assert not path.exists()
+    added(log, event(4, 3))
+    log.pack()
+    with heard(said.append):
+        assert ids(log) == ["e1", "e2", "e3", "e4"]
+    assert len(said) == 1
+    manifest = read_manifest(log.folder)
+    assert manifest is not None
+    assert sorted(each.events for each in manifest.files.values()) == [1, 1, 2]
+
+
+def test_a_manifest_that_is_none_is_an_error_and_removing_it_lets_the_log_be_read(log):
+    two_days(log)
+    path = Path(log.folder) / MANIFEST
+    for text in ("", "[]", '{"manifest": 2}', '{"manifest": 1, "days": {"d": {"files": {"f": {"events": "1"}}}}}'):
+        path.write_text(text)
+        with pytest.raises(DataError, match=r"manifest\.json: expected the manifest of a log"):
+            ids(log)
+    path.unlink()
+    assert len(ids(log)) == 3
+
+
+def test_readers_beside_packing_and_erasing_see_every_event_once(log):
+    added(log, *(event(i, 1 + i % 3, "gone" if i % 5 == 0 else "here") for i in range(60)))
+    log.pack()
+    problems: list[BaseException] = []
+    done = threading.Event()
+
+    def read() -> None:
+        with Log(log.folder) as other:
+            while not done.is_set():
+                try:
+                    waiting = other.waiting()
+                    other.checked_parts()
+                    del waiting
+                except BaseException as error:
+                    problems.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for n in range(12):
+        added(log, *(event(f"{n}-{i}", 1 + i % 3, "gone" if i == 0 else "here") for i in range(6)))
+        log.pack()
+        erase(log, ["gone"])
+    done.set()
+    reader.join()
+    assert problems == []
+    assert len(ids(log)) == 48 + 12 * 5
+
+
 # privacy
 
 
@@ -496,10 +702,82 @@ def test_retention_takes_out_whole_days_packed_or_not(log):
     assert ids(log) == ["e2", "e3", "e5"]
 
 
+KEY, OTHER_KEY = Pseudonyms(b"sixteen bytes or more"), Pseudonyms(b"another sixteen bytes")
+
+
+def events_file(folder: Path, *units: str, name: str = "events.jsonl") -> str:
+    path = folder / name
+    lines = [
+        Event(event_id=f"{name}-{unit}", time="2026-03-01T10:00:00Z", kind="conversion", unit=unit).line()
+        for unit in units
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_second_key_a_key_too_many_and_a_key_too_few_are_refused_before_anything_is_added(tmp_path):
+    path = events_file(tmp_path, "alice")
+    for first, others in ((KEY, {OTHER_KEY: "by another key", None: "give their key"}), (None, {KEY: "no pseudonyms"})):
+        with Log(tmp_path / f"log-{first is None}", create=True) as log:
+            assert ingest(log, [path], now=NOW, pseudonyms=first).new == 1
+            for other, told in others.items():
+                with pytest.raises(DataError, match=f"{told}.*nothing was changed"):
+                    ingest(log, [events_file(tmp_path, "alice", name="more.jsonl")], now=NOW, pseudonyms=other)
+            assert len(log) == 1
+            assert ingest(log, [path], now=NOW, pseudonyms=first).repeats == 1
+
+
+def test_erasing_by_a_wrong_key_or_a_bare_name_is_refused_and_by_the_pseudonym_itself_works(tmp_path):
+    with Log(tmp_path / "log", create=True) as log:
+        ingest(log, [events_file(tmp_path, "alice", "bob")], now=NOW, pseudonyms=KEY)
+        for key in (OTHER_KEY, None):
+            with pytest.raises(DataError, match="its units are pseudonyms"):
+                erase(log, ["alice"], key)
+        assert len(log) == 2
+        assert erase(log, ["alice"], KEY).events == 1
+        assert erase(log, [KEY.of("bob")]).events == 1
+
+
+def test_the_fingerprint_tells_keys_apart_and_is_no_key_and_no_pseudonym(tmp_path):
+    with Log(tmp_path / "log", create=True) as log:
+        ingest(log, [events_file(tmp_path, "alice")], now=NOW, pseudonyms=KEY)
+    text = (tmp_path / "log" / "units.json").read_text()
+    assert json.loads(text) == {"units": "pseudonyms", "fingerprint": KEY.fingerprint}
+    assert KEY.fingerprint != OTHER_KEY.fingerprint
+    assert "sixteen" not in text
+    assert not KEY.of("alice").startswith(KEY.fingerprint)
+
+
+def test_a_log_without_a_fingerprint_takes_the_first_key_with_a_note(tmp_path):
+    said: list[str] = []
+    with Log(tmp_path / "log", create=True) as log, heard(said.append):
+        added(log, event(1, unit=KEY.of("alice")))
+        assert erase(log, ["bob"], KEY).events == 0
+        assert "a wrong key finds no events either" in said[-1]
+        ingest(log, [events_file(tmp_path, "bob")], now=NOW, pseudonyms=KEY)
+        assert "from now on this key alone is taken" in said[-1]
+        with pytest.raises(DataError, match="by another key"):
+            erase(log, ["alice"], OTHER_KEY)
+        assert erase(log, ["alice"], KEY).events == 1
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_privacy_key_that_others_can_read_or_write_is_refused_with_the_chmod_to_type(tmp_path, mode):
+    path = tmp_path / "key of pseudonyms"
+    path.write_bytes(b"sixteen bytes or more")
+    path.chmod(mode)
+    with pytest.raises(DataError, match=f"others can read it; chmod 600 '{path}'"):
+        Pseudonyms.from_file(str(path))
+    answer = cranfield("online", "ingest", tmp_path / "log", events_file(tmp_path, "a"), "--key", path)
+    assert answer.code == 3
+    assert not (tmp_path / "log").exists()
+    path.chmod(0o600)
+    assert Pseudonyms.from_file(str(path)).of("alice") == KEY.of("alice")
+
+
 def test_a_pseudonym_is_hmac_sha256_against_the_rfc():
     # RFC 4231, test case 3: a key of twenty bytes 0xaa
     key = bytes.fromhex("aa" * 20)
-    import hashlib
     import hmac
 
     assert Pseudonyms(key).of("alice") == hmac.new(key, b"alice", hashlib.sha256).hexdigest()

@@ -62,7 +62,7 @@ def log(tmp_path_factory):
 
 
 def levels(log, path, more, estimate="plain"):
-    plan = read_plan(plan_file(path, more), problem)
+    plan = read_plan(plan_file(path, more))
     with Log(log) as opened, Gathering(opened, plan) as gathering:
         gathering.enter(START, AFTER)
         gathering.tabulate()
@@ -120,8 +120,8 @@ def test_a_metric_of_the_plan_is_what_one_works_out_by_hand(declared, log, tmp_p
 
 
 BAD = {
-    'kind = "median"\nevent = "click"': "expected kind of mean, ratio, proportion, quantile, found 'median'",
-    'kind = "mean"': "expected text as event, found none",
+    'kind = "median"\nevent = "click"': "expected kind as one of mean, ratio, proportion, quantile, found 'median'",
+    'kind = "mean"': "expected event as text, found none",
     'event = "click"\nfield = "colour"': "expected a field of event_id, time",
     'event = "click"\nsql = "drop table"': "found 'sql'",
     'event = "click"\neach = "max"': "each only beside field",
@@ -129,11 +129,11 @@ BAD = {
     'event = "click"\nover = {event = "dwell"}': "expected `over` with kind = 'ratio'",
     'event = "click"\nkind = "ratio"\nover = 3': "expected over as a table",
     'event = "click"\nkind = "proportion"\nfield = "value"': "neither field nor each of a proportion",
-    'event = "click"\nkind = "quantile"\nq = 1': "expected q between 0 and 1, found 1",
+    'event = "click"\nkind = "quantile"\nq = 1': "expected q as a number between 0 and 1, found 1",
     'event = "click"\nwhere = {field = "query"}': "either equals or matches",
     'event = "click"\nwhere = {field = "query", matches = "("}': "expected a regular expression",
     'event = "click"\nwhere = 3': "expected where as a table",
-    'event = "click"\ndirection = "left"': "expected direction of up, down",
+    'event = "click"\ndirection = "left"': "expected direction as one of up, down",
 }
 
 
@@ -141,7 +141,7 @@ BAD = {
 def test_a_metric_of_the_plan_that_makes_no_sense_is_refused_with_file_and_line(declared, tmp_path):
     path = plan_file(tmp_path, f'[[primary]]\nmetric = "own"\n[[metric]]\nname = "own"\n{declared}\n')
     with pytest.raises(BadLineError, match=r"plan.toml:\d+: ") as refused:
-        read_plan(path, problem)
+        read_plan(path)
     assert BAD[declared] in str(refused.value)
 
 

@@ -22,21 +22,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browsers import Watched, chromium
+from browsers import Watched
 from cranfield.errors import ConventionError, DataError, UnavailableError
+from cranfield.http.connections import Connections
+from cranfield.http.limits import Limits
+from cranfield.http.serving import Manner, bound
 from cranfield.online import credit, packing
 from cranfield.online.assign import assign, point
 from cranfield.online.intake import Intake, Recent
+from cranfield.online.interleave.packed import unpacked
 from cranfield.online.log import Log
 from cranfield.online.packing import main as pack_once
 from cranfield.online.plan import read_plans
 from cranfield.online.privacy import Pseudonyms
 from cranfield.online.segments import segments_in
+from cranfield.online.token import unseal
 from cranfield.web import service as service_module
 from cranfield.web.applications import Applications
 from cranfield.web.service_serving import Setting, named, prepared
-from cranfield.web.serving import bound
-from cranfield.web.site import Manner
 from pages import ROOT, blocks, same
 from service import PLANS, Caller, Process, event, serving
 from shell import EXAMPLES, cranfield
@@ -110,7 +113,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
         rb'{"event_id": "e1", "time": "2026-03-01", "kind": "x", "unit": "\ud800"}',
         "row 2: expected Unic",
     ),
-    "deep": (b"[" * 100_000, "row 2: expected JSON, found lists within lists"),
+    "deep": (b"[" * 100_000, "row 2: expected JSON, found lists or objects nested more than 50 deep"),
     "a number without end": (b'{"value": ' + b"1" * 5000 + b"}", "row 2: expected JSON"),
 }
 
@@ -299,6 +302,26 @@ def test_a_plan_says_how_its_lists_are_mixed(tmp_path):
         assert reply.json()["method"] == "balanced"
 
 
+def test_a_token_names_the_plan_and_systems_of_its_experiment_and_others_are_refused(tmp_path):
+    (tmp_path / "mix.toml").write_text(
+        'name = "mix"\n[variants]\nboth = 1\n[interleave]\nmethod = "probabilistic"\ntau = 1\ncredit = "dwell"\n'
+        'systems = ["old", "new"]\n[horizon]\ndays = 7\n'
+    )
+    with serving(tmp_path) as (service, caller):
+        service.plans = read_plans([str(tmp_path / "mix.toml")])
+        values = caller.send("/interleave", {"rankings": {"new": ["a"], "old": ["b"]}, "experiment": "mix"}).json()
+        contents = unpacked(unseal(values["token"], service.keys()))
+        assert (contents.plan, contents.systems, str(contents.method)) == (
+            "mix",
+            ("new", "old"),
+            "probabilistic(tau=1)",
+        )
+        for rankings in ({"old": ["a"], "newer": ["b"]}, [["a"], ["b"]]):
+            reply = caller.send("/interleave", {"rankings": rankings, "experiment": "mix"})
+            assert reply.status == 400
+            assert "expected rankings by the systems of 'mix': old, new; found" in reply.json()["error"]
+
+
 # the door
 
 
@@ -396,6 +419,7 @@ def test_tokens_are_kept_as_hashes_in_a_file_of_the_owner_and_can_be_replaced_an
     file.chmod(0o644)
     with pytest.raises(DataError, match="others can read it; chmod 600"):
         known.names()
+    file.chmod(0o600)
     file.write_text("[]")
     with pytest.raises(DataError, match="expected hashes of tokens"):
         known.names()
@@ -423,6 +447,7 @@ def test_a_token_is_printed_once_and_dropped_by_command(tmp_path):
 
 def test_units_are_kept_under_pseudonyms_and_assigned_by_their_own_names(tmp_path):
     (tmp_path / "key").write_text("a key of sixteen bytes or more")
+    (tmp_path / "key").chmod(0o600)
     with serving(tmp_path, pseudonymise=str(tmp_path / "key")) as (service, caller):
         caller.send("/events", event(1, unit="alice", attributes={"user_id": "alice"}))
         values = caller.send("/assign", {"unit": "alice", "expose": ["snippets"]}).json()
@@ -430,6 +455,41 @@ def test_units_are_kept_under_pseudonyms_and_assigned_by_their_own_names(tmp_pat
         text = b"\n".join(service.intake.log.waiting()).decode()
         assert "alice" not in text
         assert text.count(Pseudonyms.from_file(str(tmp_path / "key")).of("alice")) == 3
+
+
+def exposure(name: str, unit: str, variant: str, **more: Any) -> dict[str, Any]:
+    return event(name, kind="exposure", unit=unit, experiment="ranker-2026", variant=variant, **more)
+
+
+def test_an_event_that_contradicts_the_assignment_of_assign_is_refused_by_row(service, caller):
+    own = {one["experiment"]: one["variant"] for one in caller.send("/assign", {"unit": "carol"}).json()["assignments"]}
+    assert own["ranker-2026"] == "control"
+    before = service.intake.told().written
+    reply = caller.send("/events", [exposure("c1", "carol", "control"), exposure("c2", "carol", "new")])
+    assert reply.status == 400
+    assert reply.json()["error"] == (
+        "row 2: unit 'carol' is in variant 'control' of 'ranker-2026', and the event says variant 'new'"
+    )
+    assert service.intake.told().written == before
+    assert "ranker-2026" not in {one.experiment for one in assign(service.plans, "alice")}
+    stranger = caller.send("/events", exposure("c3", "alice", "new"))
+    assert stranger.status == 400
+    assert "unit 'alice' is not in 'ranker-2026', and the event says variant 'new'" in stranger.json()["error"]
+
+
+def test_events_of_the_assigned_variant_of_overrides_and_of_other_experiments_are_kept(caller):
+    forced = exposure("c4", "carol", "new", attributes={"override": "true"})
+    elsewhere = event("c5", kind="exposure", unit="carol", experiment="elsewhere", variant="new")
+    rows = [exposure("c6", "carol", "control"), exposure("c7", "tester", "new"), forced, elsewhere]
+    assert caller.send("/events", rows).status == 202
+
+
+def test_a_contradiction_is_seen_by_the_units_own_name_under_pseudonyms_too(tmp_path):
+    (tmp_path / "key").write_text("a key of sixteen bytes or more")
+    (tmp_path / "key").chmod(0o600)
+    with serving(tmp_path, pseudonymise=str(tmp_path / "key")) as (_, caller):
+        assert caller.send("/events", exposure("c1", "carol", "control")).status == 202
+        assert caller.send("/events", exposure("c2", "carol", "new")).status == 400
 
 
 # the intake: one sync for all, refusals instead of queues
@@ -572,11 +632,13 @@ def test_too_many_requests_and_too_many_bytes_on_their_way_are_503(service, call
         assert caller.send("/events", event("many")).status == 503
     finally:
         service.at_once -= service_module.MOST_AT_ONCE
-    service.reading += service_module.MOST_READING
+    service.memory.take("192.0.2.1", service.memory.most // 4)
+    held, service.memory.held = service.memory.held, service.memory.most
     try:
         assert caller.send("/events", event("many")).status == 503
     finally:
-        service.reading -= service_module.MOST_READING
+        service.memory.held = held
+        service.memory.give_back("192.0.2.1", held)
     assert caller.send("/events", event("many")).status == 202
 
 
@@ -693,7 +755,7 @@ def test_answers_are_sent_at_once_and_do_not_wait_for_a_delayed_acknowledgment()
 def test_what_is_wrong_is_said_before_anything_is_begun(tmp_path, changes, said):
     values: dict[str, Any] = {"plans": [str(PLANS)], "log": str(tmp_path / "log"), **changes}
     with pytest.raises((DataError, ConventionError), match=f"(?i){said}"):
-        prepared(Setting(**values), Manner(), lambda _: None)
+        prepared(Setting(**values), Manner(), lambda _: None, Connections(Limits()))
     assert not (tmp_path / "log").exists()
 
 
@@ -815,6 +877,7 @@ def certificate(folder: Path, host: str) -> tuple[str, str]:
     plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
     (folder / "key.pem").write_bytes(key.private_bytes(*plain))
+    (folder / "key.pem").chmod(0o600)
     return "cert.pem", "key.pem"
 
 
@@ -865,11 +928,11 @@ def from_page(name: str) -> str:
     return script
 
 
-def test_a_page_of_a_named_origin_logs_events_from_chromium_and_another_does_not(tmp_path):
+def test_a_page_of_a_named_origin_logs_events_from_chromium_and_another_does_not(tmp_path, browser):
     elsewhere = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
     threading.Thread(target=elsewhere.serve_forever, args=(0.01,), daemon=True).start()
     port = elsewhere.server_port
-    with serving(tmp_path, origins=[f"http://127.0.0.1:{port}"]) as (service, caller), chromium() as browser:
+    with serving(tmp_path, origins=[f"http://127.0.0.1:{port}"]) as (service, caller):
         script = from_page("serving-online.md").replace("localhost:8766", f"127.0.0.1:{caller.port}")
         sends = "const one = made('click', {unit: 'u', search: 's', document: 'd'});"
         watched = Watched(browser.new_context())

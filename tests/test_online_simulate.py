@@ -14,9 +14,10 @@ from cranfield.online import credit
 from cranfield.online.assign import assign_one
 from cranfield.online.event import Event
 from cranfield.online.interleave import METHODS
+from cranfield.online.interleave.packed import unpacked
 from cranfield.online.log import Log
 from cranfield.online.simulate import plan_text, planned, simulate
-from cranfield.online.token import Keys
+from cranfield.online.token import Keys, unseal
 from cranfield.online.trials import false_alarms, needs, power
 from cranfield.online.users import USERS
 from cranfield.online.visits import DAY, Audience
@@ -263,6 +264,11 @@ def test_a_plan_that_is_there_is_followed_and_units_outside_its_traffic_are_in_n
         ),
         ("aa = true\n[variants]\na = 0.5\nb = 0.5\n", None, "shows one system to all, found 2 runs"),
         ("[variants]\na = 0.5\nb = 0.5\n", "team-draft", "expected a plan that interleaves"),
+        (
+            '[variants]\na = 1\n[interleave]\nsystems = ["x", "y"]\n',
+            None,
+            "expected runs of the systems x, y; found bm25, dense",
+        ),
     ],
 )
 def test_a_plan_that_does_not_fit_the_runs_is_refused_before_anything_is_written(tmp_path, text, method, says):
@@ -287,6 +293,25 @@ def test_a_made_plan_reads_back(tmp_path):
         plan = planned(str(path), world(), Audience())
         assert plan.days == 9
         assert (plan.interleave is not None) == (method is not None)
+        assert plan.systems == (tuple(systems) if method else ())
+
+
+def test_a_plan_that_interleaves_says_by_which_parameters_and_what_is_shown_before(tmp_path):
+    path = tmp_path / "plan.toml"
+    more = 'method = "probabilistic"\ntau = 1\nsystems = ["bm25", "dense"]\ncontrol = "dense"\n'
+    path.write_text(f'name = "x"\nstart = 2025-01-06\n[variants]\nboth = 1\n[interleave]\n{more}')
+    made = world()
+    with Log(tmp_path / "log", create=True) as log:
+        answer = simulate(
+            made, log, planned(str(path), made, Audience()), audience=Audience(units=20), before=2, keys=KEYS
+        )
+        pages = [row for row in log.events() if row["kind"] == "impression"]
+    assert answer.design.startswith("probabilistic(tau=1)")
+    for row in pages:
+        if row["time"] < "2025-01-06":
+            assert tuple(row["shown"]) == made.rankings[1][made.topics.index(row["query"])]
+        else:
+            assert unpacked(unseal(row["credit"], KEYS, row["search"])).plan == "x"
 
 
 # many experiments
@@ -379,7 +404,7 @@ def test_what_cannot_be_simulated_is_refused_in_words(tmp_path, more, code, says
 
 @pytest.mark.parametrize("more", [[], ["--method", "team-draft"]])
 def test_what_is_simulated_can_be_analyzed(tmp_path, more):
-    typed = ["online", "simulate", FILES[0], *FILES[1], "-o", "log", "--plan", "plan.toml", "--units", "80", *more]
+    typed = ["online", "simulate", FILES[0], *FILES[1], "-o", "log", "--plan", "plan.toml", "--units", "240", *more]
     assert cranfield(*typed, folder=tmp_path).code == 0
     answer = cranfield("online", "analyze", "log", "plan.toml", "--format", "json", folder=tmp_path)
     assert answer.code == 0, answer.err

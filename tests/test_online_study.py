@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from cranfield.errors import DataError
 from cranfield.online.study import SUS, Questionnaire, Study, analyze, read_answers, read_study, schedule
 from cranfield.online.study.answers import HEAD, questions, template
@@ -154,8 +154,8 @@ GOOD = 'systems = ["one", "two"]\nparticipants = 4\n[[task]]\ntext = "x"\n[[task
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("systems = [", "study.toml: expected TOML"),
-        (f"colour = 1\n{GOOD}", "expected keys of name, .*, found 'colour'"),
+        ("systems = [", "study.toml:1: expected TOML"),
+        (f"colour = 1\n{GOOD}", "study.toml:1: expected keys of systems, .*, found 'colour'"),
         (GOOD.replace('["one", "two"]', '"one"'), "expected systems as a list of texts"),
         (GOOD.replace('"two"', '"one"'), "expected each system once, found 'one' twice"),
         (GOOD.replace(', "two"', ""), "expected 2 to 26 systems, found 1"),
@@ -163,14 +163,21 @@ GOOD = 'systems = ["one", "two"]\nparticipants = 4\n[[task]]\ntext = "x"\n[[task
         (GOOD.replace("4", "0"), "expected participants as a whole number from 1 to 10000, found 0"),
         (GOOD.replace('[[task]]\ntext = "y"\n', ""), "in a multiple of 2, as many with each system, found 1"),
         (GOOD.replace('"y"', '"y"\nid = "t1"'), "expected each task once, found 't1' twice"),
-        (GOOD.replace('"y"', "3"), "task 2: expected a text"),
-        (f'order = "any"\n{GOOD}', "expected order of williams, graeco-latin, found 'any'"),
+        (GOOD.replace('"y"', "3"), "study.toml:6: expected task#2.text as text, found 3"),
+        (f'order = "any"\n{GOOD}', "expected order as one of williams, graeco-latin, found 'any'"),
         (f'order = "graeco-latin"\n{GOOD}', "no Graeco-Latin square of 2 systems"),
         (f'questionnaires = ["tlx"]\n{GOOD}', "no questionnaire 'tlx'; there are sus"),
         (f'{GOOD}[[questionnaire]]\nname = "sus"\nitems = ["a"]\n', "expected a name of letters, other than"),
         (f'{GOOD}[[questionnaire]]\nname = "q"\nitems = []\nreversed = [1]\n', "expected reversed as numbers of items"),
+        (
+            f'{GOOD}[[questionnaire]]\nname = "q"\nitems = ["a", "b"]\nreverse = [2]\n',
+            r"study.toml:10: .* in \[questionnaire#1\], found 'reverse'; did you mean 'reversed'\?",
+        ),
         (f'{GOOD}[[questionnaire]]\nname = "q"\nitems = ["a"]\nhigh = 1\n', "expected low and high as whole numbers"),
-        (f'{GOOD}[[questionnaire]]\nname = "q"\nitems = ["a"]\nends = ["a"]\n', "expected two ends of the scale"),
+        (
+            f'{GOOD}[[questionnaire]]\nname = "q"\nitems = ["a"]\nends = ["a"]\n',
+            "study.toml:10: expected questionnaire#1.ends as two ends of the scale",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_is_refused_in_words(tmp_path, text, says):
@@ -355,26 +362,25 @@ def test_forms_hide_systems_and_escape_everything(tmp_path):
         write_forms(plan, str(tmp_path / "forms"))
 
 
-def test_a_form_filled_in_in_a_browser_is_read_back(tmp_path):
+def test_a_form_filled_in_in_a_browser_is_read_back(tmp_path, browser):
     plan = schedule(read_study(STUDY))
     write_forms(plan, str(tmp_path / "forms"))
-    with chromium() as browser:
-        context = browser.new_context(accept_downloads=True)
-        watched = Watched(context)
-        page = watched.page
-        page.goto((tmp_path / "forms/P03.html").as_uri())
-        for box in page.locator("input[type=number]").all():
-            box.fill("42")
-        for radio in page.locator("fieldset label:first-of-type input[type=radio]").all():
-            radio.check()
-        page.locator("input[type=radio][value=no]").first.check()
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Save my answers").click()
-        saved = tmp_path / download.value.suggested_filename
-        download.value.save_as(saved)
-        assert page.locator("#said").inner_text() == "Saved as P03.csv"
-        assert not watched.said
-        assert all(url.startswith(("file:", "blob:")) for url in watched.requests)
+    context = browser.new_context(accept_downloads=True)
+    watched = Watched(context)
+    page = watched.page
+    page.goto((tmp_path / "forms/P03.html").as_uri())
+    for box in page.locator("input[type=number]").all():
+        box.fill("42")
+    for radio in page.locator("fieldset label:first-of-type input[type=radio]").all():
+        radio.check()
+    page.locator("input[type=radio][value=no]").first.check()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save my answers").click()
+    saved = tmp_path / download.value.suggested_filename
+    download.value.save_as(saved)
+    assert page.locator("#said").inner_text() == "Saved as P03.csv"
+    assert not watched.said
+    assert all(url.startswith(("file:", "blob:")) for url in watched.requests)
     answers = read_answers(plan, [str(saved)])
     turns = plan.of("P03")
     assert [answers.of(turn, "success") for turn in turns] == [0, 1, 1, 1]

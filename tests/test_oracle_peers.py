@@ -107,8 +107,12 @@ def test_recorded_cases_of_iprec_whose_levels_are_those_of_trec_eval_9_against_i
 @proves("SetF")
 @pytest.mark.parametrize("case", cases("SetF"))
 def test_recorded_cases_of_setf_whose_beta_is_our_beta_squared_against_ir_measures(case: dict[str, Any]) -> None:
+    compare(case, case["measure"])
     given = measure(case["measure"])
-    compare(case, str(type(given)(**{**given.values, "beta": math.sqrt(given.values["beta"])})))
+    ours = given.with_values(beta=math.sqrt(given.values["beta"]))
+    qrels, run = nested(recorded()["qrels"][case["qrels"]]), nested(recorded()["runs"][case["run"]])
+    mean = evaluate(qrels, Run(run), [ours], conventions="ir_measures", scores="single").mean()
+    assert (given.values["beta"] == 1) == (mean == evaluate(qrels, Run(run), given, conventions="ir_measures").mean())
 
 
 def test_recorded_cases_are_all_compared_here_or_in_the_file_of_their_family(shared: Path) -> None:
@@ -244,15 +248,17 @@ def test_random_runs_under_the_preset_of_that_name_against_ir_measures(ties: boo
 
 
 @proves("NumQ", "NumRel")
-def test_topics_and_relevant_documents_count_even_where_the_run_is_silent_unlike_in_ir_measures() -> None:
-    """trec_eval -c counts them too; ir_measures fills in 0, as if nothing had been asked."""
+def test_topics_and_relevant_documents_count_where_the_run_is_silent_but_not_under_the_preset_of_ir_measures() -> None:
+    """trec_eval -c counts them; ir_measures fills in 0, as if nothing had been asked."""
     qrels, run = random_data(seed=7, ties=False)
     means, topics = their_values(["NumQ", "NumRel"], qrels, run)
     ours = evaluate(qrels, run, "NumQ NumRel", conventions="ir_measures")
     for topic in run:
         assert per_topic(ours)[topic] == topics[topic]
-    assert (ours.mean("NumQ"), means["NumQ"]) == (30, len(run))
-    assert ours.mean("NumRel") == sum(grade > 0 for judged in qrels.values() for grade in judged.values())
+    assert ours.means() == means == {"NumQ": len(run), "NumRel": ours.mean("NumRel")}
+    complete = evaluate(qrels, run, "NumQ NumRel")
+    assert complete.mean("NumQ") == 30
+    assert complete.mean("NumRel") == sum(grade > 0 for judged in qrels.values() for grade in judged.values())
 
 
 @proves("RR")

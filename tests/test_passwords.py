@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from cranfield.errors import DataError, MissingExtraError
+from cranfield.http.refusal import Refusal
 from cranfield.web.passwords import LONGEST, MEMORY, ROUNDS, SHORTEST, TOGETHER, Passwords
-from cranfield.web.refusal import Refusal
 from cranfield.web.throttle import Throttle
 
 pytest.importorskip("argon2", reason="needs argon2-cffi")

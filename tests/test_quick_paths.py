@@ -77,10 +77,14 @@ def test_separated_values_are_read_alike_by_the_quick_and_the_careful_way(name, 
         lines = [names[kind], *rows(rng, odd)]
         if rng.random() < 0.05:
             lines.insert(rng.randrange(len(lines)), rng.choice([[""], ["a", "b"], list("abcdefg")]))
-        text = end.join(form.gap.join(line) for line in lines) + rng.choice([end, ""])
+        text = end.join(form.gaps[0].join(line) for line in lines) + rng.choice([end, ""])
         content = text.encode("utf-8", "surrogatepass")
         quick += quick_equals_careful(
-            content, kind, "file", form._quick, lambda raw, kind, where: form._careful(raw, kind, where, lenient=False)
+            content,
+            kind,
+            "file",
+            lambda raw, kind, where: form._quick(form._open(raw, where), kind),
+            lambda raw, kind, where: form._careful(form._open(raw, where), kind, lenient=False),
         )
     assert quick > (300 if odd == 0 else 100)
 
@@ -202,9 +206,10 @@ def test_lines_of_a_run_are_written_alike_by_both_kernels():
 
 def test_what_the_quick_way_leaves_is_told_by_the_careful_one():
     good = b"topic,document,score\nq,a,1\n"
-    assert delimited.Csv()._quick(good, "run", "x") is not None
+    csv = delimited.Csv()
+    assert csv._quick(csv._open(good, "x"), "run") is not None
     for bad in (good + b"q,b,oops\n", good + b"q,b\n", good + b'q,"b",1\n', good + b"q,b,nan\n"):
-        assert delimited.Csv()._quick(bad, "run", "x") is None
+        assert csv._quick(csv._open(bad, "x"), "run") is None
 
 
 def test_a_command_loads_nothing_heavy_before_it_says_what_it_needs():

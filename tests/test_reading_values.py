@@ -270,5 +270,5 @@ def test_qrels_and_runs_of_ranx_are_read():
 
 
 def test_qrels_of_ranx_are_no_run():
-    with pytest.raises(FormatError, match="expected a run as"):
+    with pytest.raises(FormatError, match="expected a run, found qrels"):
         as_runs(RanxQrels(QRELS))

@@ -12,12 +12,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from dataclasses import replace
-from fnmatch import fnmatch
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +24,9 @@ from cranfield import compare, evaluate, report
 from cranfield.columns import in_bytes
 from cranfield.compare import Caution
 from cranfield.errors import ConventionError, DataError, MissingExtraError
-from cranfield.report import html
 from cranfield.report.figures import CHARTS, figure
 from cranfield.report.latex import escaped
+from cranfield.report.near import lists
 from cranfield.report.reporting import report_of
 from cranfield.report.tables import board_table, comparison_table, leaderboard_table, letter
 from cranfield.report.words import summary
@@ -38,6 +35,8 @@ from cranfield.scores import Scores
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cranfield.report.reporting import Report
 
 ASKED = ("report", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP RR@10")
@@ -307,14 +306,6 @@ def test_the_page_needs_no_extra(monkeypatch: pytest.MonkeyPatch, three: Report)
     assert written(three, "html").startswith(b"<!doctype html>")
     with pytest.raises(MissingExtraError):
         written(three, "svg", "ranks")
-
-
-def test_style_and_script_travel_with_the_package() -> None:
-    folder = Path(html.__file__).parent
-    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = project["tool"]["setuptools"]["package-data"]["cranfield"]
-    for file in [path for path in folder.iterdir() if path.suffix in (".css", ".js")]:
-        assert any(fnmatch(f"report/{file.name}", pattern) for pattern in patterns), file
 
 
 def test_of_thousands_of_pairs_those_with_the_reference_are_listed() -> None:
@@ -721,3 +712,16 @@ def test_the_report_of_trec_covid_against_the_track_s_means(shared: Path, tmp_pa
     for row in board:
         assert row["means"]["nDCG@10"] == pytest.approx(float(published[row["run"]]["ndcg@10"]), abs=5.1e-5)
         assert row["means"]["P@5"] == pytest.approx(float(published[row["run"]]["P@5"]), abs=5.1e-5)
+
+
+def test_a_document_below_the_top_of_the_other_run_has_its_rank_and_only_one_not_returned_is_gone() -> None:
+    qrels = {"q": {"d00": 1, "d37": 1}}
+    deep = {"q": {f"d{i:02}": -float(i) for i in range(40)}}
+    turned = {"q": {"d37": 2.0, "only": 1.0, "d00": 0.5}}
+    scores = evaluate(qrels, {"deep": deep, "turned": turned}, "AP")
+    found = lists(report_of(compare(scores)))
+    assert found is not None
+    ids = {name: str(number) for number, name in enumerate(found["ids"])}
+    deeper = dict(zip(found["runs"], found["deeper"], strict=True))
+    assert deeper["deep"] == [f"{ids['d37']}:38"]  # at rank 38, and "only" nowhere
+    assert deeper["turned"] == [""]

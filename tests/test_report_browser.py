@@ -7,13 +7,13 @@ tests are skipped with the reason.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cranfield as bundled
-from browsers import EVIL, chromium
+from browsers import EVIL
 from cranfield import compare
 from cranfield.report.figures import figure
 from cranfield.report.reporting import Report
@@ -21,15 +21,6 @@ from cranfield.report.svg import legend, svg
 from cranfield.report.write import written
 from cranfield.scores import Scores
 from shell import cranfield
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +286,11 @@ def test_both_lists_show_titles_grades_moves_and_the_sum(browser: Any, shop: Pat
         assert left.first.locator(".grade").inner_text() == "3"
         assert page.locator(".side.one .worked").inner_text() == "DCG / ideal DCG = 6.6848 / 8.7612 = 0.7630"
         assert page.locator(".joins path").count() > 3
+        moves = page.locator(".side td.move").evaluate_all("cells => cells.map((one) => [one.innerText, one.title])")
+        deep = {mark: hint for mark, hint in moves if mark.startswith("at ")}
+        assert deep  # documents that the other run has further down are not gone
+        assert all(hint == f"below rank 10 of the other: rank {mark[3:]}" for mark, hint in deep.items())
+        assert all(hint == "not returned by the other" for mark, hint in moves if mark in ("gone", "new"))
         left.first.focus()
         assert page.locator(".side.other tr.lit").count() == page.locator(".joins path.lit").count() == 1
         page.locator("#close").click()

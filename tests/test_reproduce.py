@@ -278,3 +278,41 @@ def test_the_command_stops_with_a_sentence(arguments, code, words):
 def test_bad_options_are_refused_before_anything_is_compared():
     with pytest.raises(ConventionError, match="depth must be 1 or more"):
         reproduce(QRELS, ORIGINAL, REPRODUCED, "AP", depth=0)
+
+
+def test_a_small_p_value_is_never_printed_as_0():
+    qrels = {f"q{i}": {"a": 1, "b": 1} for i in range(40)}
+    both = {f"q{i}": {"a": 3.0, "b": 2.0} for i in range(40)}
+    one = {f"q{i}": {"a": 3.0} if i else {"a": 3.0, "b": 2.0} for i in range(40)}
+    answer = reproduce(qrels, both, one, "AP")
+    assert 0 < answer.value("p") < 1e-6
+    assert "<0.0001" in answer.to_text()
+    assert "0.0000" not in answer.to_text().split("RMSE")[1]
+
+
+def test_scores_equal_in_32_bits_and_missing_topics_count_as_in_repro_eval_under_the_preset_that_the_page_names():
+    """repro_eval takes its scores from ir_measures; RMSE of them is worked out here."""
+    import ir_measures
+
+    def rmse(judged):
+        values = [
+            {row.query_id: row.value for row in ir_measures.iter_calc([ir_measures.AP], judged, run)} for run in runs
+        ]
+        return math.sqrt(sum((values[0][topic] - values[1][topic]) ** 2 for topic in judged) / len(judged))
+
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1, "b": 1}}
+    runs = one, other = (
+        {"q1": {"a": 1 + 1e-10, "b": 1.0}, "q2": {"a": 2.0, "c": 1.0}},
+        {"q1": {"b": 0.5, "a": 1.0}, "q2": {"c": 2.0, "a": 1.0}},
+    )
+    for preset in ("trec_eval-9", "ir_measures"):
+        found = reproduce(qrels, one, other, "AP", conventions=preset)
+        assert found.value("RMSE") == pytest.approx(rmse(qrels), abs=1e-12)
+    assert reproduce(qrels, one, other, "AP").value("RMSE") != pytest.approx(rmse(qrels), abs=0.1)
+    more = {**qrels, "q3": {"a": 1}}
+    assert reproduce(more, one, other, "AP", conventions="ir_measures").value("RMSE") == pytest.approx(
+        rmse(more), abs=1e-12
+    )
+    assert reproduce(more, one, other, "AP", conventions="trec_eval-9").value("RMSE") != pytest.approx(
+        rmse(more), abs=0.01
+    )

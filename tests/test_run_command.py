@@ -366,3 +366,18 @@ def test_statistics_that_cannot_be_read_are_refused(text, tmp_path):
     (tmp_path / "x.run.stats.json").write_text(text)
     with pytest.raises(DataError, match=stats_path("x.run")):
         read_run_stats(tmp_path / "x.run")
+
+
+def test_a_function_that_indexes_nothing_gets_no_rate_of_indexing(folder):
+    (folder / "plain_function.py").write_text("def search(text, k):\n    return ['d1']\n")
+    answer = run(folder, system="plain_function:search")
+    assert answer.code == 0, answer.err
+    assert "a second" not in answer.out.split("throughput")[0]
+    assert "index" not in answer.out
+    assert stats(folder).index == {}
+    (folder / "own_index.py").write_text(
+        "class Engine:\n    def index(self, documents): self.ids = [each.id for each in documents]\n"
+        "    def search(self, text, k): return self.ids[:k]\n"
+    )
+    assert run(folder, system="own_index:Engine").code == 0
+    assert stats(folder).index["documents"] == 4

@@ -142,9 +142,9 @@ def test_grades_may_have_a_decimal_comma_where_semicolons_separate(typed, read):
     assert mark.grade == read
 
 
-@pytest.mark.parametrize("typed", ["good", "2?", "nan", "inf", "1,5"])
+@pytest.mark.parametrize("typed", ["good", "2?", "nan", "inf", "1,500"])
 def test_a_bad_grade_is_named_with_its_line(typed):
-    with pytest.raises(BadLineError, match=rf"filled.csv:4: expected a number or nothing.*found '{typed[0]}"):
+    with pytest.raises(BadLineError, match=rf"filled.csv:4: expected a number or nothing.*'{typed[0]}"):
         list(graded(filled(sheet(["a", "b", "c"]), ["1", "2", typed]), "filled.csv"))
 
 
@@ -153,15 +153,20 @@ def test_the_line_is_right_below_a_cell_of_two_lines():
         list(graded(filled(sheet(["a\nb", "c"]), ["1", "bad"]), "x.csv"))
 
 
-def test_another_encoding_is_refused_with_what_to_do(tmp_path):
+@pytest.mark.parametrize(("delimiter", "encoding"), [(";", "cp1252"), ("\t", "utf-16")])
+def test_a_sheet_that_a_spreadsheet_saved_in_its_own_encoding_is_read(tmp_path, delimiter, encoding):
     path = tmp_path / "filled.csv"
-    path.write_bytes(filled(sheet(["a", "café"]), ["1", "2"], ";", "cp1252"))
-    with pytest.raises(
-        BadLineError, match=r"filled.csv:3: expected utf-8, found byte 0xe9.*save the sheet as CSV UTF-8"
-    ):
-        read_qrels(path)
-    path.write_bytes(filled(sheet(["a"]), ["1"], "\t", "utf-16"))
-    with pytest.raises(FormatError, match="UTF-16"):
+    path.write_bytes(filled(sheet(["a", "café"]), ["1", "2"], delimiter, encoding))
+    assert read_qrels(path).to_dict() == {"q1": {"a": 1.0, "café": 2.0}}
+    assert [label.document for label in read_judgments(path)] == ["a", "café"]
+    assert [item.document for item in read_pool(path)] == ["a", "café"]
+
+
+def test_a_sheet_of_two_encodings_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "filled.csv"
+    raw = filled(sheet(["a", "café"]), ["1", "2"])
+    path.write_bytes(raw + "q1,été,1,\r\n".encode("cp1252"))
+    with pytest.raises(BadLineError, match=r"filled.csv:4: expected UTF-8 as elsewhere in the file, found byte 0xe9"):
         read_qrels(path)
 
 

@@ -366,6 +366,181 @@ def test_ids_and_topics_of_real_runs_are_not_doubted(shared, qrels, runs):
 def test_ties_that_decide_among_the_runs_of_trec_covid(shared):
     with pytest.warns(DataWarning) as heard:
         evaluate(shared / HEALTHY[0][0], str(shared / HEALTHY[0][1]), "nDCG@10 AP RR@10")
-    moved, swapped = (str(warning.message) for warning in heard)
+    moved, swapped, digits = (str(warning.message) for warning in heard)
     assert re.match(r"PRF, sab20.3.rocchio: tied documents can move a mean: mean RR@10 lies", moved)
     assert swapped.startswith("UIowaS_Rd3MLReRank, sab20.3.rocchio: tied documents can swap runs")
+    assert digits.startswith(
+        "UIowaS_Rd3MLReRank: digits beyond single precision decide: mean RR@10 0.8979, else 0.9021"
+    )
+
+
+# the sanity checks of the library and of every command
+
+
+GRADED = {"q1": {"d1": 1, "d2": 0, "d3": 1}, "q2": {"d1": 1}}
+SCORED = {"q1": {"d1": 3.2, "d2": 2.1, "d3": 1.4}, "q2": {"d5": 2.5, "d1": 1.3}}
+
+
+def heard(call, *args, **options) -> list[str]:
+    """What the sanity checks say during a call."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        call(*args, **options)
+    return [str(each.message) for each in said if issubclass(each.category, DataWarning)]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [SCORED, {"q1": {"d1": 3.0, "d2": 2.0, "d3": 1.0}}, {"q1": {"d1": 0.9, "d2": 0.8}}, {"q1": {"d1": 90, "d2": 80}}],
+)
+def test_swapped_mappings_are_told_and_those_in_order_are_not(run):
+    for call in (evaluate, library.compare):
+        options = {"measures": "AP"} if call is evaluate else {}
+        two = {"a": GRADED, "b": GRADED} if call is library.compare else GRADED
+        said = heard(call, run, two, **options)
+        assert said
+        assert all("the judgments look like scores and the run like grades" in line for line in said)
+    assert heard(evaluate, GRADED, run, "AP") == []
+
+
+def test_swapped_files_say_so_once_for_a_command_too(tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps(SCORED))
+    (tmp_path / "qrels.json").write_text(json.dumps(GRADED))
+    answer = cranfield("eval", "run.json", "qrels.json", folder=tmp_path)
+    assert len(warned(answer)) == 1
+    assert "Are the two swapped?" in warned(answer)[0]
+    assert warned(cranfield("eval", "qrels.json", "run.json", folder=tmp_path)) == []
+
+
+@pytest.mark.parametrize("call", [evaluate, library.curves])
+def test_a_run_in_place_of_judgments_is_an_error_that_says_the_order(call):
+    options = ["AP"] if call is evaluate else []
+    for qrels, run in (
+        (library.Run(SCORED), GRADED),
+        (GRADED, library.Qrels(GRADED)),
+        (GRADED, [library.Qrels(GRADED)]),
+        ({"q1": ["d1", "d2"]}, GRADED),
+    ):
+        with pytest.raises(library.errors.DataError, match="the judgments come first, as in evaluate"):
+            call(qrels, run, *options)
+
+
+def test_judgments_with_fractions_and_runs_of_whole_scores_are_not_taken_for_swapped():
+    soft = {"q1": {"d1": 0.25, "d2": 1.0}}
+    assert heard(evaluate, soft, {"q1": {"d1": 3, "d2": 2, "d3": 1}}, "AP") == []
+    assert heard(evaluate, {"q1": {"d1": 1.0, "d2": 0.0}}, {"q1": {"d1": 2, "d2": 1}}, "AP") == []
+
+
+@pytest.fixture(scope="module")
+def upside_down(files):
+    """The sound run with its rank in the score column, and the same with its worst line first."""
+    rows = run_rows(lambda t, r: f"d{t * 100 + r}", lambda r: r + 1)
+    written(files / "reversed.run", rows)
+    written(files / "worst_first.run", run_rows(lambda t, r: f"d{t * 100 + 29 - r}", lambda r: r + 1))
+    return files
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_rank_in_the_score_column_is_told_by_every_verb(upside_down, verb):
+    line, *_ = warned(said(upside_down, verb, "reversed.run"))
+    assert line.startswith(
+        "warning: reversed: scores that rise down the ranking in every topic: 20 topics; binary DCG is"
+    )
+    assert [each for each in warned(said(upside_down, verb, "worst_first.run")) if "rise down" in each] == []
+
+
+def test_upside_down_scores_in_a_mapping_a_table_and_a_file_against_check(upside_down):
+    run = Evaluator(upside_down / "qrels.txt", "AP").open(upside_down / "reversed.run")[0]
+    for same in (run, run.to_dict(), library.Run(run.table)):
+        assert len(heard(evaluate, upside_down / "qrels.txt", same, "AP")) == 1
+    assert "scores-reversed" in {finding.code for finding in check(upside_down / "reversed.run")}
+    assert heard(evaluate, {"q": {"a": 1}}, {"q": {"a": 1, "b": 2, "c": 3}}, "AP") == []  # an accident
+
+
+def test_stars_without_a_zero_are_told_unless_somebody_says_what_is_relevant():
+    stars = {"q1": {"p1": 5, "p2": 3, "p3": 1}, "q2": {"p1": 4, "p2": 1}}
+    run = {"q1": {"p3": 2.5, "p1": 1.5}, "q2": {"p2": 0.5}}
+    [line] = heard(evaluate, stars, run, "AP nDCG@10")
+    assert line.startswith("qrels: grades without a 0: 5 judgments from 1 to 5. Every judged document is relevant")
+    assert heard(evaluate, stars, run, "AP", rel=3) == heard(evaluate, stars, run, "AP(rel=3)") == []
+    assert heard(evaluate, stars, run, "AP", rel=1) == []
+    binary = {"q1": {"p1": 1, "p2": 2, "p3": 3}}
+    assert heard(evaluate, binary, run, "AP") == heard(evaluate, {"q1": {**stars["q1"], "p9": 0}}, run, "AP") == []
+
+
+@pytest.fixture(scope="module")
+def sparse(files):
+    """A run of which one document in twenty is judged at the top; and judgments without the non-relevant ones."""
+    rows = run_rows(lambda t, r: f"d{t * 100 + r}" if r == 12 or (r == 0 and t % 2) else f"x{t}-{r}")
+    written(files / "sparse.run", rows)
+    lines = (files / "qrels.txt").read_text().splitlines(keepends=True)
+    (files / "relevant.txt").write_text("".join(line for line in lines if line.split()[3] != "0"))
+    return files
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_run_of_which_little_is_judged_is_told_by_every_verb_first(sparse, verb):
+    answer = said(sparse, verb, "sparse.run")
+    line = warned(answer)[0]
+    assert answer.both.startswith(line)
+    assert line.startswith("warning: sparse: little of what the run returns is judged: 5.0% of the first 10")
+
+
+def test_a_comparison_says_that_little_is_judged_before_it_says_who_beats_whom(sparse):
+    answer = said(sparse, "compare", "sparse.run")
+    lines = [line for line in answer.out.splitlines() if line]
+    assert lines[0].startswith("too little is judged for a verdict: Judged@10 is sparse 5%")
+    assert "beats" in lines[1]
+    cautions = [line for line in answer.err.splitlines() if line.startswith("caution: ")]
+    assert cautions[0].startswith("caution: Judged@10 is low for sparse 5%")
+
+
+def test_judgments_of_relevant_documents_only_say_nothing_of_what_nobody_judged(sparse):
+    for verb in ("eval", "compare", "leaderboard", "gate"):
+        words = [word.replace("qrels.txt", "relevant.txt").replace("RUN", "sparse.run") for word in VERBS[verb]]
+        both = cranfield(*words, folder=sparse).both
+        assert "judged@10" not in both
+        assert "Judged@10 is" not in both
+        assert "nobody judged" not in both
+        assert "little" not in both
+    findings = check([sparse / "sparse.run"], qrels=sparse / "relevant.txt")
+    assert "little-judged" not in {finding.code for finding in findings}
+    assert not [finding for finding in findings if "nobody judged" in finding.message]
+    assert "little-judged" in {f.code for f in check([sparse / "sparse.run"], qrels=sparse / "qrels.txt")}
+
+
+def test_digits_beyond_single_precision_are_told_with_the_mean_of_trec_eval_9():
+    qrels = {"q": {"a": 1, "b": 0}}
+    run = {"q": {"a": 1.00000001, "b": 1.0}}
+    [line] = heard(evaluate, qrels, run, "AP")
+    tied = evaluate(qrels, run, "AP", conventions="trec_eval-9", warn=False).mean()
+    assert f"mean AP 1.0000, else {tied:.4f} (1 topic). trec_eval 9 ties them: --as trec_eval-9" in line
+    for quiet in ({"conventions": "trec_eval-9"}, {"scores": "single"}, {"ties": "input-order"}, {"warn": False}):
+        assert [each for each in heard(evaluate, qrels, run, "AP", **quiet) if "single" in each] == []
+    assert heard(evaluate, qrels, {"q": {"b": 1.00000001, "a": 1.0}}, "AP") == []  # ties would not change it
+
+
+@examples(40)
+@given(st.integers(0, 2**32 - 1))
+def test_what_single_precision_moves_against_scores_in_single_precision(seed):
+    rng = np.random.default_rng(seed)
+    qrels = {f"t{t}": {f"d{d}": int(rng.integers(0, 3)) for d in range(8)} for t in range(4)}
+    run = {t: {f"d{d}": 1.0 + 1e-9 * float(rng.integers(0, 50)) for d in rng.permutation(12)} for t in qrels}
+    for measure in ("nDCG@5", "AP", "RR@3"):
+        evaluator = Evaluator(qrels, measure, warn=False)
+        opened = evaluator.open(run)[0]
+        values = evaluator.evaluate(opened).values[0]
+        found = opened.hits(evaluator.qrels.index, evaluator.conventions.order)
+        of_table = library.Run(opened.table).hits(evaluator.qrels.index, evaluator.conventions.order)
+        assert found.single.tolist() == of_table.single.tolist()
+        moved = evaluator._single(found, opened, values)
+        single = evaluate(qrels, run, measure, scores="single", warn=False).values[0]
+        assert np.allclose(values + (0 if moved is None else moved), single)
+
+
+@pytest.mark.parametrize(("qrels", "runs"), HEALTHY)
+def test_real_runs_are_neither_swapped_nor_upside_down_nor_too_little_judged(shared, qrels, runs):
+    evaluator = Evaluator(shared / qrels, "AP", duplicates="first", lenient=True)
+    for path in sorted(shared.glob(runs)):
+        run = evaluator.open(path)[0]
+        assert evaluator._doubts(run, *evaluator._joined(run, 1, evaluator.conventions)) == []

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +26,7 @@ from cranfield.stats.agreement import (
     against_the_rest,
     agreement,
     alike,
+    all_forms,
     base_rates,
     by_group,
     by_label,
@@ -33,7 +37,12 @@ from cranfield.stats.agreement import (
     with_oneself,
     without_each,
 )
+from cranfield.stats.clustered import jackknife
 from hypotheses import examples
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks are not installed with the package
+
+from benchmarks import agreement_coverage as simulated
 
 METRICS = [f"krippendorff(metric={metric})" for metric in ("ordinal", "interval", "ratio")]
 WEIGHTED = [f"{name}(weights={kind})" for name in ("cohen", "ac2") for kind in ("linear", "quadratic", "ordinal")]
@@ -483,6 +492,94 @@ def held(name: str, items: int, trials: int, resamples: int) -> float:
         labels = Labels.of_confusion(rng.multinomial(items, chances.ravel()).reshape(4, 4))
         found.append(interval_of(one, one.patterns(labels), labels.scale, resamples, 0.95, rng))
     return float(np.mean([each.low <= truth <= each.high for each in found]))
+
+
+def test_an_interval_over_topics_against_labels_without_each_topic():
+    labels = Labels.of_table(table_of(3))
+    cluster_of = {item: item % 7 for item in labels.items}
+    found = agreement(labels, "ac1", cluster_of=cluster_of)
+    rest = [
+        agreement(labels.only(labels.item % 7 != topic), "ac1", resamples=0).value for topic in range(7)
+    ]  # items are 0, 1, 2 …
+    estimate = jackknife(np.log1p(-found.value), np.log1p(-np.array(rest)), log=True)
+    assert found.clusters == 7
+    assert found.high - found.low == pytest.approx(float(np.diff(estimate.interval(0.95))[0]), rel=0.2)
+    assert found.low < -float(estimate.interval(0.95)[1]) + 1e-9  # fewer degrees of freedom, as sizes differ
+    assert agreement(labels, "ac1", cluster_of=cluster_of, level=0.5).low > found.low
+    assert agreement(labels, "ac1", cluster_of=dict.fromkeys(labels.items, 1)) == agreement(labels, "ac1")
+
+
+def test_topics_with_one_label_a_document_count_for_nothing_but_rates():
+    lines = [(who, (t, d), (d + t * (who == "b")) % 2) for t in range(4) for d in range(5) for who in "ab"]
+    more = [*lines, *(("a", (t, 0), 1) for t in range(10, 60))]
+    for name in ("raw", "cohen", "ac1", "krippendorff"):
+        few, many = (
+            agreement(labels := Labels.of(*zip(*each, strict=True)), name, cluster_of={i: i[0] for i in labels.items})
+            for each in (lines, more)
+        )
+        assert few.clusters == many.clusters == 4
+        if name != "ac1":
+            assert (few.low, few.high) == (many.low, many.high)
+
+
+def test_an_interval_over_topics_says_why_there_is_none():
+    def found(*topics: list[tuple[int, int]], name: str = "cohen") -> Any:
+        lines = [
+            (who, (t, d), label)
+            for t, pairs in enumerate(topics)
+            for d, pair in enumerate(pairs)
+            for who, label in enumerate(pair)
+        ]
+        labels = Labels.of(*zip(*lines, strict=True))
+        return agreement(labels, name, cluster_of={item: item[0] for item in labels.items})
+
+    agreed, apart = [(0, 0), (1, 1)], [(0, 1), (1, 1), (0, 0)]
+    assert found(agreed, agreed).doubts == ("no disagreement was seen: no interval",)
+    assert found(agreed, apart).doubts == ("one cluster alone has all disagreement: no interval",)
+    assert found(apart, apart, apart).doubts == ("all clusters agree alike: no interval",)
+    assert found([(0, 0), (0, 0)], apart).doubts == ("without one of the clusters there is no value: no interval",)
+
+
+def test_raters_one_by_one_have_intervals_over_topics():
+    two = Labels.of_table(table_of(2))
+    cluster_of = {item: item % 5 for item in two.items}
+    alone = agreement(two, "cohen", cluster_of=cluster_of)
+    for found in (against_the_rest(two, cluster_of=cluster_of)[0], by_pair(two, cluster_of=cluster_of)[0, 1]):
+        assert (found.clusters, found.low, found.high) == pytest.approx((5, alone.low, alone.high))
+    one, again = table_of(2)
+    items = [*range(60)] * 2
+    repeated = Labels.of(["ann"] * 120, items, [*one, *again])
+    own = with_oneself(repeated, "fleiss", cluster_of=cluster_of)["ann"]
+    other = agreement(two, "fleiss", cluster_of=cluster_of)
+    assert (own.clusters, own.low, own.high) == pytest.approx((5, other.low, other.high))
+
+
+def test_blocks_of_topics_give_the_same_interval(monkeypatch):
+    from cranfield.stats import agreement as module
+
+    labels = Labels.of_table(table_of(3))
+    cluster_of = {item: item % 7 for item in labels.items}
+    whole = agreement(labels, "alpha", cluster_of=cluster_of)
+    monkeypatch.setattr(module, "BLOCK", 1)
+    assert agreement(labels, "alpha", cluster_of=cluster_of) == whole
+
+
+@pytest.mark.parametrize("world", ["all effects", "very unequal topics"])
+def test_intervals_over_topics_hold_in_a_simulation(world, monkeypatch):
+    monkeypatch.setattr(simulated, "POPULATION", 6_000)
+    names = ["raw", "cohen(weights=quadratic)", "ac2", "krippendorff(metric=ordinal)"]
+    for name, one in simulated.coverage(simulated.WORLDS[world], 25, 200, names).items():
+        assert one.held >= 0.9, name
+        assert one.without == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", simulated.WORLDS)
+def test_intervals_over_topics_hold_for_every_coefficient_and_kind_of_topic_in_many_trials(world):
+    for topics in (25, 50):
+        for name, one in simulated.coverage(simulated.WORLDS[world], topics, 2000, all_forms()).items():
+            assert one.held >= 0.93, (topics, name)
+            assert one.without == 0
 
 
 @pytest.mark.parametrize("name", ["cohen", "krippendorff(metric=ordinal)"])

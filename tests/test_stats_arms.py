@@ -25,7 +25,7 @@ from cranfield.stats.counted import (
 from cranfield.stats.moments import Moments, moments_by_arm
 from cranfield.stats.proportions import ProportionDifference, adjusted_wald, proportion, wilson
 from cranfield.stats.sequential import Looks, Sequence
-from cranfield.stats.shares import chi_square_p
+from cranfield.stats.shares import chi_square_p, exact_p
 from cranfield.stats.testing import TESTS
 
 if TYPE_CHECKING:
@@ -441,3 +441,16 @@ def test_winsorising_pulls_in_and_counts():
     limits = winsor_limits(values, high=0.99)
     pulled, number = winsorised(values, limits)
     assert (number, pulled.max(), pulled.min()) == (1, 99.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "share"), [((9, 1), 0.5), ((0, 12), 0.5), ((3, 3), 0.5), ((0, 1), 0.99), ((1, 4), 0.3)]
+)
+def test_few_counts_have_their_shares_by_twice_the_lesser_tail_of_scipys_binomial(counts, share):
+    tails = [scipy.stats.binomtest(counts[0], sum(counts), share, each).pvalue for each in ("less", "greater")]
+    assert exact_p(counts, [share, 1 - share]) == pytest.approx(min(1.0, 2 * min(tails)))
+
+
+def test_few_counts_of_three_arms_err_at_most_as_often_as_they_say():
+    rng, shares = np.random.default_rng(1), [0.6, 0.3, 0.1]
+    assert np.mean([exact_p(rng.multinomial(6, shares), shares) < 0.05 for _ in range(2_000)]) <= 0.06

@@ -21,6 +21,7 @@ from cranfield.stats.sequential import (
     Sequence,
     bounds,
     crossing,
+    information,
     schedule,
     spending,
 )
@@ -84,10 +85,103 @@ def test_after_all_is_spent_nothing_is_found_any_more():
 
 
 def test_a_look_without_new_information_has_the_bound_of_the_one_before():
-    found = bounds([0.5, 0.5002, 1.0])
+    found = bounds([0.5, 0.5, 1.0])
     assert found[0] == found[1]
     assert found[2] == pytest.approx(bounds([0.5, 1.0])[1])
-    assert crossing([0.5, 0.5002, 1.0], found.tolist())[1] == 0
+    assert crossing([0.5, 0.5, 1.0], found.tolist())[1] == 0
+
+
+def test_a_look_without_new_information_spends_its_share_by_one_normal_estimate():
+    """The estimate stays, so the bound falls to where one look would have it that spends all so far."""
+    spend_at = (0.2, 0.4, 0.6, 0.8, 1.0)
+    found = bounds([1.0] * 5, spend_at=spend_at)
+    assert found == pytest.approx(-ndtri(spending("obf").spent(np.array(spend_at), TAIL)), abs=1e-6)
+    assert crossing([1.0] * 5, found.tolist()).cumsum() == pytest.approx(ndtr(-found), abs=1e-9)
+
+
+def test_a_look_with_hardly_any_new_information_is_no_easier_than_the_bivariate_normal_has_it():
+    found = bounds([0.5, 0.5002], "pocock", spend_at=[0.3, 0.6])
+    alike = math.sqrt(0.5 / 0.5002)
+    crossed = 1 - scipy.stats.multivariate_normal([0, 0], [[1, alike], [alike, 1]]).cdf(found)
+    assert 0.97 < crossed / float(spending("pocock").spent(np.array(0.6), TAIL)) <= 1
+
+
+# what is spent when
+
+
+RAMPS = {
+    "steep": (0.01, 0.03, 0.1, 0.4, 1.0),
+    "doubling": tuple(2.0 ** (k - 9) for k in range(10)),
+    "more units than planned": (0.5, 1.05, 1.6),
+    "fourteen": tuple(1.5 ** (k - 13) for k in range(14)),
+}
+
+
+def by_days(shares):
+    return tuple((k + 1) / len(shares) for k in range(len(shares)))
+
+
+def errs(shares, limits, walks, seed=0):
+    """How often a walk whose looks have so much information leaves its bounds."""
+    steps = np.diff(shares, prepend=0.0)
+    sums = np.cumsum(np.random.default_rng(seed).normal(0, np.sqrt(steps), (walks, len(steps))), axis=1)
+    return float((np.abs(sums / np.sqrt(shares)) >= limits).any(axis=1).mean())
+
+
+@pytest.mark.parametrize("by", ["obrien-fleming", "pocock"])
+@pytest.mark.parametrize("shares", RAMPS.values(), ids=RAMPS)
+@pytest.mark.parametrize("walks", [20_000, pytest.param(400_000, marks=pytest.mark.slow)])
+def test_looks_by_days_err_in_5_percent_however_units_come(shares, by, walks):
+    limits = bounds(shares, by, spend_at=by_days(shares))
+    assert math.isfinite(limits[-1])
+    assert errs(shares, limits, walks) == pytest.approx(0.05, abs=4 * math.sqrt(0.05 * 0.95 / walks))
+    assert 2 * crossing(shares, limits.tolist()).sum() == pytest.approx(0.05, abs=1e-6)
+
+
+def test_days_taken_for_information_err_in_more_than_6_percent_where_units_ramp_up():
+    for name in ("doubling", "fourteen"):
+        assert errs(RAMPS[name], bounds(by_days(RAMPS[name])), 20_000) > 0.065
+
+
+def test_a_look_before_the_last_spends_its_planned_share_so_that_the_last_can_decide():
+    shares = RAMPS["more units than planned"]
+    assert bounds(shares, last=True)[-1] == math.inf  # by units alone, the second look has spent all
+    limits = bounds(shares, spend_at=by_days(shares))
+    assert limits == pytest.approx([3.710, 2.512, 1.995], abs=5e-4)
+    spent = crossing(shares, limits.tolist()).cumsum()
+    assert spent == pytest.approx(spending("obf").spent(np.array(by_days(shares)), TAIL), abs=1e-7)
+
+
+def test_a_look_that_may_spend_next_to_nothing_has_no_bound_and_says_what_it_may_spend():
+    rule = Looks((1.0,), spend_at=(1 / 14,))
+    assert rule.critical(TAIL) == math.inf
+    assert rule.spends(TAIL) == pytest.approx(2 * ndtr(ndtri(TAIL / 2) * math.sqrt(14)))
+    assert rule.tail(np.array([3.0, math.inf])).min() > TAIL  # no estimate is far enough out, not even an endless one
+    assert Looks((0.5, 1.0)).spends(TAIL) == pytest.approx(TAIL - spending("obf").spent(np.array(0.5), TAIL))
+
+
+def accumulating(new_units, own, noise):
+    """The correlations of ratios at looks, where units that have come go on adding: `own` spread between, `noise` within."""
+    looks = np.arange(len(new_units))
+    rows = np.maximum(looks - looks[:, None] + 1, 0.0)  # of a unit, by when it came and by look
+    total = new_units @ rows
+    shared = np.minimum(rows[:, :, None], rows[:, None, :])
+    covariance = np.einsum("c,cij->ij", new_units, own * rows[:, :, None] * rows[:, None, :] + noise * shared)
+    covariance /= total[:, None] * total
+    deviation = np.sqrt(np.diag(covariance))
+    return covariance / deviation[:, None] / deviation
+
+
+@pytest.mark.parametrize(("by", "most"), [("obrien-fleming", 0.0535), ("pocock", 0.0545)])
+@pytest.mark.parametrize("new_units", [(1.0, 0, 0, 0, 0), (0.6, 0.2, 0.1, 0.07, 0.03), (0.01, 0.03, 0.1, 0.3, 0.56)])
+def test_units_that_come_early_and_go_on_adding_do_not_break_the_level(new_units, by, most):
+    """By new units alone, looks at units that all came first would err in up to 10 %."""
+    units, times = np.cumsum(new_units), np.arange(1, 6)
+    limits = bounds(information(units, times), by, spend_at=by_days(units))
+    for own, noise in ((1.0, 0.0), (1.0, 1.0), (1.0, 4.0), (0.0, 1.0)):
+        alike = accumulating(np.array(new_units), own, noise) + 1e-10 * np.eye(5)
+        z = np.random.default_rng(1).normal(0, 1, (40_000, 5)) @ np.linalg.cholesky(alike).T
+        assert (np.abs(z) >= limits).any(axis=1).mean() <= most
 
 
 def test_crossing_against_simulation():
@@ -190,6 +284,8 @@ def test_looks_may_be_uneven():
         (lambda: bounds([0.0, 1.0]), "above 0 and rising"),
         (lambda: bounds([0.5, 1.0], "guess"), "no spending function 'guess'"),
         (lambda: bounds([1.0], tail=0.7), "at most 0.5, got 0.7"),
+        (lambda: bounds([0.5, 1.0], spend_at=[1.0]), "at each of 2 looks, found 1"),
+        (lambda: Looks((0.5, 1.0), spend_at=(0.5, 0.4)), "above 0 and rising"),
         (lambda: crossing([1.0], [1.0, 2.0]), "a bound for each of 1 looks"),
         (lambda: Looks((1.0,), "guess"), "no spending function"),
         (lambda: Sequence(0.0), "a share of 0.0"),

@@ -304,3 +304,14 @@ def test_tables_in_place_of_samples_are_refused():
         ask("t", [[1, 2]], [[1, 3]])
     with pytest.raises(DataError, match="expected two tables with the same rows"):
         TESTS["welch"].many([[1, 2]], [[1, 3], [1, 3]], rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_only_a_test_that_draws_needs_a_source_of_chance(name: str) -> None:
+    one, other = [0.0, 1, 0, 1, 0, 0, 1, 0], [1.0, 1, 0, 0, 1, 1, 1, 0]
+    if TESTS[name].sampled:
+        with pytest.raises(DataError, match=rf"{name} draws resamples: pass rng=np.random.default_rng"):
+            TESTS[name](one, other)
+        return
+    with_one = TESTS[name](one, other, rng=np.random.default_rng(5))
+    assert repr(TESTS[name](one, other)) == repr(with_one)

@@ -390,13 +390,15 @@ WHOLE = 'url = "http://localhost/"\nhits = "hits"\nid = "id"\n'
     ("text", "message"),
     [
         ("url = 1", "expected url as text, found 1"),
-        ("nonsense = 1", "no key 'nonsense'"),
-        ("[", "no TOML"),
+        ("nonsense = 1", "t.toml:1: expected keys of name, .* found 'nonsense'"),
+        ("[", "t.toml:1: expected TOML"),
+        (WHOLE + "id_patern = 'x'", "t.toml:4: .* did you mean 'id_pattern'?"),
+        (WHOLE + "body.when = 2026-03-01", "expected body.when as what JSON can hold"),
         (WHOLE + "method = 3", "expected method as text, found 3"),
         (WHOLE + "headers = 'X: 1'", "expected headers as a table, found 'X: 1'"),
         (WHOLE + "headers.X = 1", "expected headers.X as text, found 1"),
-        (WHOLE + "paging.most = 'all'", "expected paging.most as a number of 1 or more, found 'all'"),
-        (WHOLE + "[[failures]]\nequals = true", r"expected \[\[failures\]\] as tables with a path each"),
+        (WHOLE + "paging.most = 'all'", "expected paging.most as a whole number of 1 or more, found 'all'"),
+        (WHOLE + "[[failures]]\nequals = true", "t.toml:4: expected failures#1.path as text, found none"),
     ],
 )
 def test_a_template_that_is_none_is_refused(text, message, tmp_path):

@@ -23,6 +23,7 @@ from hypotheses import examples
 KEYS = Keys((bytes(range(32)),))
 OTHER = Keys((bytes(range(32, 64)),))
 URL_SAFE = {*string.ascii_letters, *string.digits, "-", "_"}
+OLD_TOKEN = "AQAAAAAAAAAAUKu9SvjzGym_i2tqm-Ab_lgNi9p3W0SnSI-YtNeeX2WIky8"  # names no plan; sealed with KEYS
 LISTS = {"bm25": [f"d{i}" for i in range(10)], "dense": [f"d{i}" for i in range(14, 4, -1)]}
 
 
@@ -52,13 +53,25 @@ def test_a_token_earns_what_its_list_earns(name, lists, k, seed, clicks):
     names=st.lists(st.text(max_size=8), min_size=1, max_size=3),
     marks=st.integers(0, 3).flatmap(lambda n: st.lists(st.tuples(*[st.integers(0, 10**6)] * n), max_size=8)),
     more=st.lists(st.integers(0, 2**40), max_size=6),
+    plan=st.text(max_size=8),
 )
 @examples(60)
-def test_what_is_packed_is_unpacked(names, marks, more):
+def test_what_is_packed_is_unpacked(names, marks, more, plan):
     method = METHODS.named("probabilistic(tau=1.5)")
     evidence = Evidence(tuple(marks), tuple(more))
-    again, systems, found = unpacked(packed(method, names, evidence))
-    assert (str(again), list(systems), found) == (str(method), names, evidence)
+    again, systems, found, of_plan = unpacked(packed(method, names, evidence, plan))
+    assert (str(again), list(systems), found, of_plan) == (str(method), names, evidence, plan)
+
+
+def test_a_token_names_its_plan_for_as_many_bytes_as_the_name_has_and_two():
+    plain, planned = (interleave(LISTS, 10, random.Random(2)).seal(KEYS, plan=plan) for plan in ("", "shop"))
+    assert (len(plain), len(planned)) == (62, 70)
+    assert [unpacked(unseal(text, KEYS)).plan for text in (plain, planned)] == ["", "shop"]
+
+
+def test_a_token_sealed_before_tokens_named_plans_is_opened():
+    assert unpacked(unseal(OLD_TOKEN, KEYS)).plan == ""
+    assert credit(OLD_TOKEN, [1, 3], keys=KEYS).credits == {"bm25": 2.0, "dense": 0.0}
 
 
 def test_a_token_knows_parameters_that_are_not_the_usual():
@@ -195,7 +208,7 @@ def test_a_file_of_keys_that_others_can_read_is_refused(tmp_path):
     path = tmp_path / "keys"
     Keys.of_file(path)
     path.chmod(0o644)
-    with pytest.raises(DataError, match=r"others can read these keys; chmod 600"):
+    with pytest.raises(DataError, match=r"others can read it; chmod 600"):
         Keys.of_file(path)
 
 
@@ -213,7 +226,7 @@ def test_what_are_no_keys_is_refused_and_not_repeated(tmp_path, text):
 
 
 def test_a_folder_is_no_file_of_keys(tmp_path):
-    with pytest.raises(DataError, match="the keys cannot be read"):
+    with pytest.raises(DataError, match="is a directory"):
         Keys.of_file(tmp_path)
 
 

@@ -13,7 +13,7 @@ from cranfield.formats import as_runs
 from cranfield.kernels import Order, Strings, decode
 from cranfield.tops import Tops, tops
 
-IDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=12)
+IDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12)
 RUN = st.dictionaries(st.sampled_from("pq"), st.dictionaries(IDS, st.integers(0, 3).map(float), max_size=8), min_size=1)
 ORDERS = [
     Order(),

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from walks import RUN, filled, hostile, settled, walk
 from workbench import PASSWORD, Served, example, served
 
@@ -38,12 +38,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(hostile(tmp_path_factory.mktemp("access") / "garden")) as opened:
         filled(opened)
         settled(opened.client("zoe"))
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

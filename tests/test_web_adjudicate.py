@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from cranfield.judge import Event
 from cranfield.judge.agreeing import disagreements
 from cranfield.judge.disputes import Disputes
@@ -55,12 +55,6 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]
 def small(tmp_path: Path) -> Iterator[Served]:
     with served(example(tmp_path / "w")) as opened:
         opened.bench.log.add(labels())
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from cranfield.judge import Event
 from cranfield.judge.agreeing import drift_of, people_of
 from cranfield.stats.agreement import Labels, coincidences, confusion
@@ -41,12 +41,6 @@ def labels(n: int = 60) -> list[Event]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(example(tmp_path_factory.mktemp("agreement") / "w")) as opened:
         opened.bench.log.add(labels())
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 import cranfield
-from browsers import Watched, chromium
+from browsers import Watched
 from cranfield.compare.verdict import verdict
 from cranfield.formats.run_stats import RunStats, write_run_stats
 from workbench import Served, example, served, waited
@@ -32,12 +32,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     write_run_stats(stats, folder / "runs" / "bm25.run")
     (folder / "runs" / f"{EVIL}.run").write_text("101 Q0 d299 1 2 x\n102 Q0 d001 1 1 x\n")
     with served(folder) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cranfield.http.body import STRANGER_BYTES, STRANGER_SECONDS
 from cranfield.store.roles import ROLES
 from cranfield.web import app
 from cranfield.web.entry import entries
@@ -60,6 +61,6 @@ def test_the_pages_and_roles_that_it_names_exist() -> None:
 def test_the_bounds_that_it_names_are_those_in_force() -> None:
     text = PAGE.read_text()
     assert f"{app.MOST_FIELDS:,} parameters" in text
-    assert f"{app.LARGEST_FORM >> 20} MB a form ({app.LARGEST_OF_NOBODY >> 10} KB" in text
-    assert f"{app.SLOWEST:g} seconds" in text
+    assert f"{app.LARGEST_FORM >> 20} MB per form" in text
+    assert f"may send {STRANGER_BYTES // 1000} kB within {STRANGER_SECONDS:g} seconds" in text
     assert f"{UPLOAD >> 20} MB" in text

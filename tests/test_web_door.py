@@ -251,7 +251,7 @@ def test_serve_prints_a_link_and_another_on_request_and_ends_on_ctrl_c(tmp_path:
     ("options", "words"),
     [
         (["--host", "0.0.0.0"], "--tls-cert"),
-        (["--tls-cert", "x.pem"], "belong together"),
+        (["--tls-cert", "qrels.txt"], "belong together"),
         (["--tls-cert", "x.pem", "--tls-key", "y.pem"], "no such file"),
         (["--host", "203.0.113.7", "--insecure"], "cannot listen"),
         (["--db", "mysql://x"], "postgresql"),

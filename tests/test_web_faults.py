@@ -319,7 +319,7 @@ def until(true: Any) -> None:
 
 
 def test_an_error_of_the_rooms_below_keeps_its_words() -> None:
-    from cranfield.web.refusal import refusal_of
+    from cranfield.http.refusal import refusal_of
 
     refusal = refusal_of(DataError("a.run:3: expected 6 columns"))
     assert (refusal.status, refusal.said, refusal.safe) == (400, "a.run:3: expected 6 columns", "Nothing was changed.")

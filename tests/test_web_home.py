@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browsers import Watched, chromium
+from browsers import Watched
 from cranfield.check import check
 from cranfield.check.collection import check_collection
 from workbench import Served, example, served, waited
@@ -81,14 +81,13 @@ def test_errors_stand_before_warnings(tmp_path: Path) -> None:
         assert page.index("<h3>1 error</h3>") < page.index("runs/broken.run") < page.index("<h3>4 warnings</h3>")
 
 
-def test_in_the_browser_the_page_fits_a_phone_and_links_lead_on(site: Served) -> None:
-    with chromium() as browser:
-        size: Any = {"width": 390, "height": 844}
-        seen = Watched(site.context(browser, "ann", "lead", viewport=size, color_scheme="dark"))
-        seen.page.goto("/")
-        seen.page.get_by_text("13 notes").click(timeout=30_000)
-        assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
-        seen.page.get_by_role("link", name="See which run is best.").click()
-        seen.page.get_by_role("heading", name="Runs", exact=True).wait_for()
-        assert seen.said == []
-        assert all(url.startswith(site.url) for url in seen.requests)
+def test_in_the_browser_the_page_fits_a_phone_and_links_lead_on(site: Served, browser: Any) -> None:
+    size: Any = {"width": 390, "height": 844}
+    seen = Watched(site.context(browser, "ann", "lead", viewport=size, color_scheme="dark"))
+    seen.page.goto("/")
+    seen.page.get_by_text("13 notes").click(timeout=30_000)
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
+    seen.page.get_by_role("link", name="See which run is best.").click()
+    seen.page.get_by_role("heading", name="Runs", exact=True).wait_for()
+    assert seen.said == []
+    assert all(url.startswith(site.url) for url in seen.requests)

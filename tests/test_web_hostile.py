@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from cranfield.web.entry import entries
 from databases import new_database
 from walks import PARAMETERS, RUN, filled, hostile, people, settled, walk
@@ -46,12 +46,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(hostile(folder)) as opened:
         filled(opened)
         settled(opened.client("zoe"))
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import event as listening
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from cranfield.errors import UnavailableError
 from cranfield.judge.plan import Asked, Round, find_round
 from cranfield.judge.rounds import lease, open_round, set_state
@@ -92,12 +92,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def with_aspects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(workspace(tmp_path_factory.mktemp("aspects") / "toy", GRADES + ASPECTS)) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

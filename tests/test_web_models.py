@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from chatting import chatting, dropped, grade, says
 from cranfield.judge import Event
 from cranfield.judge.models import asking
@@ -83,12 +83,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = example(tmp_path_factory.mktemp("models") / "w")
     with served(folder) as opened, pytest.MonkeyPatch.context() as patch:
         filled(opened, folder, patch)
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scipy.stats import binomtest
 
-from browsers import EVIL, Watched, chromium
+from browsers import EVIL, Watched
 from cranfield.errors import ConventionError, DataError, UnavailableError
 from cranfield.judge import Event, standing
 from cranfield.judge.giving import as_preferences
@@ -48,12 +48,6 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Served]:
     with served(example(tmp_path / "w")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

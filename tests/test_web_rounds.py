@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browsers import Watched, chromium
+from browsers import Watched
 from cranfield.judge.event import Event
 from cranfield.judge.rounds import lease
 from cranfield.web.render import menu_of_all
@@ -194,12 +194,6 @@ def test_a_document_is_shown_as_text_with_the_words_of_the_query_marked(site: Se
     assert page.status == 200
     assert viewer.get("/document.json?id=no%2Fsuch").json()["error"].startswith("the collection has no document")
     assert viewer.get("/document").status == 400
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
-        yield opened
 
 
 def test_a_lead_opens_a_round_in_the_browser_and_sees_it_move(site: Served, browser: Any) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 import cranfield
-from browsers import Watched, chromium
+from browsers import Watched
 from cranfield.judge.event import Event
 from cranfield.pool.thin import thin
 from workbench import Reply, Served, example, served, waited
@@ -35,12 +35,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """To be changed: each test brings runs of its own."""
     with served(example(tmp_path_factory.mktemp("own") / "w")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.web import app
+from cranfield.http.limits import Limits
+from cranfield.http.serving import Manner, checked
 from cranfield.web.pages.people import own_path
-from cranfield.web.serving import SERVING, checked, entrance, local_name, new_link
-from cranfield.web.site import Manner
+from cranfield.web.serving import SERVING, entrance, local_name, new_link
 from shell import cranfield
 from workbench import PASSWORD, Client, Process, Served, example, served
 
@@ -63,6 +63,7 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     path.write_bytes(private + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    path.chmod(0o600)
     return path
 
 
@@ -214,6 +215,16 @@ def test_forwarded_addresses_count_only_from_the_named_proxy(tmp_path: Path) -> 
 def test_what_is_not_safe_or_cannot_work_is_refused(manner: Manner, words: str) -> None:
     with pytest.raises(ConventionError, match=words):
         checked(manner, None, None, False)
+
+
+def test_a_tls_key_that_others_can_read_is_refused_with_the_chmod_to_type(tmp_path: Path, pem: Path) -> None:
+    open_to_all = tmp_path / "key.pem"
+    open_to_all.write_bytes(pem.read_bytes())
+    open_to_all.chmod(0o644)
+    with pytest.raises(DataError, match=f"others can read it; chmod 600 {open_to_all}"):
+        checked(Manner(), str(pem), str(open_to_all), False)
+    open_to_all.chmod(0o600)
+    assert checked(Manner(), str(pem), str(open_to_all), False).tls
 
 
 @pytest.mark.parametrize(
@@ -422,7 +433,7 @@ def test_bodies_are_bounded_and_a_strangers_are_small(site: Served) -> None:
 
 
 def test_a_body_that_does_not_come_is_not_waited_for_long(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "SLOWEST", 0.2)
+    monkeypatch.setattr(site.site, "limits", Limits(body_seconds=0.2))
     with socket.create_connection(("127.0.0.1", site.port), timeout=30) as raw:
         raw.sendall(beginning(site, "/login.json"))
         assert b" 408 " in raw.recv(200)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browsers import Watched, chromium
+from browsers import Watched
 from cranfield import read_collection, side_by_side
 from cranfield.judge.event import Event
 from databases import location_of
@@ -28,12 +28,6 @@ def site(tmp_path: Path) -> Iterator[Served]:
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Read only."""
     with served(example(tmp_path_factory.mktemp("topic") / "w")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
         yield opened
 
 

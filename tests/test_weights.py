@@ -207,12 +207,50 @@ def test_a_gate_decides_by_weights():
     assert found.verdicts[0].difference == pytest.approx(-0.5 * 8 * 0.001 / (22 + 8 * 0.001))
 
 
+def test_a_verdict_by_weights_claims_nothing_that_its_interval_holds_open():
+    torn = [compare(_under_heavy_weights(seed)) for seed in range(12)]
+    held = [
+        each for each in torn if each.pairs[0].corrected <= each.alpha and each.pairs[0].low <= 0 <= each.pairs[0].high
+    ]
+    assert held  # the case exists
+    for comparison in held:
+        assert not comparison.significant(comparison.pairs[0])
+        [sentence] = comparison.sentences()
+        assert "is ahead of" in sentence
+        assert "the test rejects, the interval of the mean by weight holds 0" in sentence
+        verdict = comparison.to_text().splitlines()[0]
+        assert "is ahead of" in verdict
+        assert "AP by weight" in verdict
+        assert "beats" not in comparison.to_text()
+    for comparison in torn:
+        pair = comparison.pairs[0]
+        assert ("beats" in comparison.sentences()[0]) == (pair.corrected <= 0.05 and not pair.low <= 0 <= pair.high)
+
+
+def _under_heavy_weights(seed: int) -> Scores:
+    rng = np.random.default_rng(seed)
+    weights = {f"t{i}": float(np.exp(1.5 * rng.normal())) for i in range(20)}
+    one = np.round(rng.uniform(0.2, 0.6, 20), 2)
+    other = np.round(np.clip(one + rng.normal(0.06, 0.12, 20), 0, 1), 2)
+    return Scores.from_table(np.c_[one, other], ["one", "two"], list(weights), "AP").weighed(weights)
+
+
 # on the command line
+
+
+def test_every_mean_that_is_not_by_weights_says_so(files):
+    board = weighed(files, "leaderboard").out
+    assert board.splitlines()[0].startswith("b leads with RR by traffic 0.8666;")  # what ranks it; unweighted 0.6667
+    assert "RR unweighted" in board
+    per_topic = weighed(files, "eval", "--per-topic").out
+    assert " all unweighted " in per_topic
+    assert " all by traffic " in per_topic
+    assert " RR by traffic on 30 topics" in weighed(files, "compare").out.splitlines()[0]
 
 
 def test_eval_shows_both_means_and_names_what_was_weighed_by(files):
     found = weighed(files, "eval")
-    assert found.out.splitlines()[0].split()[:5] == ["run", "RR", "RR", "by", "traffic"]
+    assert found.out.splitlines()[0].split()[:5] == ["run", "RR", "unweighted", "RR", "by"]
     assert "weighed by traffic: 30 topics count as 9.9 of equal weight" in found.out
     data = json.loads(weighed(files, "eval", "--format", "json").out)
     plain = json.loads(ask(files, "eval", "--format", "json").out)
@@ -237,7 +275,7 @@ def test_compare_leaderboard_gate_and_report_turn_with_the_traffic(files):
     assert ask(files, "gate").code == 1
     assert "b has the highest mean by traffic" in weighed(files, "report", "--format", "md").out
     assert "RR by traffic" in weighed(files, "report", "--format", "html").out
-    assert "& run & RR by traffic & RR" in weighed(files, "report", "--format", "tex", "--baseline", "a").out
+    assert "& run & RR by traffic & RR unweighted" in weighed(files, "report", "--format", "tex", "--baseline", "a").out
 
 
 def test_a_table_of_scores_is_weighed_as_well(files):

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from cranfield.cli import COMMANDS, cli
-from cranfield.formats.streams import write_bytes
+from cranfield.formats.streams import all_or_none, write_bytes
 from cranfield.hearing import written_files
 from shell import EXAMPLES, cranfield
 
@@ -173,3 +173,41 @@ def test_the_library_keeps_a_list_only_while_somebody_asks(tmp_path):
         assert list(files) == [path]
     write_bytes(path, [b"y"])
     assert list(files) == [path]
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "no/such/folder/out"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"reuse {QRELS} {RUNS} --depth 3 --new {EXAMPLES}/tied.run --holes holes.jsonl -o {{}}",
+        f"pool thin {QRELS} {RUNS} --holes holes.jsonl -o {{}}",
+        f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv --disagreements third.jsonl -o {{}}",
+    ],
+)
+def test_a_file_beside_an_answer_that_cannot_be_given_is_not_written(command, output, tmp_path):
+    answer = cranfield(*shlex.split(command.format(output)), folder=tmp_path)
+    assert answer.code in (2, 3), answer.both
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_disagreements_are_not_written_where_a_run_cannot_be_read(tmp_path):
+    words = f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv --disagreements third.jsonl --run none.run"
+    assert cranfield(*shlex.split(words), folder=tmp_path).code == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def _write_and_fail(folder: Path) -> None:
+    with all_or_none():
+        write_bytes(folder / "one", [b"1"])
+        write_bytes(folder / "two.gz", [b"2"])
+        raise OSError("later")
+
+
+def test_files_appear_together_or_not_at_all(tmp_path):
+    with pytest.raises(OSError, match="later"):
+        _write_and_fail(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with all_or_none():
+        write_bytes(tmp_path / "one", [b"1"])
+        assert not (tmp_path / "one").exists()
+    assert (tmp_path / "one").read_bytes() == b"1"

@@ -15,17 +15,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-import uvicorn
 from argon2 import PasswordHasher
 
-from cranfield.web.serving import bound, configured
-from cranfield.web.site import Manner, Site
+from cranfield.http.serving import Manner, bound, server
+from cranfield.web.app import application
+from cranfield.web.site import Site
 from cranfield.workspace.bench import make_example, open_bench
 from cranfield.workspace.jobs import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from cranfield.http.limits import Limits
 
 PASSWORD = "correct horse battery staple"
 PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)  # cheap
@@ -119,26 +121,33 @@ class Served:
 
 @contextmanager
 def served(
-    folder: Path, db: str | None = None, accounts: bool = True, pem: Path | None = None, **manner: Any
+    folder: Path,
+    db: str | None = None,
+    accounts: bool = True,
+    pem: Path | None = None,
+    limits: Limits | None = None,
+    **manner: Any,
 ) -> Iterator[Served]:
     """Serve a folder from a thread; `pem` holds a certificate and its key."""
     bench = open_bench(folder, db)
-    opened, how = bound(Manner(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner))
-    opened.listen(128)
+    opened, how = bound(
+        Manner(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner), limits
+    )
+    opened.listen()
     jobs = Jobs(bench)
-    site = Site(bench, jobs, how)
+    site = Site(bench, jobs, how, opened.connections.limits)
     site.shelving.patience = 30  # a machine at work on other tests takes its time
     certificate = None if pem is None else str(pem)
-    server = uvicorn.Server(configured(site, certificate, certificate))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
+    running = server(application(site), how, opened, certificate, certificate)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
-    while not server.started:
+    while not running.started:
         assert thread.is_alive()
         time.sleep(0.01)
     try:
         yield Served(site)
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join(10)
         jobs.close()
         bench.close()
@@ -164,8 +173,17 @@ def example(folder: Path) -> Path:
 class Process:
     """`cranfield serve` as a child process, which can be killed and started again at the same port."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        port: int = 0,
+        cwd: Path | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.folder, self.options, self.port = folder, options, port
+        self.cwd, self.environment = cwd, environment
+        self.rest = ""  # what it wrote after its link, once it has stopped
         self.start()
 
     def start(self) -> None:
@@ -180,7 +198,7 @@ class Process:
             str(self.port),
             *self.options,
         ]
-        self.child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=self.cwd, env=self.environment)
         assert self.child.stderr is not None
         self.said = []
         for line in self.child.stderr:
@@ -207,5 +225,6 @@ class Process:
                 self.child.wait(15)
             except subprocess.TimeoutExpired:
                 self.kill()
-        if self.child.stderr is not None:
+        if self.child.stderr is not None and not self.child.stderr.closed:
+            self.rest = self.child.stderr.read()
             self.child.stderr.close()

@@ -26,6 +26,7 @@ class Absent:
     """What is missing or was passed over, by reason."""
 
     missing: dict[str, list[str]] = field(default_factory=dict)  # run → topics judged but not answered
+    empty: dict[str, list[str]] = field(default_factory=dict)  # run → judged topics answered with an empty list
     unjudged: dict[str, list[str]] = field(default_factory=dict)  # run → topics answered but not judged
     no_relevant: list[str] = field(default_factory=list)  # topics without a relevant document
     skipped: dict[str, int] = field(default_factory=dict)  # run → malformed lines passed over (lenient reading)
@@ -40,10 +41,14 @@ class Absent:
     def select(self, runs: list[str], topics: list[str]) -> Absent:
         """What applies to some runs and topics."""
         kept = set(topics)
-        missing = {run: [topic for topic in self.missing.get(run, []) if topic in kept] for run in runs}
+        missing, empty = (
+            {run: [topic for topic in of.get(run, []) if topic in kept] for run in runs}
+            for of in (self.missing, self.empty)
+        )
         return replace(
             self,
-            missing={run: lacking for run, lacking in missing.items() if lacking},
+            missing={run: topics for run, topics in missing.items() if topics},
+            empty={run: topics for run, topics in empty.items() if topics},
             unjudged={run: self.unjudged[run] for run in runs if run in self.unjudged},
             no_relevant=[topic for topic in self.no_relevant if topic in kept],
             skipped={run: self.skipped[run] for run in runs if run in self.skipped},
@@ -54,6 +59,7 @@ class Absent:
         then, hint = _treatment("missing", conventions.missing, shell)
         notes = [joined_in_words(name, number) for name, number in self.by_text.items()]
         notes += _missing(self.missing, judged, then, hint)
+        notes += _empty(self.empty)
         if self.no_relevant:
             then, hint = _treatment("no_relevant", conventions.no_relevant, shell)
             notes.append(_topics(self.no_relevant, "has no relevant document", "have no relevant document", then, hint))
@@ -97,6 +103,17 @@ def _missing(missing: dict[str, list[str]], judged: int, then: tuple[str, str], 
             lack = f"is judged but missing from {run}", f"are judged but missing from {run}"
             notes.append(_topics(topics, *lack, then, hint))
     return notes
+
+
+def _empty(empty: dict[str, list[str]]) -> list[str]:
+    if len(empty) > MANY:
+        name, topics = next(iter(empty.items()))
+        first = f"{name} for {listed(topics, most=3)}"
+        return [f"{len(empty)} runs answer judged topics with an empty list ({first}); they score 0"]
+    return [
+        _topics(topics, f"is answered by {run} with an empty list", f"are answered by {run} with empty lists", ZERO)
+        for run, topics in empty.items()
+    ]
 
 
 def _unjudged(unjudged: dict[str, list[str]]) -> list[str]:

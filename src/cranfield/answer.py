@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from cranfield.columns import GAP, HIDDEN, LEAST_TAIL, aligned, cut, cut_end, folded, in_line, legible, width
+from cranfield.columns import GAP, HIDDEN, LEAST_TAIL, aligned, bare_p, cut, cut_end, folded, in_line, legible, width
 from cranfield.errors import ConventionError
 from cranfield.parameters import refuse_below
 
@@ -156,6 +156,18 @@ class Layout(NamedTuple):
         if value is None or value != value:
             return self.undefined
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
+
+    def interval(self, low: float, high: float, signed: bool = False) -> str:
+        """Both ends in brackets; what stands for a missing number where there is no interval."""
+        return self.undefined if low != low else f"[{self.number(low, signed)}, {self.number(high, signed)}]"
+
+    def p_value(self, p: float) -> str:
+        """A p-value in a table.
+
+        >>> Layout().p_value(1e-9), Layout().p_value(0.0123), Layout().p_value(float("nan"))
+        ('<0.0001', '0.012', '-')
+        """
+        return self.undefined if p != p else bare_p(p).replace("< ", "<")
 
     def cell(self, value: float | None, signed: bool = False) -> Cell:
         """A number as a cell."""
@@ -532,6 +544,24 @@ def markdown_text(text: str) -> str:
 def html(parts: Iterable[Part]) -> str:
     """The parts as a piece of HTML, without style and script."""
     return "".join(map(_as_html, parts))
+
+
+FIRST_TOPICS = 5  # of a run or of judgments, in a notebook
+
+
+def amount(number: int, noun: str) -> str:
+    """How many there are.
+
+    >>> amount(1, "topic"), amount(2000, "topic")
+    ('1 topic', '2,000 topics')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def preview(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> str:
+    """What a notebook shows of data: a table of the first rows, and how many more there are."""
+    more = [f"… {total - len(rows):,} more"] if total > len(rows) else []
+    return html([Table(head, rows, caption=caption, notes=more)])
 
 
 def _as_html(part: Part) -> str:

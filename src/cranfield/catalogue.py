@@ -7,13 +7,13 @@ difference without refusing it.
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Answer, Layout, Table
+from cranfield.packaged import data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -113,8 +113,8 @@ class Catalogue(Answer, dict[str, Entry]):
         return ["counts: as taught / as published where the two differ", *remarks]
 
 
-with open(os.path.join(os.path.dirname(__file__), "catalogue.toml"), "rb") as _file:
-    CATALOGUE = Catalogue({name: Entry(name, **known) for name, known in tomllib.load(_file).items()})
+_entries = tomllib.loads(data("catalogue.toml").decode())
+CATALOGUE = Catalogue({name: Entry(name, **known) for name, known in _entries.items()})
 
 
 def recognised(layout: str, names: Iterable[str]) -> str:

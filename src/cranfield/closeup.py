@@ -48,6 +48,7 @@ class Closeup:
     grades: list[list[float | None]]  # None: unjudged
     below: list[int]  # documents of a grade above 0 that were returned further down
     missed: list[int]  # and those that were not returned
+    deeper: list[dict[str, int]] = field(default_factory=list)  # ranks below the depth of what another run shows
     arithmetic: dict[str, Arithmetic] = field(default_factory=dict)  # by measure
 
 
@@ -64,7 +65,9 @@ def closeups(scores: Scores, runs: Sequence[str], depth: int) -> list[Closeup]:
         return []
     evaluator = scores.opened(runs[0])[0]
     rows = _judged(evaluator)
-    return [_Near(evaluator, scores.opened(run)[1], scores, rows, depth).closeup() for run in runs]
+    near = [_Near(evaluator, scores.opened(run)[1], scores, rows, depth) for run in runs]
+    shown = [set().union(*lists) for lists in zip(*(each.documents for each in near), strict=True)]
+    return [each.closeup(shown) for each in near]
 
 
 def _judged(evaluator: Evaluator) -> dict[Key, int]:
@@ -94,14 +97,28 @@ class _Near:
             for t, documents in zip(self.topics, self.documents, strict=True)
         ]
 
-    def closeup(self) -> Closeup:
+    def closeup(self, shown: Sequence[set[bytes]]) -> Closeup:
+        """All of it; `shown` are the documents of each topic that any run has at its top."""
         of_row = self.evaluator.judgments.of_row
         grades = [[float(of_row[row]) if row >= 0 else None for row in rows] for rows in self.rows]
         below, missed = self._elsewhere(grades)
         measures = self.evaluator.measures
         known = {name: self._arithmetic(name, measures[name]) for name in self.scores.measures if name in measures}
         documents = [list(map(decode, documents)) for documents in self.documents]
-        return Closeup(self.run.name, documents, grades, below, missed, known)
+        return Closeup(self.run.name, documents, grades, below, missed, self._deeper(shown), known)
+
+    def _deeper(self, shown: Sequence[set[bytes]]) -> list[dict[str, int]]:
+        """For each topic, the ranks of documents that another run shows and this one has further down."""
+        deeper: dict[str, dict[str, int]] = {topic: {} for topic in self.scores.topics}
+        lists = zip(self.scores.topics, shown, self.documents, strict=True)
+        wanted = {topic: every.difference(listed) for topic, every, listed in lists}
+        if any(wanted.values()):
+            whole = top(self.run, None, self.evaluator.conventions.order)
+            names = whole.topics.text()
+            for t, rank, document in zip(whole.topic.tolist(), whole.rank.tolist(), whole.documents, strict=True):
+                if document in wanted.get(names[t], ()):
+                    deeper[names[t]][decode(document)] = rank
+        return list(deeper.values())
 
     def _elsewhere(self, grades: list[list[float | None]]) -> tuple[list[int], list[int]]:
         """How many documents of a grade above 0 stand below what is shown, and how many nowhere."""

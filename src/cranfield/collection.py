@@ -11,18 +11,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cranfield.errors import DataError, DuplicateError
+from cranfield.answer import FIRST_TOPICS, amount, preview
+from cranfield.errors import ConventionError, DataError, DuplicateError
 from cranfield.kernels import Index, Strings, Table, decode
-from cranfield.run import Text, table_of
+from cranfield.run import Text, refuse_null, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from cranfield.kernels.table import Floats, Ints
+
+
+Duplicates: TypeAlias = Literal["error", "first", "last", "best"]
+DUPLICATES = ("error", "first", "last", "best")
+
+
+class FileRow(NamedTuple):
+    """A judgment in a file, and its line."""
+
+    line: int
+    topic: str
+    document: str
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +151,43 @@ class Qrels:
     >>> qrels = Qrels({"q1": {"d1": 1, "d2": 0}, "q2": {"d7": 3}})
     >>> len(qrels), qrels.topics, qrels["q1"]
     (3, ['q1', 'q2'], {'d1': 1.0, 'd2': 0.0})
+
+    A set holds relevant documents: grade 1 each.
+
+    >>> Qrels({"q1": {"d1"}})["q1"]
+    {'d1': 1.0}
     """
 
-    def __init__(self, source: Mapping[str, Mapping[str, float]] | Text | Table, name: str = "qrels") -> None:
+    def __init__(
+        self,
+        source: Mapping[str, Mapping[str, float] | AbstractSet[str]] | Text | Table,
+        name: str = "qrels",
+        duplicates: Duplicates = "error",
+        file_rows: Callable[[], Iterable[FileRow] | None] = lambda: None,
+        where: str = "",
+    ) -> None:
+        if duplicates not in DUPLICATES:
+            raise ConventionError(f"duplicates must be one of {', '.join(DUPLICATES)}, got {duplicates!r}")
         self.name = name
+        self.where = where or name  # the file that they were read from
+        self.file_rows = file_rows  # reads the file again, to say on which line something is wrong
         self.extras = Extras()
         self.relevant_from: float | None = None  # what its collection says, if it says anything but 1
         self.corpus: Callable[[], Iterator[Document]] | None = None  # the documents of its collection, if it has one
+        self.explained = (
+            False  # whether its collection says what its grades mean, and so from which on they are relevant
+        )
         self.remarks: list[str] = []  # how the grades came about, where they were made of several labels
         self._text = source if isinstance(source, Text) else None
         if not isinstance(source, (Mapping, Text, Table)):
             raise DataError(f"qrels are made from {{topic: {{document: grade}}}}, found {type(source).__name__}")
-        table = table_of(source, "qrels", "grade")
+        graded = _graded(source) if isinstance(source, Mapping) else source
+        refuse_null(graded, name)
+        table = table_of(graded, "qrels", "grade")
         if (np.diff(table.topic) < 0).any():
             table = table.take(np.argsort(table.topic, kind="stable"))
+        if duplicates != "error":
+            table = without_duplicates(table, duplicates)
         self._names = table.topics
         self.topic: Ints = table.topic
         self.documents: Strings = table.documents
@@ -177,9 +215,21 @@ class Qrels:
     def _stop_at(self, row: int) -> None:
         topic, document = decode(self._names[int(self.topic[row])]), decode(self.documents[row])
         where, line = self.name, row + 1
+        problem = f"document {document!r} is judged twice for topic {topic!r}"
         if self._text is not None:
             where, line = self._text.where, self._text.line(int(self._start[row]))
-        raise DuplicateError(where, line, f"document {document!r} is judged twice for topic {topic!r}")
+        elif (rows := self.file_rows()) is not None:
+            lines = [each.line for each in rows if (each.topic, each.document) == (topic, document)]
+            if len(lines) > 1:
+                where, line, problem = self.where, lines[1], f"{problem}, first on line {lines[0]}"
+        raise DuplicateError(where, line, problem)
+
+    def line_of_grade(self, grade: float) -> int | None:
+        """The first line of the file that has this grade; None where it has no lines."""
+        if self._text is not None:
+            rows = np.flatnonzero(self.grade == grade)
+            return self._text.line(int(self._start[rows].min())) if len(rows) else None
+        return next((row.line for row in self.file_rows() or () if row.value == grade), None)
 
     @property
     def from_text(self) -> bool:
@@ -219,8 +269,44 @@ class Qrels:
             answer[self.topics[t]][decode(document)] = grade
         return answer
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how much there is, and the first topics with how many documents have which grade."""
+        caption = f"Qrels {self.name}: {amount(len(self.topics), 'topic')}, {amount(len(self), 'judgment')}"
+        rows = []
+        for number, topic in enumerate(self.topics[:FIRST_TOPICS]):
+            grades = self.grade[self.topic == number]
+            each = (f"{grade:g}: {(grades == grade).sum():,}" for grade in np.unique(grades)[::-1].tolist())
+            rows.append([topic, f"{len(grades):,}", ", ".join(each)])
+        return preview(caption, ["topic", "judgments", "of each grade"], rows, len(self.topics))
+
     def __repr__(self) -> str:
         return f"<Qrels {self.name}: {len(self.topics)} topics, {len(self)} judgments>"
+
+
+def _graded(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Sets of relevant documents with a grade of 1 for each; anything else as it is."""
+    if not any(isinstance(documents, (set, frozenset)) for documents in source.values()):
+        return source
+    return {
+        topic: dict.fromkeys(sorted(documents, key=str), 1) if isinstance(documents, (set, frozenset)) else documents
+        for topic, documents in source.items()
+    }
+
+
+def without_duplicates(table: Table, which: Duplicates) -> Table:
+    """One row for each topic, document and label: the first, the last, or the one with the best grade."""
+    if (np.diff(table.topic) < 0).any():
+        table = table.take(np.argsort(table.topic, kind="stable"))
+    index = Index(table.topics, table.topic, table.documents)
+    if (index.first == np.arange(len(table.topic))).all():
+        return table
+    labels = table.label.tolist() if len(table.label) else [0] * len(table.topic)
+    counts: dict[tuple[int, int], int] = {}
+    for row, key in enumerate(zip(index.first.tolist(), labels, strict=True)):
+        other = counts.get(key)
+        if other is None or which == "last" or (which == "best" and table.value[row] > table.value[other]):
+            counts[key] = row
+    return table.take(np.array(list(counts.values()), np.int64))
 
 
 class Collection:
@@ -262,6 +348,11 @@ class Collection:
         self._documents, self._topics, self._qrels, self._subtopics = documents, topics, qrels, subtopics
         self._n_documents = n_documents
 
+    @property
+    def explains_grades(self) -> bool:
+        """Whether it says what its grades mean."""
+        return any(grade.label or grade.meaning for grade in self.grades.values())
+
     def documents(self) -> Iterator[Document]:
         """The documents, one by one, in the collection's order."""
         return self._documents()
@@ -275,7 +366,7 @@ class Collection:
     def qrels(self) -> Qrels:
         """The judgments; empty where nothing is judged yet."""
         qrels = self._qrels()
-        qrels.corpus = self.documents
+        qrels.corpus, qrels.explained = self.documents, self.explains_grades
         return qrels
 
     @cached_property

@@ -168,6 +168,25 @@ def counted(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else word + 's'}"
 
 
+def p_value(p: float) -> str:
+    """A p-value as people read it: "= 0.0002", "= 0.57", "< 0.0001"; it is never 0.
+
+    >>> p_value(0.00021), p_value(0.572), p_value(1e-5), p_value(1)
+    ('= 0.0002', '= 0.57', '< 0.0001', '= 1')
+    """
+    if p != p:
+        return "undefined"
+    if p < 0.0001:
+        return "< 0.0001"
+    text = f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    return f"= {text.rstrip('0').rstrip('.')}"
+
+
+def bare_p(p: float) -> str:
+    """The same without the equals sign, where the text has one or needs none."""
+    return p_value(p).removeprefix("= ")
+
+
 def in_bytes(size: int) -> str:
     """How large a file is, in kB or MB.
 

@@ -7,17 +7,25 @@ is a peer's set of answers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args, get_type_hints
 
 from cranfield.errors import ConventionError
 from cranfield.kernels import Order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cranfield.run import Run
+
+
+Ties: TypeAlias = Literal["document-descending", "document-ascending", "input-order", "averaged"]
+Compared: TypeAlias = Literal["double", "single", "rank"]
+Missing: TypeAlias = Literal["zero", "skip", "error"]
+NoRelevant: TypeAlias = Literal["zero", "skip"]
+Unjudged: TypeAlias = Literal["irrelevant", "drop"]
+Negative: TypeAlias = Literal["unjudged", "irrelevant"]
+Duplicates: TypeAlias = Literal["error", "first", "last", "best"]
 
 
 @dataclass(frozen=True)
@@ -38,13 +46,13 @@ class Conventions:
     'skip'
     """
 
-    ties: Literal["document-descending", "document-ascending", "input-order", "averaged"] = "document-descending"
-    scores: Literal["double", "single", "rank"] = "double"
-    missing: Literal["zero", "skip", "error"] = "zero"
-    no_relevant: Literal["zero", "skip"] = "zero"
-    unjudged: Literal["irrelevant", "drop"] = "irrelevant"
-    negative: Literal["unjudged", "irrelevant"] = "unjudged"
-    duplicates: Literal["error", "first", "last", "best"] = "error"
+    ties: Ties = "document-descending"
+    scores: Compared = "double"
+    missing: Missing = "zero"
+    no_relevant: NoRelevant = "zero"
+    unjudged: Unjudged = "irrelevant"
+    negative: Negative = "unjudged"
+    duplicates: Duplicates = "error"
     collapse: str = ""
     drop_self: bool = False
 
@@ -57,6 +65,8 @@ class Conventions:
             raise ConventionError(
                 f"collapse must be the text to cut document ids at, such as '#', got {self.collapse!r}"
             )
+        if any("\ud800" <= letter < "\udc80" for letter in self.collapse):  # others are bytes of ids that are no UTF-8
+            raise ConventionError(f"collapse must be text that can be written, got {self.collapse!r}")
         if not isinstance(self.drop_self, bool):
             raise ConventionError(f"drop_self must be True or False, got {self.drop_self!r}")
 
@@ -68,7 +78,7 @@ class Conventions:
             ties=ties,
             single=self.scores == "single",
             duplicates=self.duplicates,
-            collapse=self.collapse.encode(),
+            collapse=self.collapse.encode("utf-8", "surrogateescape"),
             drop_self=self.drop_self,
         )
 
@@ -79,6 +89,20 @@ class Conventions:
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON and reports."""
         return asdict(self)
+
+
+class Changes(TypedDict, total=False):
+    """Single conventions by name, for type checkers: what `evaluate(…, missing="skip")` may be given."""
+
+    ties: Ties
+    scores: Compared
+    missing: Missing
+    no_relevant: NoRelevant
+    unjudged: Unjudged
+    negative: Negative
+    duplicates: Duplicates
+    collapse: str
+    drop_self: bool
 
 
 @cache
@@ -100,7 +124,7 @@ PRESETS: dict[str, Conventions] = {
     "trec_eval-ndcg": Conventions(missing="error"),
     "gdeval": Conventions(missing="skip", no_relevant="skip"),
     "scikit-learn": Conventions(ties="averaged", negative="irrelevant"),
-    "torchmetrics": Conventions(ties="averaged", negative="irrelevant"),
+    "torchmetrics": Conventions(ties="averaged", scores="single", negative="irrelevant"),
     "insertion-order": Conventions(ties="input-order"),
     "elasticsearch": Conventions(ties="input-order"),
     "opensearch": Conventions(ties="input-order"),
@@ -113,7 +137,7 @@ PRESETS: dict[str, Conventions] = {
 }
 
 
-def conventions(given: Conventions | str | Mapping[str, Any] | None = None, **changes: Any) -> Conventions:
+def conventions(given: Conventions | str | Mapping[str, Any] | None = None, **changes: Unpack[Changes]) -> Conventions:
     """Conventions from a value, a preset's name or a mapping, with single answers changed.
 
     >>> conventions("trec_eval-9", missing="zero").scores
@@ -128,9 +152,10 @@ def conventions(given: Conventions | str | Mapping[str, Any] | None = None, **ch
             raise ConventionError(f"no preset {given!r}; there are {', '.join(PRESETS)}")
         base = PRESETS[given]
     else:
-        base, changes = Conventions(), {**given, **changes}
+        base = Conventions()
+    answers: dict[str, Any] = {**(given if isinstance(given, Mapping) else {}), **changes}
     try:
-        return replace(base, **changes)
+        return replace(base, **answers)
     except TypeError as error:
         names = ", ".join(field.name for field in fields(Conventions))
-        raise ConventionError(f"no such convention in {', '.join(changes)}; there are {names}") from error
+        raise ConventionError(f"no such convention in {', '.join(answers)}; there are {names}") from error

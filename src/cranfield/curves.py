@@ -38,7 +38,8 @@ KINDS = {
 """Kind → what lies along x and y, what the area is called, and the title."""
 
 IDEAL = "ideal"
-ON_A_SCREEN = 11  # points of a curve
+ON_A_SCREEN = 11  # points of a long curve
+WHOLE_ON_A_SCREEN = 15  # points of a curve that is shown whole: leaving out a few of them would save nothing
 LEVELS = np.arange(11) / 10
 
 
@@ -51,6 +52,7 @@ class Curve:
     y: Floats
     area: float
     interpolated: Floats | None = None
+    rank: Floats | None = None  # of each point, where it is that of a rank; NaN at the ends that belong to none
 
 
 @dataclass
@@ -84,11 +86,14 @@ class Curves(Answer):
         return [*notes, self.negatives] if self.negatives else notes
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """A row a point: the run, x and y by name, and for `pr` the interpolated precision."""
+        """A row a point: the run, the rank where a point has one, x and y by name, and for `pr` the interpolated precision."""
         return ({"run": curve.run, **point} for curve in self.curves for point in self._points(curve))
 
-    def _points(self, curve: Curve) -> list[dict[str, float]]:
-        columns = dict(zip(self.axes, (curve.x.tolist(), curve.y.tolist()), strict=True))
+    def _points(self, curve: Curve) -> list[dict[str, float | None]]:
+        columns: dict[str, list[float | None]] = {}
+        if curve.rank is not None:
+            columns["rank"] = [int(rank) if rank == rank else None for rank in curve.rank.tolist()]
+        columns |= zip(self.axes, (curve.x.tolist(), curve.y.tolist()), strict=True)
         if curve.interpolated is not None:
             columns["interpolated"] = curve.interpolated.tolist()
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
@@ -124,11 +129,16 @@ def _some(rows: list[list[Any]], run: str) -> list[list[Any]]:
     """A few points of a run's curve, those of its ends among them."""
     own = [row for row in rows if row[0] == run]
     last = len(own) - 1
-    return own if last < ON_A_SCREEN else [own[round(i * last / (ON_A_SCREEN - 1))] for i in range(ON_A_SCREEN)]
+    if last < WHOLE_ON_A_SCREEN:
+        return own
+    return [own[round(i * last / (ON_A_SCREEN - 1))] for i in range(ON_A_SCREEN)]
 
 
-def _text(value: float, how: Layout) -> str:
-    return str(int(value)) if value > 1 and value.is_integer() else how.number(value)
+def _text(value: float | None, how: Layout) -> str:
+    if value is None:
+        return ""
+    whole = isinstance(value, int) or (value > 1 and value.is_integer())
+    return str(int(value)) if whole else how.number(value)
 
 
 def curves(
@@ -203,12 +213,13 @@ def _mean(values: Floats) -> Floats:
     return answer
 
 
-def _pr(view: _View) -> tuple[Floats, Floats, float, Floats]:
-    recall, precision = _mean(view.recall), _mean(view.retrieved / view.ranks)
+def _pr(view: _View) -> tuple[Floats, Floats, float, Floats, Floats]:
+    recall, precision, ranks = _mean(view.recall), _mean(view.retrieved / view.ranks), view.ranks
     if recall[-1] < 1:  # recall that is never reached has precision 0
         recall, precision = np.r_[recall, recall[-1], 1.0], np.r_[precision, 0.0, 0.0]
+        ranks = np.r_[ranks, np.nan, np.nan]
     best = np.maximum.accumulate(precision[::-1])[::-1][np.searchsorted(recall, recall)]  # at this recall or more
-    return recall, precision, view.ap, best
+    return recall, precision, view.ap, best, ranks
 
 
 def _pr11(view: _View) -> tuple[Floats, Floats, float]:

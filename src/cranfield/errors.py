@@ -126,7 +126,7 @@ class MissingExtraError(CranfieldError, ImportError):
 
 
 class DataWarning(UserWarning):
-    """What could make scores meaningless: ids or topics that do not match, ties that decide, grades beyond a scale."""
+    """What could make scores meaningless, as the sanity checks in doubts.py find it."""
 
 
 class UnjudgedWarning(DataWarning):

@@ -11,14 +11,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 
 from cranfield.absent import Absent
 from cranfield.conventions import conventions as conventions_of
-from cranfield.doubts import Meeting, beyond_scale, misfits, swing, ties_that_decide, warn
+from cranfield.doubts import (
+    Meeting,
+    beyond_scale,
+    digits_that_decide,
+    in_single,
+    little_judged,
+    looks_like_grades,
+    looks_like_scores,
+    misfits,
+    moved_by_single,
+    swapped,
+    swing,
+    ties_that_decide,
+    upside_down,
+    warn,
+    without_zero,
+)
 from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.by_text import qrels_by_id, run_by_id
@@ -40,7 +57,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.collection import Extras, Qrels
-    from cranfield.conventions import Conventions
+    from cranfield.conventions import Changes, Conventions
     from cranfield.findings import Finding
     from cranfield.formats.format import Fields
     from cranfield.hits import Hits
@@ -64,27 +81,36 @@ def evaluate(
     threads: int | None = None,
     lenient: bool = False,
     fields: Fields | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    grades: Mapping[float, float] | str | None = None,
+    ignore_case: bool = False,
     extras: Extras | None = None,
     aggregate: str | None = None,
     baseline: Any = None,
     warn: bool = True,
     queries: Mapping[str, str] | None = None,
     weights: Mapping[str, float] | str | None = None,
-    **changes: Any,
+    **changes: Unpack[Changes],
 ) -> Scores:
     """Score one run or several against judgments.
 
     `qrels` and each run may be a path, a mapping `{topic: {document: value}}`, a frame (pandas, Polars, pyarrow,
-    DuckDB) or a `Qrels` / `Run`, also ranx's; a run may be ranked lists `{topic: [document, …]}`. Several runs are a
-    list, a generator, or a mapping of names to any of these. `rel` is the lowest relevant grade of measures that do not
-    say so themselves, `topics` a subset to evaluate. Single conventions can be given by name:
+    DuckDB) or a `Qrels` / `Run`, also ranx's; a run may be ranked lists `{topic: [document, …]}`, qrels may be sets of
+    relevant documents `{topic: {document, …}}`. Several runs are a list, a generator, or a mapping of names to any of
+    these. `rel` is the lowest relevant grade of measures that do not say so themselves, `topics` a subset to evaluate.
+    Single conventions can be given by name:
     `evaluate(qrels, run, "AP", missing="skip")`. `lenient` skips and counts malformed lines. `fields`
-    says what columns are called: {"topic": "search", "document": "sku"}. `baseline` is the run that measures of risk
-    compare with.
+    says what columns are called: {"topic": "search", "document": "sku"}. `delimiter`, `encoding` and `decimal` say how
+    tables are written where detection refuses to guess. `grades` says what each grade counts as: {1: 0, 2: 0, 3: 1}.
+    `duplicates="last"` (first, best) says which line counts, of judgments too. `baseline` is the run that measures of
+    risk compare with.
     `aggregate` (mean, gmean, median, min, max, hmean) makes one number of all topics where a measure would take their
-    mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, to be shown beside its id.
-    A `DataWarning` says what could make the scores meaningless: ids or topics that do not match, ties that decide, grades
-    beyond a measure's scale; `warn=False` does not look.
+    mean; `gmean(AP)` as a measure does it for one. `queries` is what each topic asks, shown beside its id; judgments and
+    runs that name topics by that text are joined, whatever its case if `ignore_case`.
+    A `DataWarning` says what could make the scores meaningless: swapped arguments, upside-down scores, ids or topics that
+    do not match, few judged documents, odd grades, ties or digits that decide (docs/check.md). `warn=False` does not look.
     `weights` say how much each topic counts, a mapping, or a column's name where `qrels` name a collection: means by
     weights then stand beside the others (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out.
 
@@ -101,6 +127,11 @@ def evaluate(
         threads=threads,
         lenient=lenient,
         fields=fields,
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        grades=grades,
+        ignore_case=ignore_case,
         extras=extras,
         aggregate=aggregate,
         baseline=baseline,
@@ -133,13 +164,18 @@ class Evaluator:
         qrels_format: str | None = None,
         run_format: str | None = None,
         fields: Fields | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        grades: Mapping[float, float] | str | None = None,
+        ignore_case: bool = False,
         extras: Extras | None = None,
         aggregate: str | None = None,
         baseline: Any = None,
         warn: bool = True,
         queries: Mapping[str, str] | None = None,
         weights: Mapping[str, float] | str | None = None,
-        **changes: Any,
+        **changes: Unpack[Changes],
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
         self.exceptions: dict[Measure, dict[str, Any]] = {}  # conventions of single measures
@@ -147,18 +183,28 @@ class Evaluator:
         self.lenient, self.run_format, self.fields = lenient, run_format, fields
         self.queries: Mapping[str, str] = NO_QUERIES if queries is None else queries
         self.by_text: dict[str, int] = {}  # judgments and runs that name topics by what they ask, and how many
-        self.qrels: Qrels = self._by_id(as_qrels(qrels, qrels_format, lenient, fields), qrels_by_id)
+        self.dialect = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        duplicates = changes.get("duplicates", "error")  # a preset's rule is one of runs
+        said = {**self.dialect, "duplicates": duplicates, "grades": grades}
+        self.ignore_case = ignore_case
+        self.qrels: Qrels = self._by_id(
+            as_qrels(qrels, qrels_format, lenient, fields, **said),
+            lambda judged, asked: qrels_by_id(judged, asked, ignore_case, duplicates),
+        )
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # as the collection says
-        self.measures = _aggregated(measures_of(measures, self.relevant_from if rel is None else rel), aggregate)
+        preset = conventions if isinstance(conventions, str) else ""
+        named = measures_of(measures, self.relevant_from if rel is None else rel, preset)
+        self.measures = _aggregated(named, aggregate)
         self.judgments = Judgments.of(self.qrels, self.conventions.negative, extras)
         highest = float(self.judgments.grade.max(initial=0))
-        if isinstance(conventions, str):
+        self.preset = preset
+        if preset:
             from cranfield.peers import as_peer, exceptions
 
-            self.measures = as_peer(conventions, self.measures, highest)
-            self.exceptions = exceptions(conventions, self.measures, changes)
+            self.measures = as_peer(preset, self.measures, highest)
+            self.exceptions = exceptions(preset, self.measures, changes)
         assumed = {name: measure.assumed(highest) for name, measure in self.measures.items()}
         self.assumed = {name: words for name, words in assumed.items() if words}
         if baseline is not None:
@@ -167,6 +213,8 @@ class Evaluator:
             _refuse_unprovided(name, measure, self.judgments)
         self.wanted, self.not_judged = _subset(self.qrels, topics, lenient)
         self.warns, self.warns_of_ties = warn, warn and self.conventions.ties != "averaged"
+        self.takes_every_grade = rel is None and any(m.values.get("rel", 1) <= 1 for m in self.measures.values())
+        self.may_be_swapped = warn and looks_like_scores(self.qrels, qrels)
         self.asked = list(self.measures)  # what is put beside these later on is not warned of
         self.weights = None if weights is None else as_weights(weights, qrels).fitted(self._named(self.wanted))
         self._leave_out()
@@ -229,17 +277,40 @@ class Evaluator:
 
     def _warn(self, scores: Scores, rows: list[_Row]) -> None:
         """Say what could make the scores meaningless."""
-        findings = [finding for row in rows for finding in row.misfits]
+        findings = [finding for row in rows for finding in row.doubts]
+        if self.may_be_swapped and any(finding.code == "swapped-arguments" for finding in findings):
+            warn(findings)
+            return  # nothing else can be said
+        findings += self._odd_grades
         asked = {name: self.measures[name] for name in self.asked}
         findings += beyond_scale(asked, float(self.judgments.grade.max(initial=0)), self.qrels.name)
         kept: Any = slice(None) if self.wanted.all() else self.wanted
         swings = [None if row.swing is None else row.swing[:, :, kept] for row in rows]
-        warn([*findings, *ties_that_decide(scores, swings, self.asked)])
+        findings += ties_that_decide(scores, swings, self.asked)
+        moves = [None if row.single is None else row.single[:, kept] for row in rows]
+        warn([*findings, *digits_that_decide(scores, moves, self.asked)])
 
     def warn_of(self, run: Run) -> None:
-        """Say where the run and the judgments do not fit together, without a score."""
+        """Say what is odd about the run and the judgments, without a score."""
         if self.warns:
-            warn(self.misfits(run))
+            warn([*self._doubts(run, *self._joined(run, self.threads, self.conventions)), *self._odd_grades])
+
+    @cached_property
+    def _odd_grades(self) -> list[Finding]:
+        """Judgments by which every document is relevant, where nobody said from which grade on."""
+        said = self.qrels.explained or self.relevant_from is not None
+        unsaid = self.takes_every_grade and not said and not self.may_be_swapped
+        return list(without_zero(self.qrels.grade, self.qrels.name)) if unsaid else []
+
+    def _doubts(self, run: Run, found: Found, hits: Hits) -> list[Finding]:
+        """What could make the scores of one run meaningless."""
+        if self.may_be_swapped and looks_like_grades(run):
+            return [swapped(run, self.qrels)]
+        met = Meeting.of(found, self.judgments)
+        findings = [*misfits(run, self.qrels, met), *upside_down(run, hits)]
+        if not findings:  # which would explain it
+            findings += little_judged(run, hits, self.wanted, self._lowest_rel)
+        return findings
 
     def misfits(self, run: Run) -> list[Finding]:
         """Ids and topics of a run that do not match the judgments."""
@@ -262,12 +333,12 @@ class Evaluator:
 
     def open(self, runs: Any) -> list[Run]:
         """The runs that were given, files among them opened, ordered by their rank column where conventions say so."""
-        opened = as_runs(runs, self.run_format, self.lenient, self.fields)
+        opened = as_runs(runs, self.run_format, self.lenient, self.fields, **self.dialect)
         return [self.conventions.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:
         """A run by the ids of its topics, where it goes by what they ask and that is known."""
-        return self._by_id(run, run_by_id)
+        return self._by_id(run, lambda one, asked: run_by_id(one, asked, self.ignore_case))
 
     def _by_id(self, given: Named, join: Callable[[Named, Mapping[str, str]], Named | None]) -> Named:
         """Judgments or a run by the ids of their topics, where they go by what is asked."""
@@ -279,7 +350,8 @@ class Evaluator:
 
     def _row(self, run: Run, threads: int, runs: int) -> _Row:
         found, hits = self._joined(run, threads, self.conventions)
-        lacking = (found.retrieved == 0) & self.wanted
+        empty = run.empty_answers(self.qrels.topics, found.retrieved, self.conventions.order)
+        lacking = (found.retrieved == 0) & ~empty & self.wanted
         if self.conventions.missing == "error" and lacking.any():
             topic = self.qrels.topics[int(np.argmax(lacking))]
             hint = 'use missing="zero" to score it 0 or missing="skip" to leave it out'
@@ -305,15 +377,32 @@ class Evaluator:
         tag = None if hasattr(run.source, "keys") else run.tag
         skipped = found.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         sampled = {name: error for name, error in errors.items() if error.any()}
-        odd = list(misfits(run, self.qrels, Meeting.of(found, self.judgments))) if self.warns else []
+        doubts = self._doubts(run, found, hits) if self.warns else []
         swung = self._swing(hits, values, runs) if self.warns_of_ties else None
-        return _Row(run.name, tag, values, found.retrieved, found.others, len(skipped), pooled, sampled, odd, swung)
+        single = self._single(found, run, values) if self.warns_of_ties else None
+        tied = bool((found.first < found.last).any())
+        counts = found.retrieved, empty, tied, found.others, len(skipped)
+        return _Row(run.name, tag, values, *counts, pooled, sampled, doubts, swung, single)
 
     def _swing(self, hits: Hits, values: Floats, runs: int = 1) -> Floats | None:
         """How far ties can move each value; those of measures that see what is not moved, or in their own way, stay."""
+        return swing(self._free(), hits, values, runs)
+
+    def _single(self, found: Found, run: Run, values: Floats) -> Floats | None:
+        """By how much each value would move if scores were compared in single precision; None where none would."""
+        other = in_single(found)
+        if other is None:
+            return None
+        hits = join(other, self.judgments.under(self.conventions.negative), self.conventions, run)
+        return moved_by_single(self._free(), hits, values)
+
+    def _free(self) -> list[Measure | None]:
+        """The measures that were asked for and see nothing but ranks and grades of judged documents; None for the others."""
         every = self.measures.items()
-        moved = [name in self.asked and m not in self.exceptions and not self.sees(m) - MOVED for name, m in every]
-        return swing([m if free else None for (_, m), free in zip(every, moved, strict=True)], hits, values, runs)
+        return [
+            m if name in self.asked and m not in self.exceptions and not self.sees(m) - MOVED else None
+            for name, m in every
+        ]
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
         """A measure's value for each topic; the mean over the orders of ties where the conventions ask for that."""
@@ -352,14 +441,8 @@ class Evaluator:
         names = distinct([row.name for row in rows])
         retrieved = np.stack([row.retrieved for row in rows])
         barren = self._barren()
-        counted = np.broadcast_to(self.wanted, retrieved.shape).copy()
-        if self.conventions.missing == "skip":
-            counted &= retrieved > 0
-        if self.conventions.no_relevant == "skip":
-            counted &= ~barren
         values = np.stack([row.values for row in rows])
-        if not counted.all():
-            values[~np.broadcast_to(counted[:, None, :], values.shape)] = np.nan
+        counted = self._leave_uncounted(values, (retrieved > 0) | np.stack([row.empty for row in rows]), barren)
         kept: Any = slice(None) if self.wanted.all() else self.wanted
         return Scores(
             runs=names,
@@ -373,22 +456,64 @@ class Evaluator:
             conventions=self.conventions,
             exceptions={name: self.exceptions[m] for name, m in self.measures.items() if m in self.exceptions},
             assumed=self.assumed,
+            differences=self._differences(rows, barren),
             sampled=_stacked(rows, kept),
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, kept] for name in rows[0].pooled},
             queries=self.queries,
             weights=self.weights,
         )
 
+    def _differences(self, rows: list[_Row], barren: npt.NDArray[np.bool_]) -> dict[str, list[str]]:
+        """Measures whose number is not, or need not be, that of the preset's program, and why."""
+        if not self.preset:
+            return {}
+        from cranfield.peers import EMPTY, NEGATIVE, NO_RELEVANT, STRANGE_TOPICS, TIES, differences
+
+        facts = {
+            TIES: any(row.tied for row in rows),
+            STRANGE_TOPICS: any(row.others for row in rows),
+            NO_RELEVANT: bool((barren & self.wanted).any()),
+            EMPTY: any(row.empty.any() for row in rows),
+            NEGATIVE: bool((self.qrels.grade < 0).any()),
+        }
+        return differences(self.preset, self.measures, {fact for fact, holds in facts.items() if holds})
+
+    def _leave_uncounted(
+        self, values: Floats, answered: npt.NDArray[np.bool_], barren: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Make NaN of what each measure's conventions leave out; runs × topics: whether any measure counts the topic."""
+        counted = np.zeros(answered.shape, np.bool_)
+        for m, measure in enumerate(self.measures.values()):
+            own = self.conventions_for(measure)
+            here = np.broadcast_to(self.wanted, answered.shape)
+            here = here & answered if own.missing == "skip" else here
+            here = here & ~barren if own.no_relevant == "skip" else here
+            if not here.all():
+                values[:, m][~here] = np.nan
+            counted |= here
+        return counted
+
     def _barren(self) -> npt.NDArray[np.bool_]:
         """The topics without a relevant document, at the lowest grade that any of the measures calls relevant."""
-        grades = [float(m.values["rel"]) for m in self.measures.values() if "rel" in m.values]
-        barren: npt.NDArray[np.bool_] = self.judgments.relevant(min(grades, default=1.0)) == 0
+        barren: npt.NDArray[np.bool_] = self.judgments.relevant(self._lowest_rel) == 0
         return barren
 
+    @property
+    def _lowest_rel(self) -> float:
+        """The lowest grade that any of the measures calls relevant."""
+        return min((float(m.values["rel"]) for m in self.measures.values() if "rel" in m.values), default=1.0)
+
+    @property
+    def lists_nonrelevant(self) -> bool:
+        """Whether documents were judged not to be relevant; else a document without a judgment says nothing."""
+        return not self.judgments.only_relevant(self._lowest_rel)
+
     def _absent(self, names: list[str], rows: list[_Row], barren: npt.NDArray[np.bool_]) -> Absent:
-        lacking = [self._named((row.retrieved == 0) & self.wanted) for row in rows]
+        lacking = [self._named((row.retrieved == 0) & ~row.empty & self.wanted) for row in rows]
+        empty = [self._named(row.empty & self.wanted) for row in rows]
         return Absent(
             missing={name: topics for name, topics in zip(names, lacking, strict=True) if topics},
+            empty={name: topics for name, topics in zip(names, empty, strict=True) if topics},
             unjudged={name: row.others for name, row in zip(names, rows, strict=True) if row.others},
             no_relevant=self._named(barren & self.wanted),
             skipped={name: row.skipped for name, row in zip(names, rows, strict=True) if row.skipped},
@@ -449,12 +574,15 @@ class _Row(NamedTuple):
     tag: str | None
     values: Floats
     retrieved: Ints
+    empty: npt.NDArray[np.bool_]  # topics answered with an empty list
+    tied: bool  # whether a judged document is tied with another one
     others: list[str]
     skipped: int
     pooled: dict[str, Floats]  # measure → 2 × topics: above and below the line of a micro average
     sampled: dict[str, Floats]  # measure → topics: standard errors of means over drawn orders of ties
-    misfits: list[Finding]  # ids and topics that do not match
+    doubts: list[Finding]  # what could make its scores meaningless
     swing: Floats | None  # 2 × measures × topics: how far ties can lower and raise values
+    single: Floats | None  # measures × topics: by how much single precision would move values
 
 
 def _stacked(rows: list[_Row], kept: Any) -> dict[str, Floats]:

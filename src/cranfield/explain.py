@@ -201,7 +201,8 @@ def explain_as(
         return evaluator.evaluate(only).mean()
 
     value = mean(ours, Conventions(), warn=True)
-    views = [_view(name, PEERS[name], ours, judged, mean, topic) for name in names]
+    named = {name: measure_named(measure, rel, name) if isinstance(measure, str) else measure for name in names}
+    views = [_view(name, PEERS[name], named[name], judged, mean, topic) for name in names]
     query = "" if topic is None or queries is None else queries.get(topic, "")
     return Views(str(ours), only.name, topic, value, views, query)
 
@@ -232,4 +233,5 @@ def _differs(peer: Peer, ours: Measure, theirs: Measure, conventions: Convention
             shown = theirs.parameters[key].show(value) if value is not None else "none"
             words.append(PARAMETERS.get(key, {}).get(str(value), f"{key}={shown}"))
     words += [note for note in (rule.note if rule else "", peer.note) if note]
+    words += peer.differences(ours)
     return "; ".join(words) or "nothing"

@@ -7,6 +7,7 @@ measure may add columns of its own (`Measure.trace`), its ideal ranking and the 
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise, permutations, product
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,7 @@ from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.columns import GAP, counted, cut, cut_end, in_line, width
 from cranfield.kernels import decode
 from cranfield.orders import DRAWN, SEED
+from cranfield.peers import TIES, differences
 from cranfield.run import Run
 
 if TYPE_CHECKING:
@@ -154,6 +156,7 @@ class Explanation(Answer):
     ties: Ties | None
     conventions: Conventions
     preset: str | None = None
+    differences: list[str] = field(default_factory=list)  # where the value is not that of the preset's program
     query: str = ""  # what the topic asks, where that is known
     full: bool = False  # whether every rank was asked for
     error: float = 0.0  # the standard error of the value, where it is a mean over orders of ties that were drawn
@@ -165,7 +168,7 @@ class Explanation(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         """What is unjudged, what is missing, what ties could change: a sentence each."""
-        notes = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties())
+        notes = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties(), *self.differences)
         return [note for note in notes if note]
 
     def _on_negative(self) -> str:
@@ -260,7 +263,8 @@ class Explanation(Answer):
                 yield Table(head, rows, names=2, caption=self.title())
             else:
                 yield from (self.title(), Table(head, rows, names=2))
-        yield Lines([line for line in (self.formula, self.worked) if line])
+        formula = textwrap.wrap(self.formula, how.limit, subsequent_indent="  ") if how.limit else [self.formula]
+        yield Lines([line for line in (*formula, self.worked) if line])
 
     def _for_screen(self, how: Layout) -> Table | Lines:
         """The ranks that matter most, in as many columns as the screen has room for; folds go across all of them."""
@@ -416,7 +420,7 @@ def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explana
         run=run,
         topic=case.topic,
         value=value,
-        formula=measure.formula,
+        formula=measure.formula_with_values(),
         worked=case.worked(value) if settled else "",
         columns=list(measure.trace(case.hits)),
         ideal_columns=[] if case.best is None else [name for name in measure.trace(case.best) if name != "discount"],
@@ -427,6 +431,7 @@ def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explana
         ties=ties,
         conventions=case.conventions,
         preset=preset,
+        differences=differences(preset or "", {"": measure}, [] if ties is None else [TIES]).get("", []),
         query=case.evaluator.queries.get(case.topic, ""),
         full=full,
         error=case.error,

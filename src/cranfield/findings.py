@@ -6,10 +6,11 @@ docs/collections.md show the same tables. `check` reports findings, and so does 
 
 from __future__ import annotations
 
-import os
 import tomllib
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from cranfield.packaged import data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,8 +30,7 @@ class Code:
     advice: str
 
 
-with open(os.path.join(os.path.dirname(__file__), "findings.toml"), "rb") as _file:
-    _tables = tomllib.load(_file)
+_tables = tomllib.loads(data("findings.toml").decode())
 CODES, COLLECTION_CODES = (
     {name: Code(**entry) for name, entry in _tables[about].items()} for about in ("files", "collections")
 )

@@ -7,6 +7,7 @@ topic and then by rank, so sums, counts and products per topic are one NumPy cal
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 HUGE = 900  # grades up to this are safe: 2^900 can be added up more often than there are documents
+LEAST = math.ulp(0.0)  # the least number above 0
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
@@ -102,6 +104,10 @@ class Judgments:
     def relevant(self, rel: float) -> Ints:
         """How many documents of grade `rel` or more each topic has."""
         return self.once(("relevant", rel), lambda: self.count(self.grade >= rel))
+
+    def only_relevant(self, rel: float = 1) -> bool:
+        """Whether nothing is judged below `rel`: then what is not named need not be unjudged."""
+        return self.once(("only", rel), lambda: not ((self.grade >= 0) & (self.grade < rel)).any())
 
     def nonrelevant(self, rel: float) -> Ints:
         """How many documents judged below `rel` each topic has; negative grades are no judgments."""
@@ -187,6 +193,7 @@ class Hits:
     retrieved: Ints
     origin: Origin | None = None
     _relevant: dict[float, Hits]
+    _tops: dict[int, Hits]
 
     def __init__(
         self,
@@ -200,14 +207,14 @@ class Hits:
         row: Ints | None = None,
     ) -> None:
         row = row if row is not None else np.full(len(topic), -1, np.int32)
-        self.judgments, self.retrieved, self._relevant = judgments, retrieved, {}
+        self.judgments, self.retrieved, self._relevant, self._tops = judgments, retrieved, {}, {}
         self.columns = Columns(topic, rank, grade, first, last, row)
 
     @classmethod
     def of(cls, judgments: Judgments, columns: Columns, retrieved: Ints) -> Hits:
         """Hits from columns that are there already."""
         hits = cls.__new__(cls)
-        hits.judgments, hits.columns, hits.retrieved, hits._relevant = judgments, columns, retrieved, {}
+        hits.judgments, hits.columns, hits.retrieved, hits._relevant, hits._tops = judgments, columns, retrieved, {}, {}
         return hits
 
     @property
@@ -230,9 +237,10 @@ class Hits:
         """The hits at ranks 1 to k, as if no more than k had been retrieved; all of them if k is None."""
         if k is None or k >= self._deepest:
             return self
-        view = self.where(self.rank <= k)
-        view.retrieved = np.minimum(self.retrieved, k)
-        return view
+        if k not in self._tops:
+            view = self._tops[k] = self.where(self.rank <= k)
+            view.retrieved = np.minimum(self.retrieved, k)
+        return self._tops[k]
 
     @cached_property
     def _deepest(self) -> int:
@@ -243,6 +251,10 @@ class Hits:
         if rel not in self._relevant:
             self._relevant[rel] = self.where(self.grade >= rel)
         return self._relevant[rel]
+
+    def above_zero(self) -> Hits:
+        """The hits of a grade above 0."""
+        return self.relevant(LEAST)
 
     def nonrelevant(self, rel: float = 1) -> Hits:
         """The hits judged below `rel`; negative grades are no judgments."""

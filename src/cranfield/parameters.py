@@ -23,6 +23,7 @@ LARGEST = 2**63 - 1  # what a count may be where no narrower limit is stated: wh
 LIMITS = {
     "resamples": 10_000_000,
     "trials": 1_000_000,
+    "searches": 100_000,  # of each topic
     "trials times resamples": 1_000_000_000,
     "draws": 100_000,
     "samples": 1_000_000,
@@ -153,6 +154,10 @@ class Parameter(ABC, Generic[T]):
     def show(self, value: T) -> str:
         """A value as one would type it."""
         return str(value)
+
+    def in_formula(self, value: T) -> str:
+        """A value as it stands behind the parameter's name in a formula."""
+        return self.show(value)
 
     def expected(self, given: Any) -> str:
         """The allowed values, for a message about one that is not."""

@@ -1,18 +1,21 @@
 """What other programs do: a preset is a program's conventions plus the parameters it gives to measures.
 
 Plain data, so that the same table drives `--as`, `explain --as all` and the documentation. A measure
-that a program lacks is None there. docs/explain.md says how each was found out.
+that a program lacks is None there. A preset gives the program's number, or `differs` says where it does
+not, and every command that scores says so too. docs/explain.md says how each was found out.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.conventions import PRESETS, Conventions
+from cranfield.measures.measure import aggregated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from cranfield.measures import Measure
 
@@ -20,24 +23,50 @@ if TYPE_CHECKING:
 HIGHEST = "highest"  # stands for the highest grade of the judgments
 
 
+TIES, STRANGE_TOPICS, NO_RELEVANT = "ties", "topics that are not judged", "no relevant documents"
+EMPTY, NEGATIVE = "empty answers", "negative grades"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a preset's number is not, or need not be, its program's: a verb for the program, and the fact it takes."""
+
+    words: str
+    fact: str = ""  # one of the above; without one it is always said
+    where: Callable[[Measure], bool] = lambda measure: True  # which of the measure
+
+    def applies(self, measure: Measure, facts: Container[str] | None) -> bool:
+        """Whether to say it of a measure, given what is known of runs and judgments; None: whatever they are."""
+        return self.where(measure) and (facts is None or not self.fact or self.fact in facts)
+
+    @property
+    def in_number(self) -> bool:
+        """Whether the program has another number, rather than none because it stops or gives NaN."""
+        return not self.words.startswith(("stops", "gives no number"))
+
+
 @dataclass(frozen=True)
 class Rule:
     """How one program computes one measure: the parameters it fixes, and where it leaves its own conventions."""
 
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # a function takes the value that was typed
     conventions: Mapping[str, Any] = field(default_factory=dict)
-    only_cut: bool = False  # the other conventions are those of the measure with a cut-off only
+    where: Callable[[Measure], bool] = lambda measure: True  # which of the measure has these other conventions
+    aggregate: str = ""  # how it makes one number of all topics, where that is not our way
     note: str = ""
+    differs: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True)
 class Peer:
     """A program: conventions, and the measures it has. `spelling` is its name in `Measure.peers`, which name more."""
 
+    name: str
     conventions: Conventions
     rules: Mapping[str, Rule] | None = None  # None: a convention of ours, which goes with every measure
     spelling: str = ""
     note: str = ""
+    differs: tuple[Difference, ...] = ()  # of every measure
     lacks: tuple[str, ...] = ()  # measures that only another version of it has
     families: Mapping[str, Rule] = field(default_factory=dict)  # of which it has every measure
 
@@ -55,7 +84,7 @@ class Peer:
     def exceptions(self, measure: Measure) -> dict[str, Any]:
         """Where it leaves its conventions when it computes this measure."""
         rule = self.rule(measure)
-        if rule is None or (rule.only_cut and measure.values.get("k") is None):
+        if rule is None or not rule.where(measure):
             return {}
         return {key: value for key, value in rule.conventions.items() if getattr(self.conventions, key) != value}
 
@@ -68,13 +97,32 @@ class Peer:
         rule = self.rule(measure)
         if rule is None:
             return None
-        fixed = {key: highest if value == HIGHEST else value for key, value in rule.parameters.items()}
-        return measure.with_values(**fixed) if fixed else measure
+        own = measure.values
+        fixed = {key: value(own[key]) if callable(value) else value for key, value in rule.parameters.items()}
+        fixed = {key: highest if value == HIGHEST else value for key, value in fixed.items()}
+        theirs = measure.with_values(**fixed) if fixed else measure
+        usual = measure.aggregate == type(measure).aggregate
+        return aggregated(theirs, rule.aggregate) if rule.aggregate and usual else theirs
+
+    def differences(self, measure: Measure, facts: Container[str] | None = None) -> list[str]:
+        """Where a measure's number is not this program's, in words that follow its name; see `Difference.applies`."""
+        rule = self.rule(measure)
+        if rule is None:
+            own = self.name in measure.peers
+            why = "computes it in a way of its own that is not followed here" if own else "has no such measure"
+            return [f"{why}; this is ours under its conventions"]
+        return [each.words for each in (*rule.differs, *self.differs) if each.applies(measure, facts)]
+
+    def has_another_number(self, measure: Measure) -> bool:
+        """Whether some runs and judgments give a measure another number than this program's, or it has no such measure."""
+        rule = self.rule(measure)
+        if rule is None:
+            return True
+        return any(each.in_number and each.applies(measure, None) for each in (*rule.differs, *self.differs))
 
 
 SIGNED = {"gain": "signed-exp2"}
 BY_ID_ASCENDING = {"ties": "document-ascending", "scores": "double"}
-OWN_IDEAL = "itself takes the ideal from the documents passed and refuses negative grades"
 AS_GIVEN = {"ties": "input-order"}
 DIVERSITY = {"diversity": Rule()}
 
@@ -83,14 +131,25 @@ def _same(*names: str) -> dict[str, Rule]:
     return dict.fromkeys(names, Rule())
 
 
-def _as_given(*names: str) -> dict[str, Rule]:
-    return dict.fromkeys(names, Rule(conventions=AS_GIVEN))
+def _cut(measure: Measure) -> bool:
+    return measure.values.get("k") is not None
 
 
-IN_PYTHON = Rule(conventions=AS_GIVEN | {"scores": "double"})  # sorted by a list's own sort
+IN_PYTHON = AS_GIVEN | {"scores": "double"}  # sorted by a list's own sort
+BY_GDEVAL = {"scores": "double"}
+BY_CWL = Rule(conventions=IN_PYTHON)
+STOPS = Difference("stops at a topic that is not judged", STRANGE_TOPICS)
+BY_BEIR = Rule(conventions=IN_PYTHON | {"missing": "zero"}, differs=(STOPS,))
+FAR = 0.97  # beyond this p, RBP's users read on past rank 1,000
+NO_LEVELS = Difference("gives no number (NaN) to an empty answer at recall 0", EMPTY)
+UNORDERED = Difference("leaves the order of ties open", TIES)
+POSITIVE = Difference("takes a document of score 0 or less for one that was not returned")
+BARREN_STOPS = Difference("stops at a topic without relevant documents (division by zero)", NO_RELEVANT)
+KNOWS_LITTLE = Difference("knows no other documents than those passed to it")
 
 
 TREC_EVAL = {
+    "Rndcg": Rule({"end": "trec_eval"}),
     **_same(
         "AP", "Bpref", "infAP", "IPrec", "nDCG", "P", "R", "RR", "Rprec", "SetAP", "SetF", "SetP", "SetR", "Success"
     ),
@@ -99,53 +158,113 @@ TREC_EVAL = {
 
 PEERS: dict[str, Peer] = {
     "trec_eval-9": Peer(
+        "trec_eval-9",
         PRESETS["trec_eval-9"],
-        TREC_EVAL | {"IPrec": Rule({"level": "trec_eval-9"}), "11pt": Rule({"level": "trec_eval-9"})},
+        TREC_EVAL | dict.fromkeys(("IPrec", "11pt"), Rule({"level": "trec_eval-9"}, differs=(NO_LEVELS,))),
         "trec_eval",
         lacks=("DCG", "IdealDCG", "RBP", "RBPresidual", "Unjudged"),
     ),
     "trec_eval-10": Peer(
+        "trec_eval-10",
         PRESETS["trec_eval-10"],
         TREC_EVAL
-        | dict.fromkeys(("IPrec", "11pt"), Rule({"level": "trec_eval-10"}))
+        | dict.fromkeys(("IPrec", "11pt"), Rule({"level": "trec_eval-10"}, differs=(NO_LEVELS,)))
         | {"RBP": Rule({"gain": "topic"})},
         "trec_eval",
     ),
-    "trec_eval-ndcg": Peer(PRESETS["trec_eval-ndcg"], {"nDCG": Rule({"ideal": "all", "k": None})}),
+    "trec_eval-ndcg": Peer("trec_eval-ndcg", PRESETS["trec_eval-ndcg"], {"nDCG": Rule({"ideal": "all", "k": None})}),
     "gdeval": Peer(
+        "gdeval",
         PRESETS["gdeval"],
         {"nDCG": Rule({"gain": "exp2"}), "ERR": Rule({"max": 4})},
         note="prints 5 decimals",
     ),
     "ir_measures": Peer(
+        "ir_measures",
         PRESETS["ir_measures"],
         TREC_EVAL
         | {
-            "ERR": Rule({"max": 4}, {"scores": "double"}),
-            "RBP": Rule({"gain": "binary"}, IN_PYTHON.conventions),
-            "RR": Rule(conventions=BY_ID_ASCENDING, only_cut=True),
-            "Judged": Rule(conventions=BY_ID_ASCENDING | {"negative": "irrelevant"}),
-            "Accuracy": IN_PYTHON,
-            "Compat": Rule(conventions=BY_ID_ASCENDING, note="an ideal list orders ties of one grade as the qrels do"),
-        },
+            "IPrec": Rule({"level": "trec_eval-9"}, differs=(NO_LEVELS,)),
+            "SetF": Rule({"beta": math.sqrt}, note="its beta is what others call beta²"),
+            "NumQ": Rule(conventions={"missing": "skip"}),
+            "NumRel": Rule(conventions={"missing": "skip"}),
+            "nDCG": Rule(conventions=BY_GDEVAL, where=lambda measure: measure.values["gain"] == "exp2"),
+            "ERR": Rule({"max": 4}, BY_GDEVAL),
+            "RBP": Rule(
+                {"gain": "binary"},
+                IN_PYTHON,
+                differs=(
+                    Difference(
+                        "lets nobody read past rank 1,000, which for so high a p gives more than here",
+                        where=lambda measure: measure.values["p"] > FAR,
+                    ),
+                ),
+            ),
+            "RR": Rule(conventions=BY_ID_ASCENDING, where=_cut),
+            "Judged": Rule(
+                conventions=BY_ID_ASCENDING | {"negative": "irrelevant"},
+                differs=(Difference("stops at an empty answer (division by zero)", EMPTY),),
+            ),
+            "Accuracy": Rule(
+                {"nothing_found": "skip"},
+                IN_PYTHON | {"missing": "skip"},
+                differs=(Difference("stops at a list of nothing but relevant documents (division by zero)"),),
+            ),
+            "Compat": Rule(
+                conventions=BY_ID_ASCENDING,
+                differs=(
+                    Difference("orders ties of one grade in the ideal list as the qrels do", TIES),
+                    Difference("takes the score of what was not returned for 0, above scores that are negative"),
+                ),
+            ),
+        }
+        | dict.fromkeys(("BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG"), BY_CWL),
         "ir_measures",
         families={"diversity": Rule(conventions=BY_ID_ASCENDING)},
     ),
     "ranx": Peer(
-        PRESETS["ranx"], {"RBP": Rule({"gain": "grade", "max": 1})}, "ranx", "the order of many ties is undefined"
+        "ranx",
+        PRESETS["ranx"],
+        {
+            "RBP": Rule({"gain": "grade", "max": 1}),
+            "NumRelRet": Rule(aggregate="mean", note="the mean over topics"),
+            "Bpref": Rule(
+                differs=(
+                    Difference("gives 0 to a topic without relevant documents and to all after it", NO_RELEVANT),
+                    Difference("gives no number (NaN) if all judged documents of a topic are relevant"),
+                )
+            ),
+        },
+        "ranx",
+        differs=(Difference("leaves the order of ties open in lists of 16 documents and more", TIES), STOPS),
     ),
-    "scikit-learn": Peer(PRESETS["scikit-learn"], _same("nDCG", "DCG"), note=OWN_IDEAL),
+    "scikit-learn": Peer(
+        "scikit-learn",
+        PRESETS["scikit-learn"],
+        _same("nDCG", "DCG"),
+        differs=(KNOWS_LITTLE, Difference("refuses negative grades", NEGATIVE)),
+    ),
     "torchmetrics": Peer(
+        "torchmetrics",
         PRESETS["torchmetrics"],
-        _as_given("P", "R", "RR", "Rprec", "Success")
-        | {"nDCG": Rule(note=OWN_IDEAL), "AP": Rule({"divide": "found"}, AS_GIVEN)},
+        dict.fromkeys(("P", "R", "RR"), Rule(conventions=AS_GIVEN, differs=(UNORDERED, POSITIVE)))
+        | dict.fromkeys(("Rprec", "Success"), Rule(conventions=AS_GIVEN, differs=(UNORDERED,)))
+        | {
+            "nDCG": Rule(differs=(Difference("takes a negative grade for a loss", NEGATIVE),)),
+            "AP": Rule({"divide": "found"}, AS_GIVEN, differs=(UNORDERED, POSITIVE)),
+        },
+        differs=(KNOWS_LITTLE,),
     ),
     "beir": Peer(
+        "beir",
         PRESETS["beir"],
-        _same("nDCG", "AP", "R", "P") | {"RR": IN_PYTHON, "Success": IN_PYTHON},
+        _same("nDCG", "AP", "R", "P")
+        | dict.fromkeys(("RR", "Success", "Hole"), BY_BEIR)
+        | {"RelativeP": replace(BY_BEIR, differs=(STOPS, BARREN_STOPS))},
         note="prints 5 decimals",
     ),
     "elasticsearch": Peer(
+        "elasticsearch",
         PRESETS["elasticsearch"],
         _same("R", "RR")
         | {
@@ -156,6 +275,7 @@ PEERS: dict[str, Peer] = {
         },
     ),
     "opensearch": Peer(
+        "opensearch",
         PRESETS["opensearch"],
         _same("R", "RR")
         | {
@@ -167,6 +287,7 @@ PEERS: dict[str, Peer] = {
         note="then rounds each topic to 2 decimals",
     ),
     "quepid": Peer(
+        "quepid",
         PRESETS["quepid"],
         {
             "nDCG": Rule({**SIGNED, "ideal": "all"}, note="the ideal holds every rated document"),
@@ -178,8 +299,11 @@ PEERS: dict[str, Peer] = {
             "ERR": Rule({"max": 3}),
         },
     ),
-    "quepid-cut": Peer(PRESETS["quepid-cut"], {"nDCG": Rule({**SIGNED, "ideal": "cut"}, note="its scorer NDCG_CUT")}),
+    "quepid-cut": Peer(
+        "quepid-cut", PRESETS["quepid-cut"], {"nDCG": Rule({**SIGNED, "ideal": "cut"}, note="its scorer NDCG_CUT")}
+    ),
     "ntcireval": Peer(
+        "ntcireval",
         PRESETS["ntcireval"],
         _same("AP", "RR", "P", "Success")
         | {
@@ -190,10 +314,10 @@ PEERS: dict[str, Peer] = {
         "ntcireval",
         "reads lists without scores",
     ),
-    "ndeval": Peer(PRESETS["ndeval"], {}, families=DIVERSITY, note="stops where a rank stands twice"),
-    "ndeval-traditional": Peer(PRESETS["ndeval-traditional"], {}, families=DIVERSITY),
-    "pyndeval": Peer(PRESETS["pyndeval"], {}, families=DIVERSITY),
-    "insertion-order": Peer(PRESETS["insertion-order"]),
+    "ndeval": Peer("ndeval", PRESETS["ndeval"], {}, families=DIVERSITY, note="stops where a rank stands twice"),
+    "ndeval-traditional": Peer("ndeval-traditional", PRESETS["ndeval-traditional"], {}, families=DIVERSITY),
+    "pyndeval": Peer("pyndeval", PRESETS["pyndeval"], {}, families=DIVERSITY),
+    "insertion-order": Peer("insertion-order", PRESETS["insertion-order"]),
 }
 
 
@@ -202,6 +326,19 @@ def as_peer(preset: str, measures: dict[str, Measure], highest: float) -> dict[s
     if preset not in PEERS:
         return measures
     return {name: PEERS[preset].measure(measure, highest) or measure for name, measure in measures.items()}
+
+
+def differences(
+    preset: str, measures: Mapping[str, Measure], facts: Container[str] | None = None
+) -> dict[str, list[str]]:
+    """The measures whose number is not, or need not be, that of the preset's program, and why: sentences.
+
+    `facts` are those of runs and judgments that a difference takes; None: whatever they are.
+    """
+    if preset not in PEERS:
+        return {}
+    words = {name: PEERS[preset].differences(measure, facts) for name, measure in measures.items()}
+    return {name: [f"{preset} {text}" for text in texts] for name, texts in words.items() if texts}
 
 
 def exceptions(

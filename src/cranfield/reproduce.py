@@ -10,7 +10,7 @@ that does not exist is NaN, and its row says why.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cranfield.answer import Part
-    from cranfield.conventions import Conventions
+    from cranfield.conventions import Changes, Conventions
     from cranfield.correlate import Pair
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
@@ -150,7 +150,11 @@ class Reproduction(Answer):
         chosen = [row for row in self.rows if (row.of, row.measure) in names]
         figures = list(dict.fromkeys(row.figure for row in chosen))
         values = {(row.of, row.measure, row.figure): row.value for row in chosen}
-        rows = [[*name, *(how.number(values[*of, figure]) for figure in figures)] for of, name in names.items()]
+        text = {"p": how.p_value}
+        rows = [
+            [*name, *(text.get(figure, how.number)(values[*of, figure]) for figure in figures)]
+            for of, name in names.items()
+        ]
         return Table([*lead, *figures], rows, len(lead))
 
 
@@ -165,7 +169,7 @@ def reproduce(
     depth: int | None = None,
     rel: float | None = None,
     conventions: Conventions | str | Mapping[str, Any] | None = None,
-    **changes: Any,
+    **changes: Unpack[Changes],
 ) -> Reproduction:
     """Compare a reproduction with the original experiment (Breuer et al., 2020).
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from mmap import mmap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cranfield.answer import FIRST_TOPICS, amount, preview
 from cranfield.errors import BadLineError, DataError, DuplicateError
 from cranfield.kernels import (
     Fault,
@@ -39,8 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    import numpy.typing as npt
+
     from cranfield.kernels import Found, Index, Layout, Top
-    from cranfield.kernels.table import Buffer
+    from cranfield.kernels.table import Buffer, Ints
 
 
 @dataclass
@@ -54,6 +58,7 @@ class Text:
 
     def table(self) -> Table:
         """Its rows as columns."""
+        self._refuse_null()
         try:
             return parse(self.buffer, self.layout, self.lenient)
         except FaultError as error:
@@ -61,6 +66,7 @@ class Text:
 
     def hits(self, index: Index, order: Order, threads: int) -> Found:
         """What a kernel finds of an index in it, were it a run."""
+        self._refuse_null()
         try:
             return hits_of_text(index, self.buffer, self.layout, order, self.lenient, threads)
         except FaultError as error:
@@ -68,14 +74,53 @@ class Text:
 
     def tops(self, order: Order, depth: int | None) -> Top | None:
         """The best documents of each topic, were it a run; None where that takes a closer look than a kernel's."""
+        self._refuse_null()
         try:
             return tops(self.buffer, self.layout, order, depth, self.lenient)
         except FaultError as error:
             raise bad_line(self, error.fault) from None
 
+    def _refuse_null(self) -> None:
+        """Stop at a NUL: no id holds one, and programs in C would take an id for its beginning."""
+        null = _first_null(self.buffer)
+        if null is not None:
+            raise BadLineError(self.where, self.line(null), "expected ids without NUL, found one")
+
     def line(self, offset: int) -> int:
         """The number of the line that starts there."""
         return bytes(self.buffer[:offset]).count(b"\n") + 1
+
+
+def _first_null(buffer: Buffer) -> int | None:
+    """Where the first NUL stands: one quick pass, as every file is looked through."""
+    whole = buffer.obj if isinstance(buffer, memoryview) else buffer
+    if isinstance(whole, (bytes, mmap)) and len(whole) == len(buffer):
+        place = whole.find(b"\0")
+        return None if place < 0 else place
+    content = np.frombuffer(buffer, np.uint8) if len(buffer) else np.ones(1, np.uint8)
+    return int(np.argmin(content)) if content.min() == 0 else None
+
+
+def refuse_null(source: Mapping[str, Any] | Text | Table, name: str) -> None:
+    """Stop at a topic or document whose id holds a NUL; a file is looked at when it is read."""
+    if isinstance(source, Table):
+        for what, ids in (("topic", source.topics), ("document", source.documents)):
+            if _first_null(ids.block) is not None:  # maybe between two ids
+                _refuse_null_ids(ids.text(), what, name)
+    elif isinstance(source, Mapping):
+        _refuse_null_ids(source, "topic", name)
+        for documents in source.values():
+            _refuse_null_ids(documents, "document", name)
+
+
+def _refuse_null_ids(ids: Any, what: str, name: str) -> None:
+    try:
+        if "\0" not in "".join(ids):  # a thousand ids in some microseconds
+            return
+    except TypeError:  # ids that are no text, which are refused in other words
+        return
+    odd = next(each for each in ids if "\0" in each)
+    raise DataError(f"{name}: expected ids without NUL, found {what} {odd!r}")
 
 
 class Run:
@@ -98,6 +143,7 @@ class Run:
             raise DataError(f"a run is made from {{topic: {{document: score}}}}, found {type(source).__name__}")
         if isinstance(source, Mapping) and any(map(is_list, source.values())):
             source = table_of_lists(source)
+        refuse_null(source, name)
         self.source = source
         self.name = name
         self._tag = tag
@@ -156,6 +202,18 @@ class Run:
         """The topics answered, in the order given."""
         return list(self.source) if isinstance(self.source, Mapping) else self.table.topics.text()
 
+    def empty_answers(self, topics: list[str], retrieved: Ints, order: Order) -> npt.NDArray[np.bool_]:
+        """Of these topics, those that the run names and returns nothing for: an answer, unlike a topic it lacks.
+
+        A mapping may say `{"q2": {}}`, and an order that drops the topic's own id may leave nothing. A line of text
+        always names a document.
+        """
+        nothing = np.asarray(retrieved == 0)
+        if not nothing.any() or (isinstance(self.source, Text) and not order.drop_self):
+            return np.zeros(len(topics), np.bool_)
+        named = set(self.topics)
+        return nothing & np.fromiter((topic in named for topic in topics), np.bool_, len(topics))
+
     def __len__(self) -> int:
         return len(self.table.value)
 
@@ -207,8 +265,21 @@ class Run:
         found.skipped = self.table.skipped
         return found
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how much there is, and the best documents of the first topics."""
+        caption = f"Run {self.name}: {amount(len(self.topics), 'topic')}, {amount(len(self), 'document')}"
+        rows = []
+        for topic in self.topics[:FIRST_TOPICS]:
+            ranking = self[topic]
+            best = ", ".join(f"{document} ({score:g})" for document, score in ranking[:FIRST_DOCUMENTS])
+            rows.append([topic, f"{len(ranking):,}", best])
+        return preview(caption, ["topic", "documents", "the best (score)"], rows, len(self.topics))
+
     def __repr__(self) -> str:
         return f"<Run {self.name}>"
+
+
+FIRST_DOCUMENTS = 3  # of each topic, in a notebook
 
 
 def table_of(source: Mapping[str, Mapping[str, float]] | Text | Table, what: str, value: str) -> Table:

@@ -20,6 +20,7 @@ from cranfield.answer import Answer, Cell, Layout, Lines, Table, fitted, plain, 
 from cranfield.columns import cut_end, in_line, legible, listed
 from cranfield.conventions import PRESETS, Conventions
 from cranfield.errors import ConventionError, CranfieldError, DataError, MissingExtraError
+from cranfield.extras import needed
 from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Scores(Answer):
     pooled: dict[str, Floats] = field(default_factory=dict)  # measure → runs × 2 × topics: a micro average's fraction
     exceptions: dict[str, dict[str, Any]] = field(default_factory=dict)  # measure → conventions of its own
     assumed: dict[str, str] = field(default_factory=dict)  # measure → what it takes for granted, in words
+    differences: dict[str, list[str]] = field(default_factory=dict)  # measure → why its preset's program differs
     sampled: dict[str, Floats] = field(
         default_factory=dict
     )  # measure → runs × topics: errors of means over drawn orders
@@ -267,6 +269,7 @@ class Scores(Answer):
             pooled={name: self.pooled[name][np.ix_(r, [0, 1], t)] for name in chosen_measures if name in self.pooled},
             exceptions={name: self.exceptions[name] for name in chosen_measures if name in self.exceptions},
             assumed={name: self.assumed[name] for name in chosen_measures if name in self.assumed},
+            differences={name: self.differences[name] for name in chosen_measures if name in self.differences},
             sampled={name: self.sampled[name][np.ix_(r, t)] for name in chosen_measures if name in self.sampled},
             _origin=origin and (origin[0], {run: origin[1][run] for run in chosen_runs if run in origin[1]}),
         )
@@ -372,7 +375,7 @@ class Scores(Answer):
 
     def counts(self) -> npt.NDArray[np.int64]:
         """Runs × 3: how many topics are judged, how many of them the run answers, and how many it lacks."""
-        answered = (self.retrieved > 0).sum(axis=1)
+        answered = (self.retrieved > 0).sum(axis=1) + [len(self.absent.empty.get(run, [])) for run in self.runs]
         judged = np.full(len(self.runs), len(self.topics))
         return np.stack([judged, answered, judged - answered], axis=1)
 
@@ -412,11 +415,14 @@ class Scores(Answer):
             )
         for words in dict.fromkeys(self.assumed.values()):
             notes.append(f"{', '.join(name for name, said in self.assumed.items() if said == words)}: {words}")
+        for words in dict.fromkeys(words for texts in self.differences.values() for words in texts):
+            notes.append(f"{', '.join(name for name, texts in self.differences.items() if words in texts)}: {words}")
         notes += self._on_sampled()
         turned = self.turned()
         for one, other in dict.fromkeys(turned.values()):
             names = [name for name, pair in turned.items() if pair == (one, other)]
-            behind = f"{one} is ahead of {other} by the mean, behind by the geometric mean"
+            alike = "" if self.weights is None else "unweighted "
+            behind = f"{one} is ahead of {other} by the {alike}mean, behind by the {alike}geometric mean"
             notes.append(f"{', '.join(names)}: {behind}, which moves with the hard topics")
         return notes
 
@@ -499,13 +505,7 @@ class Scores(Answer):
         return _library("pyarrow").table(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        try:
-            import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            hint = "pip install 'cranfield[parquet]', or hand scores.to_columns() to the frame library"
-            raise MissingExtraError(
-                f"Scores go out as Arrow through pyarrow, which is not installed ({hint})"
-            ) from None
+        pa = needed("pyarrow", "scores.to_columns() works without Arrow; Arrow needs")
         columns = self.to_columns()
         value = np.array(columns.pop("value"), np.float64)
         arrays = [pa.array([legible(word) for word in column], pa.string()) for column in columns.values()]
@@ -595,11 +595,15 @@ class Scores(Answer):
         if how.per_topic:
             return ["run", "topic", *(["query"] if self.queries else []), *self.measures]
         by = [] if self.weights is None else [self.measures_by(name) for name in self.measures]
-        return ["run", *self.measures, *by, *COUNTS]
+        return ["run", *map(self.measures_alike, self.measures), *by, *COUNTS]
 
     def measures_by(self, name: str) -> str:
         """What the weighted mean of a measure is called: nDCG@10 by traffic."""
         return name if self.weights is None else f"{name} by {self.weights.by}"
+
+    def measures_alike(self, name: str) -> str:
+        """What the mean of a measure is called in which all topics count alike: where they are weighed, it says so."""
+        return name if self.weights is None else f"{name} unweighted"
 
     def _rows(self, how: Layout, total: bool = True) -> Iterator[list[Cell | str]]:
         """A row a run; or a row a run and topic, and one for all of them where there is to be a `total`."""
@@ -617,7 +621,8 @@ class Scores(Answer):
                 yield [run, self.topics[t], *asked, *self._texts(self.values[r, :, t], how)]
             if total:
                 asked = [""] if self.queries else []
-                yield [run, "all", *asked, *self._texts(self.summary[r], how)]
+                alike = "all" if self.weights is None else "all unweighted"
+                yield [run, alike, *asked, *self._texts(self.summary[r], how)]
                 if self.weights is not None:
                     numbers = map(how.number, self.weighted[r].tolist())
                     yield [run, f"all by {self.weights.by}", *asked, *numbers]

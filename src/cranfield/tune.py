@@ -100,7 +100,7 @@ def fuse_trained(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> Fused:
-    """Fuse with a method that learns (MAPFuse, SlideFuse, or tuned weights).
+    """Fuse with a method that learns, or with weights that are tuned.
 
     It learns from the judged `topics` (all, if left out) and fuses every topic. With `folds`, each fold of the topics is
     fused by what was learnt from the others, so that no topic's own judgments touch its ranking.

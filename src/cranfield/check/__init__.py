@@ -7,8 +7,10 @@ kinds. Nothing here changes a file, and no bad line hides the next one.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cranfield.check.adapted import CheckedAs
 from cranfield.check.file import File, Kind, unpacked
 from cranfield.check.findings import Findings, by_severity, render, to_dict
 from cranfield.check.judged import judgments, look_through
@@ -16,16 +18,22 @@ from cranfield.check.rows import look_at_depth, look_at_ids, look_at_qrels, look
 from cranfield.check.text import look_at_bytes, look_at_lines, recognise
 from cranfield.collection import Qrels
 from cranfield.columns import counted
+from cranfield.conventions import conventions
 from cranfield.errors import ConventionError, CranfieldError
 from cranfield.findings import CODES, Code, Finding
 from cranfield.formats.format import USUAL, Head
+from cranfield.formats.grades import grade_map
 from cranfield.formats.known.trec import TREC
 from cranfield.formats.registry import strongest
+from cranfield.formats.tables import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from cranfield.collection import Duplicates
     from cranfield.formats.format import Fields
+
+MALFORMED = {"bad-rows", "columns", "score-not-a-number", "grade-not-a-number"}
 
 __all__ = ["CODES", "Code", "Finding", "Findings", "check", "render", "to_dict"]
 
@@ -35,11 +43,21 @@ def check(
     qrels: Any = None,
     kind: Kind | None = None,
     fields: Fields | None = None,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    grades: Mapping[float, float] | str | None = None,
+    duplicates: Duplicates | None = None,
+    queries: Mapping[str, str] | None = None,
+    ignore_case: bool = False,
+    lenient: bool = False,
 ) -> Findings:
     """Look for anything wrong or suspicious in run and qrels files.
 
     A file is taken for a run or for qrels by its columns unless `kind` says which. With `qrels` (a path or anything else
     that holds judgments; or one file among `paths` that is plainly qrels) runs are also checked against the judgments.
+    The other keywords are those of `evaluate`; `lenient` makes warnings of malformed lines.
 
     >>> import tempfile, os
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,26 +69,38 @@ def check(
     """
     if kind not in (None, "run", "qrels"):
         raise ConventionError(f"kind must be run or qrels, got {kind!r}")
+    if duplicates is not None:
+        conventions(duplicates=duplicates)  # which refuses a word that it does not know
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    examined = [examine(path, kind, fields) for path in listed]
+    dialect = Dialect(delimiter, encoding, decimal)
+    reading = CheckedAs(fields or USUAL, dialect, grade_map(grades), duplicates, queries, ignore_case)
+    examined = [examine(path, kind, reading) for path in listed]
     if isinstance(qrels, (str, os.PathLike)) and os.fspath(qrels) not in [file.where for file, _ in examined]:
-        examined.append(examine(qrels, "qrels", fields))
+        examined.append(examine(qrels, "qrels", reading))
     judged = judgments(qrels, [file for file, _ in examined])
     runs = [(file, findings) for file, findings in examined if file.kind == "run" and len(file.rows.topic)]
     deepest = max((int(file.depth.max()) for file, _ in runs), default=0)
     for file, findings in runs:
         findings += look_at_depth(file, deepest)
         findings += look_through(file, judged) if judged is not None else ()
-    return Findings(found for _, findings in examined for found in by_severity(findings))
+    everything = [(file, [_milder(each) for each in findings] if lenient else findings) for file, findings in examined]
+    return Findings(found for _, findings in everything for found in by_severity(findings))
+
+
+def _milder(finding: Finding) -> Finding:
+    """A finding on malformed lines as a warning, for whoever passes over them."""
+    return replace(finding, severity="warning") if finding.code in MALFORMED else finding
 
 
 def examine(
-    path: str | os.PathLike[str] | Qrels, kind: Kind | None, fields: Fields | None = None
+    path: str | os.PathLike[str] | Qrels,
+    kind: Kind | None,
+    reading: CheckedAs = CheckedAs(),  # noqa: B008
 ) -> tuple[File, list[Finding]]:
     """Open a file, tell what it is, and find all that can be said of it alone; qrels are looked at as TREC's lines."""
     if isinstance(path, Qrels):
         file = File(path.name, b"".join(TREC.write(path.table, "qrels", "")))
-        return file, list(_look_at(file, "qrels", USUAL))
+        return file, list(_look_at(file, "qrels", CheckedAs()))
     where = "<stdin>" if path == "-" else os.fspath(path)
     try:
         buffer, problem = unpacked(path, where)
@@ -86,14 +116,15 @@ def examine(
         )
     if marked:
         findings.append(file.finding("byte-order-mark", "", at=[(0, "")]))
-    findings += _look_at(file, kind, fields or USUAL)
+    findings += _look_at(file, kind, reading)
     return file, findings
 
 
-def _look_at(file: File, kind: Kind | None, fields: Fields) -> Iterator[Finding]:
+def _look_at(file: File, kind: Kind | None, reading: CheckedAs) -> Iterator[Finding]:
     match, unclear = None, ""
+    dialect = reading.dialect.of(file.recode(reading.dialect))
     try:
-        match = strongest(Head(file.buffer), file.where, fields=fields)
+        match = strongest(Head(file.buffer), file.where, fields=reading.fields, dialect=dialect)
     except CranfieldError as error:  # two formats that nothing tells apart
         unclear = str(error).removeprefix(f"{file.where}: ")
     if match is None or match[0].is_text:
@@ -105,6 +136,7 @@ def _look_at(file: File, kind: Kind | None, fields: Fields) -> Iterator[Finding]
         yield file.finding("unknown-kind", unclear)
         return
     yield from recognise(file, kind, match)
+    yield from reading.adapt(file)
     if file.kind is None:
         return
     yield from look_at_lines(file)

@@ -191,7 +191,9 @@ class _Examined:
         path = folder.file_in(self.folder, folder.QRELS)
         if os.path.exists(path) and os.path.getsize(path):
             shown = os.path.join(self.shown, os.path.basename(path))
-            yield from (replace(found, file=shown) for found in check(path, kind="qrels"))
+            explained = {"grades-without-zero"} if self.collection.explains_grades else set()
+            findings = [found for found in check(path, kind="qrels") if found.code not in explained]
+            yield from (replace(found, file=shown) for found in findings)
         else:
             yield self._finding("no-judgments", folder.QRELS, counted(len(self.topics), "topic"), 1)
 

@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from cranfield.errors import DataError
 from cranfield.findings import SHOWN, Finding, show
-from cranfield.formats.streams import open_buffer, salvaged
+from cranfield.formats.streams import Opened, open_buffer, salvaged, wide_encoding
+from cranfield.formats.tables import DELIMITERS, HEAD, as_utf8, header_text
 from cranfield.kernels import Layout, Strings, Table, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from cranfield.formats.tables import Dialect
 
 
 Kind = Literal["run", "qrels"]
@@ -39,6 +42,28 @@ class File:
         self.layout: Layout | None = None
         none, whole = Strings.of([]), np.zeros(0, np.int32)
         self.rows = Table(none, whole, none, np.zeros(0), none, whole, np.zeros(0, np.int64))
+
+    def recode(self, dialect: Dialect) -> Opened:
+        """Make UTF-8 of the text of a table in another encoding; what is no table, or mixes encodings, stays."""
+        if dialect.encoding is None and self._is_utf8():
+            return Opened(self.buffer, self.where, "")
+        try:
+            text, encoding = as_utf8(bytes(self.buffer), self.where, dialect.encoding)
+        except DataError:
+            return Opened(self.buffer, self.where, "")
+        if not any(sign in header_text(text[:HEAD]) for sign in DELIMITERS):
+            return Opened(self.buffer, self.where, "")
+        self.buffer, self.data = text, np.frombuffer(text, np.uint8)
+        return Opened(text, self.where, "", encoding)
+
+    def _is_utf8(self) -> bool:
+        raw = bytes(self.buffer)
+        if wide_encoding(raw[:64]):
+            return False
+        try:
+            return raw.isascii() or bool(raw.decode())
+        except UnicodeDecodeError:
+            return False
 
     # findings
 

@@ -12,7 +12,7 @@ from cranfield.check.rows import DEEP
 from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.conventions import Conventions
-from cranfield.doubts import RULES, Meeting, in_words, misfits, would_match
+from cranfield.doubts import RULES, Meeting, in_words, little_judged, misfits, would_match
 from cranfield.evaluate import Evaluator
 from cranfield.findings import SHOWN, Finding
 from cranfield.formats import as_qrels
@@ -73,6 +73,7 @@ def look_through(file: File, qrels: Qrels) -> Iterator[Finding]:
             )
     hits = evaluator.hits(run)
     yield from _look_for_unjudged(file, qrels, hits)
+    yield from () if met.ids_apart else little_judged(run, hits, evaluator.wanted)
     yield from _look_at_tie_order(file, hits)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from cranfield.check.file import IS_WHITE, byte_counts, bytes_among, keys, spread, words
 from cranfield.columns import counted
+from cranfield.doubts import rise_only, without_zero
 from cranfield.findings import SHOWN, Finding, show, some
 from cranfield.kernels import Strings, decode
 
@@ -170,6 +171,7 @@ def _look_at_grades(file: File) -> Iterator[Finding]:
         yield file.finding("grades-below-one", f"all grades lie between {low:g} and {high:g}", len(grade))
     if len(levels) == 1:
         yield file.finding("grades-constant", f"all {counted(len(grade), 'judgment')} say {low:g}", len(grade))
+    yield from without_zero(grade, file.where)
     positive = levels > 0
     if positive.sum() >= 3 and not (levels == 0).any() and counts[positive][0] == counts[positive].min():
         shown = ", ".join(
@@ -339,8 +341,7 @@ def _look_at_scores(file: File, grouped: _Grouped) -> Iterator[Finding]:
     up = grouped.same & (score[1:] > score[:-1])
     if up.any():
         where = np.flatnonzero(up) + 1
-        falling = (grouped.same & (score[1:] < score[:-1])).any()
-        code = "scores-not-descending" if falling or grouped.same.sum() < 2 else "scores-reversed"
+        code = "scores-reversed" if rise_only(grouped.same, score) else "scores-not-descending"
         yield file.of_rows(code, _affected(file, grouped, where), grouped.row[where], file.pair)
         score = score[np.lexsort((-score, grouped.topic))]
     yield from _look_for_ties(file, grouped, score)

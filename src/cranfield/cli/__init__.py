@@ -2,13 +2,14 @@
 
 A module that states its PLACE in the order of the work is a command: its file's name is the command's (a keyword has
 an underscore behind it), its docstring the command's help. `cranfield --help` reads the first lines of the files and
-imports none of them, so that it needs neither NumPy nor the measures. Every error that is the user's to mend ends here
-as one line and an exit code.
+imports none of them, so that it needs neither NumPy nor the measures. Every error ends here as one line and an exit
+code; one that nobody foresaw is a crash (`cli.crash`).
 """
 
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -24,28 +25,36 @@ from cranfield.columns import legible
 from cranfield.errors import CranfieldError, DataError, DataWarning, UnjudgedWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["COMMANDS", "cli", "main"]
+__all__ = ["BAD_USAGE", "COMMANDS", "cli", "in_words", "main"]
 
 BAD_USAGE, BAD_DATA, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG}  # what writing to standard output may end in
 
 
-def commands_in(folder: str) -> dict[str, str]:
-    """Each command and the first sentence of its help, in the order of the work."""
+def commands_in(folders: Iterable[str], read: Callable[[str], bytes]) -> dict[str, str]:
+    """Each command and the first sentence of its help, in the order of the work; `read` gives a file's bytes."""
+    from pkgutil import iter_modules
+
     commands = []
-    for name in os.listdir(folder):
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), "rb") as file:
-                first, _, rest = file.read().partition(b"\n")
-            _, stated, place = rest.partition(b"\nPLACE = ")
-            if stated:
-                number = int(place.split(maxsplit=1)[0])
-                commands.append((number, name.removesuffix(".py").removesuffix("_"), first.decode().strip('"')))
+    for finder, name, _ in iter_modules(folders):
+        first, _, rest = read(os.path.join(_folder_of(finder), f"{name}.py")).partition(b"\n")
+        _, stated, place = rest.partition(b"\nPLACE = ")
+        if stated:
+            number = int(place.split(maxsplit=1)[0])
+            commands.append((number, name.removesuffix("_"), first.decode().strip('"')))
     return {name: sentence for _, name, sentence in sorted(commands)}
 
 
-COMMANDS = commands_in(os.path.dirname(__file__))
+def _folder_of(finder: Any) -> str:
+    """The folder in which a finder of modules looks: on disk, or in a zip file."""
+    folder: str = finder.path if hasattr(finder, "path") else os.path.join(finder.archive, finder.prefix)
+    return folder
+
+
+LOADER: Any = __spec__.loader
+COMMANDS = commands_in(__path__, LOADER.get_data)
 
 
 class Commands(click.Group):
@@ -85,44 +94,76 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; turn errors into one line on stderr and an exit code."""
-        try:
+        """Run a command."""
+        with _ending_in_words(), _legible(), _warning():
             from cranfield.cli.output import telling_where
 
-            with _legible(), _warning(), telling_where():
+            with telling_where(), _saying_which_core():
                 answer = super().invoke(ctx)
             sys.stdout.flush()
-        except UnjudgedWarning as error:
-            _stop(ctx, f"{error} (--allow-unjudged goes on)", BAD_DATA)
-        except CranfieldError as error:
-            _stop(ctx, str(error), BAD_DATA if isinstance(error, DataError) else BAD_USAGE)
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
-        except BrokenPipeError:
-            _close_stdout()
-            ctx.exit(BROKEN_PIPE)
-        except MemoryError:
-            _stop(ctx, "not enough memory", BAD_DATA)
         return answer
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Read what was typed; what cannot be understood is told without escapes for the terminal."""
-        with _legible():
+        with _ending_in_words(), _legible():
             return super().make_context(*arguments, **options)
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run, help and version included; a disk that is full is no reason for a traceback."""
-        try:
+        """Run, help and version included; nothing that click itself raises ends in a traceback either."""
+        with _ending_in_words():
             return super().main(*arguments, **options)
-        except OSError as error:
+
+
+@contextmanager
+def _ending_in_words() -> Iterator[None]:
+    """The boundary of the command line: every exception ends as one line on standard error and an exit code."""
+    try:
+        yield
+    except (click.exceptions.Exit, click.ClickException):
+        raise
+    except BrokenPipeError:
+        _close_stdout()
+        sys.exit(BROKEN_PIPE)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        problem, code = in_words(error) or _crashed(error)
+        if isinstance(error, OSError):
             _close_stdout()
-            _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
-            sys.exit(BAD_DATA)
+        _say(problem)
+        raise SystemExit(code) from error
 
 
-def _stop(ctx: click.Context, problem: str, code: int) -> NoReturn:
-    _say(problem)
-    ctx.exit(code)
+def in_words(error: Exception) -> tuple[str, int] | None:
+    """What to say about an error, and the exit code; None for a crash."""
+    if isinstance(error, UnjudgedWarning):
+        return f"{error} (--allow-unjudged goes on)", BAD_DATA
+    if isinstance(error, CranfieldError):
+        return str(error), BAD_DATA if isinstance(error, DataError) else BAD_USAGE
+    if isinstance(error, MemoryError):
+        return "not enough memory", BAD_DATA
+    if isinstance(error, OSError):
+        return _of_the_system(error), BAD_DATA
+    if isinstance(error, ImportError):
+        from cranfield.extras import advice
+
+        if (missing := advice(error)) is not None:
+            return str(missing), BAD_USAGE
+    return None
+
+
+def _crashed(error: Exception) -> tuple[str, int]:
+    from cranfield.cli import crash
+
+    return crash.sentence(error), crash.EXIT_CODE
+
+
+def _of_the_system(error: OSError) -> str:
+    """An error of the operating system as a sentence: a file's name, or what cannot be written."""
+    said = error.strerror or str(error) or type(error).__name__
+    where = error.filename or ("standard output" if error.errno in FULL else None)
+    name = os.fsdecode(where) if isinstance(where, (str, bytes)) else where
+    return said if name is None else f"{name}: {said}"
 
 
 def _say(problem: str) -> None:
@@ -161,6 +202,31 @@ def _warning() -> Iterator[None]:
         others: Any = warnings.showwarning
         warnings.showwarning = say  # type: ignore[assignment]
         yield
+
+
+_said_which_core: list[bool] = []
+
+
+@contextmanager
+def _saying_which_core() -> Iterator[None]:
+    """Say once that numbers came from the NumPy twin, unless that was asked for; help and listings use neither core."""
+    try:
+        yield
+    except click.exceptions.Exit as stop:
+        if stop.exit_code:  # a verdict; help leaves with 0
+            _say_which_core()
+        raise
+    _say_which_core()
+
+
+def _say_which_core() -> None:
+    kernels = sys.modules.get("cranfield.kernels")
+    if kernels is None or kernels.NATIVE or os.environ.get("CRANFIELD_KERNEL") or _said_which_core:
+        return
+    _said_which_core.append(True)
+    from cranfield.cli.output import notes
+
+    notes(["cranfield runs without its native core, with the same numbers; installed with a C compiler it is faster"])
 
 
 def _close_stdout() -> None:
@@ -214,12 +280,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def program() -> NoReturn:
     """Run as a process of its own, and leave without taking apart piece by piece what is given back as a whole anyway."""
+    threading.excepthook = _report_thread
     try:
         main()
+    except KeyboardInterrupt:  # before or after the command itself
+        _leave(INTERRUPTED)
+        raise SystemExit(INTERRUPTED) from None
     except SystemExit as stop:
         if isinstance(stop.code, int) and threading.active_count() == 1:
             _leave(stop.code)
         raise
+
+
+def _report_thread(crash: Any) -> None:
+    """Report the crash of a thread whose exception reaches nobody."""
+    if crash.exc_value is not None and not issubclass(crash.exc_type, SystemExit):
+        from cranfield.cli.crash import sentence
+
+        _say(sentence(crash.exc_value))
 
 
 def _leave(code: int) -> None:

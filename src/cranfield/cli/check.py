@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import BAD_DATA, options
-from cranfield.cli.options import option
+from cranfield.cli.options import COLLECTION, option
 from cranfield.cli.output import show
 
 PLACE = 30
@@ -22,17 +22,29 @@ PLACE = 30
 
 @options.command(__doc__)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--qrels", "Check the runs against these judgments too.", metavar="QRELS")
+@option("--qrels", "Check the runs against these judgments too.", type=COLLECTION, metavar="QRELS")
 @option("--kind", "What the files are, if it is not to be detected.", metavar="run|qrels")
 @option("--field fields")
+@options.labels
+@option("--topics-file", "What the topics ask, to join judgments and runs by that text: a table, or a collection.")
+@option("--duplicates")
+@option("--lenient", "Report malformed lines as warnings; the exit code is then 0.")
 @options.output("table", "json")
 @click.pass_context
 def command(
-    ctx: click.Context, /, files: tuple[str, ...], qrels: str | None, kind: str | None, fields: Any, **shown: Any
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    qrels: str | None,
+    kind: str | None,
+    fields: Any,
+    shape: str,
+    output: str | None,
+    **how: Any,
 ) -> None:
     from cranfield.workspace.collecting import check
 
-    findings = check(files, qrels, kind, fields)
-    show(findings, **shown)
+    findings = check(files, qrels, kind, fields, **how)
+    show(findings, shape, output)
     if findings.counts["error"]:
         ctx.exit(BAD_DATA)

@@ -32,13 +32,18 @@ PLACE = 40
     metavar="latest|max|error",
 )
 @option("--field fields")
+@options.dialect
+@option("--grades")
+@option("--duplicates", "Which line counts when judgments name a document twice for a topic.", default="error")
 @option("--lenient")
 def command(sources: tuple[str, ...], **how: Any) -> None:
+    from cranfield.formats.streams import refuse_unwritable
     from cranfield.workspace.collecting import convert
 
     if len(sources) < 2:
         raise click.UsageError("give at least two files: what to read, and last what to write")
     *files, target = sources
+    refuse_unwritable(target)
     done = convert(files, target, **how)
     about(target, f"{done.kind}, {done.rows} rows, {done.topics} topics, as {done.format}")
     notes(done.notes)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import option
+from cranfield.cli.options import COLLECTION, option
 from cranfield.cli.output import show
 
 PLACE = 150
@@ -47,9 +47,17 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
     default="union",
     metavar="union|both",
 )
-@option("--systems", "Compare how measures rank the runs, scored by these judgments.", name="qrels", metavar="QRELS")
+@option(
+    "--systems",
+    "Compare how measures rank the runs, scored by these judgments.",
+    name="qrels",
+    type=COLLECTION,
+    metavar="QRELS",
+)
 @option("-m --measures", "With --systems: two measures or more.")
-@option("--other-qrels", "With --systems: compare with the rankings by these judgments.", metavar="QRELS")
+@option(
+    "--other-qrels", "With --systems: compare with the rankings by these judgments.", type=COLLECTION, metavar="QRELS"
+)
 @option("--per-topic")
 @option("--digits")
 @options.answer("table", "json", "csv", "tsv")
@@ -61,7 +69,9 @@ def command(**typed: Any) -> None:
     inputs, shown, how = options.split(typed)
     if inputs.qrels is None and (inputs.measures or how["other_qrels"]):
         raise click.UsageError("-m and --other-qrels need judgments: --systems QRELS")
-    if inputs.qrels is not None and not inputs.measures:
+    if inputs.qrels is None:
+        options.refuse_idle("goes with --systems", "qrels_format")
+    elif not inputs.measures:
         raise click.UsageError('--systems needs measures: -m "AP nDCG@10"')
     with progress("pairs compared") as tell:
         correlations = correlate(inputs, progress=tell, **how)

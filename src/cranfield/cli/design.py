@@ -67,6 +67,8 @@ def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
         options.refuse_both(inputs)
     elif inputs.qrels is not None or inputs.runs or inputs.table is not None:
         raise click.UsageError("--sd stands in place of judgments and runs; give one or the other")
+    else:
+        options.refuse_reading(inputs, "--sd")
     side = "greater" if one_sided else "two-sided"
     with progress("tests") as tell:
         plans = design(inputs, tests=options.words(tests), alternative=side, progress=tell, **how)

@@ -75,6 +75,8 @@ def command(by: str | None, bounds: str | None, **typed: Any) -> None:
         raise click.UsageError(f"--weigh-by does not go with {beside}")
     if by and (bounds or (shown["per_topic"] and shown["shape"] != "json")):
         raise click.UsageError(f"--by does not go with {'--bounds' if bounds else '--per-topic'}")
+    if not bounds:
+        options.refuse_idle("goes with --bounds", "seed")
     with progress("runs scored") as tell:
         scores = evaluate(inputs, by=by, bounds=bounds, progress=tell, **how)
     show(scores, **shown)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import names, options
-from cranfield.cli.options import option
+from cranfield.cli.options import COLLECTION, INPUT, option
 from cranfield.cli.output import about, note, notes, show
 from cranfield.parameters import real
 
@@ -31,19 +31,25 @@ PLACE = 60
 )
 @option(
     "--norm",
-    "What is done to scores first, for the Comb methods and w-sum.  [default: min-max]",
+    "How scores are normalised first, for methods that read scores.  [default: min-max]",
     metavar=names.norms,
 )
 @option(
-    "--weights", lambda: f"One a run, for {names.fusions('takes_weights')}; else w-sum tunes them.", metavar="W,W,…"
+    "--weights",
+    lambda: (
+        f"One weight per run, for {names.fusions('takes_weights')}. Without them, {names.fusions('needs_weights')} tune "
+        "their weights on --train-qrels."
+    ),
+    metavar="W,W,…",
 )
 @option("-k --depth", "Keep the best K documents of each topic.", type=click.IntRange(min=1), metavar="K")
 @option(
     "--train-qrels",
     lambda: f"Judgments to learn from, for {names.fusions('trained', 'needs_weights')}.",
+    type=COLLECTION,
     metavar="QRELS",
 )
-@option("--train-topics", "Learn from these topics only: the first word of each line.", metavar="FILE")
+@option("--train-topics", "Learn from these topics only: the first word of each line.", type=INPUT, metavar="FILE")
 @option("--folds", "Fuse each Nth of the topics by what the other topics taught.", type=int, metavar="N")
 @option("--seed", "How --folds are drawn.")
 @option("--measure", "What tuned weights shall maximise.", default="AP", metavar="MEASURE")
@@ -66,6 +72,10 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
     inputs, _, how = options.split(typed)
     if len(inputs.runs) < 2:
         raise click.UsageError("give two runs or more; --list shows the methods")
+    if how["train_qrels"] is None:
+        options.refuse_idle(
+            "is for learning: give --train-qrels", "train_topics", "folds", "seed", "measure", "step", "rel"
+        )
     with progress("weights tried") as tell:
         fused = fuse(inputs, output=output or "-", weights=_numbers(weights), progress=tell, **how)
     for tuned in fused.tuned:

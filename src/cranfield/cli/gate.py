@@ -12,14 +12,20 @@ $ cranfield gate qrels.txt bm25.run dense.run -m "nDCG@10 AP" --max-drop 0.02 --
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from cranfield.cli import names, options
-from cranfield.cli.options import option
+from cranfield.cli import BAD_USAGE, in_words, names, options
+from cranfield.cli.crash import EXIT_CODE as CRASH
+from cranfield.cli.options import INPUT, OUTPUT, option
 from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, written
+from cranfield.parameters import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PLACE = 180
 
@@ -50,6 +56,7 @@ PLACE = 180
 @option(
     "--documents",
     "The ids that are in the corpus now, one a line: tells documents gone from documents ranked lower.",
+    type=INPUT,
     metavar="FILE",
 )
 @option(
@@ -65,9 +72,21 @@ PLACE = 180
 @option("--topics")
 @option("--weigh-by")
 @option("--topics-file")
-@option("--junit", "Write JUnit XML as well: a test case a measure.", metavar="FILE")
-@option("--markdown", "Write Markdown as well, for a comment on a pull request.", metavar="FILE")
-@option("--json", "Write JSON as well.", metavar="FILE")
+@option(
+    "--junit",
+    "Write JUnit XML as well: a test case per measure, or the error that stopped the gate.",
+    type=OUTPUT,
+    metavar="FILE",
+    callback=options.writable,
+)
+@option(
+    "--markdown",
+    "Write Markdown as well, for a comment on a pull request.",
+    type=OUTPUT,
+    metavar="FILE",
+    callback=options.writable,
+)
+@option("--json", "Write JSON as well.", type=OUTPUT, metavar="FILE", callback=options.writable)
 @options.answer("text", "json", "csv", "tsv", "markdown", "junit")
 @options.rules
 @click.pass_context
@@ -85,7 +104,8 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
         paths.append(output)
     if len(set(paths)) < len(paths) or "-" in paths[: len(files)]:
         raise click.UsageError("each output needs a file of its own; --format chooses what goes to standard output")
-    with progress("steps") as tell:
+    reports = [path for kind, path in [*files, (shape, output)] if kind == "junit"]
+    with _error_in_junit(ctx, reports, candidate), progress("steps") as tell:
         verdict = gate(inputs, progress=tell, **how)
     if output not in (None, "-"):
         files.append((shape, str(output)))
@@ -98,3 +118,22 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
         notes(verdict.notes(shell=True))
     if verdict.exit_code:
         ctx.exit(verdict.exit_code)
+
+
+@contextmanager
+def _error_in_junit(ctx: click.Context, reports: list[str | None], candidate: str) -> Iterator[None]:
+    """Write JUnit XML of an error too, unless the command line itself is wrong: who reads the report sees the reason."""
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except Exception as error:
+        from cranfield.cli.wording import in_options
+        from cranfield.gate.verdict import junit_error
+
+        problem, code = in_words(error) or (f"a mistake in cranfield ({type(error).__name__})", CRASH)
+        if code != BAD_USAGE:
+            sentence = in_options(masked(problem), ctx.command.params, getattr(error, "kind", None))
+            for path in reports:
+                put(junit_error(candidate, sentence), path)
+        raise

@@ -15,22 +15,32 @@ from typing import Any
 import click
 
 from cranfield.cli import names, options
-from cranfield.cli.options import option
+from cranfield.cli.options import INPUT, option
 from cranfield.cli.output import notes, put
 from cranfield.columns import legible
 
 PLACE = 10
 
 
+def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A folder that is there already is refused by the verb, in its own words."""
+    from os.path import lexists
+
+    if not lexists(value):
+        options.writable_folder(ctx, parameter, value)
+    return value
+
+
 @options.command(__doc__)
 @click.argument("source", metavar="SOURCE")
-@click.argument("dest", metavar="DEST")
+@click.argument("dest", metavar="DEST", callback=_new_folder)
 @option("--from", "The layout, if it is not to be detected.", name="layout", metavar=names.layouts)
 @option(
     "--grades",
-    "What the codes are worth: turned round (5 - code, source papers 5), 1 or 0, or as they stand.  "
-    "[default: raw; cranfield-corrected where SMART files hold Cranfield's codes]",
-    metavar="cranfield-corrected|binary|raw",
+    "What the codes are worth: turned round (5 - code, source papers 5), 1 or 0, as they stand, or one by one, such as "
+    "1=0,2=0,3=1.  [default: raw; cranfield-corrected where SMART files hold Cranfield's codes]",
+    metavar="cranfield-corrected|binary|raw|THEIRS=OURS,...",
+    callback=None,
 )
 @option(
     "--topic-ids",
@@ -39,17 +49,26 @@ PLACE = 10
     metavar="given|ordinal",
 )
 @option("--relevant-from", "The lowest relevant grade.", type=float, default=1, metavar="GRADE")
-@click.option("--documents", multiple=True, metavar="FILE", help="Take the documents from here; may be repeated.")
-@click.option("--topics", multiple=True, metavar="FILE", help="Take the topics from here; may be repeated.")
-@click.option("--qrels", multiple=True, metavar="FILE", help="Take the judgments from here; may be repeated.")
-@option("--subtopics", "Judgments by subtopic, for measures of diversity.", metavar="FILE")
+@click.option(
+    "--documents", multiple=True, type=INPUT, metavar="FILE", help="Take the documents from here; may be repeated."
+)
+@click.option("--topics", multiple=True, type=INPUT, metavar="FILE", help="Take the topics from here; may be repeated.")
+@click.option(
+    "--qrels", multiple=True, type=INPUT, metavar="FILE", help="Take the judgments from here; may be repeated."
+)
+@option("--subtopics", "Judgments by subtopic, for measures of diversity.", type=INPUT, metavar="FILE")
 @option("--split", "Which split of BEIR or MS MARCO: test, dev, train, dev.small.", metavar="NAME")
 @option(
     "--strict",
     "Refuse the copies of NPL, LISA and TIME that differ from their layout; without it they are read, with a note.",
     is_flag=True,
 )
-@option("--encoding", "The files' encoding.", default="utf-8", metavar="NAME")
+@option("--encoding", "The files' encoding.  [default: utf-8; of CSV and TSV, detected]")
+@option("--delimiter")
+@option("--decimal")
+@option("--duplicates", "Which line counts when judgments name a document twice for a topic.", default="error")
+@option("--ignore-case")
+@option("--lenient")
 @option(
     "--field",
     "Another name of a column: id, title, text of documents, topic, query, description, narrative of topics, "

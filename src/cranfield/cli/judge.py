@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from cranfield.cli import names, options
-from cranfield.cli.options import OneOf, option, scale_option
+from cranfield.cli.options import COLLECTION, INPUT, OUTPUT, InputPath, OneOf, option, scale_option
 from cranfield.cli.output import note, show
 from cranfield.parameters import masked, real
 
@@ -55,11 +55,13 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @log_argument
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--assessor", "Who said it, where the file does not.  [default: the name of a qrels file]", metavar="NAME")
-@option("--aspect", "What was judged.  [default: relevance]", metavar="NAME")
+@option("--aspect", "What was judged.  [default: relevance]", type=str, metavar="NAME")
 @option("--source", "Who labels come from.", type=OneOf(names.sources), default="import")
 @option("--time", "When, where the file does not say.", metavar="TIME")
 @scale_option
-@option("--collection", "Refuse topics and documents that this collection does not have.", metavar="FOLDER")
+@option(
+    "--collection", "Refuse topics and documents that this collection does not have.", type=COLLECTION, metavar="FOLDER"
+)
 @option("--format", "The qrels' format, if it is not to be detected.", metavar="FORMAT")
 @option(
     "--field",
@@ -69,6 +71,13 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
     multiple=True,
     metavar="OURS=THEIRS",
 )
+@options.labels
+@option("--topics-file", "What the topics ask, to join labels by that text: a table, or a collection.")
+@option(
+    "--duplicates",
+    "Which line counts when a person labels a document twice for a topic.  [default: all are kept, the last counts]",
+)
+@option("--lenient")
 def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how: Any) -> None:
     """Add labels from files: qrels, JSON lines, or CSV of who answered what. The same file again adds nothing.
 
@@ -119,6 +128,8 @@ def _export(log: str, output: str | None, **how: Any) -> None:
     from cranfield.formats.streams import write_bytes
     from cranfield.workspace.judging import export
 
+    if how["format"] != "qrels":
+        options.refuse_idle("goes with --to qrels", "policy")
     write_bytes(output or "-", [export(log, **how)])
 
 
@@ -148,11 +159,16 @@ def _withdraw(log: str, **what: Any) -> None:
 @command.command("round")
 @log_argument
 @option("--name", "What the round is called.", default="1", metavar="NAME")
-@option("--pool", "The documents, in the order of their priority.", metavar="FILE")
+@option("--pool", "The documents, in the order of their priority.", type=INPUT, metavar="FILE")
 @option("--assessors", "Who may judge.  [default: everybody]", metavar="NAME,NAME…")
 @option("--overlap", "How many people judge each document.", type=click.IntRange(1, 1000), default=1)
 @option("--double", "The share of documents that gets one label more.", metavar="20%", callback=share)
-@option("--gold", "Qrels whose grades are known to be right: everybody is asked, beside the count.", metavar="FILE")
+@option(
+    "--gold",
+    "Qrels whose grades are known to be right: everybody is asked, beside the count.",
+    type=INPUT,
+    metavar="FILE",
+)
 @option("--gold-share", "How often gold is asked.", metavar="5%", callback=share)
 @option("--repeat", "How often somebody is asked again.", name="repeat_share", metavar="5%", callback=share)
 @option("--sample", "Draw so many documents of the pool at random.", type=click.IntRange(min=1), metavar="N")
@@ -162,14 +178,19 @@ def _withdraw(log: str, **what: Any) -> None:
 @option("--seed")
 @option("--strategy", "Choose as labels come (cranfield pool strategies), from --run.", default="", metavar="NAME")
 @option(
-    "--run", "A run whose top the strategy chooses from; may be repeated.", name="runs", multiple=True, metavar="RUN"
+    "--run",
+    "A run whose top the strategy chooses from; may be repeated.",
+    name="runs",
+    multiple=True,
+    type=INPUT,
+    metavar="RUN",
 )
 @option("--depth", "How deep tops are.", type=click.IntRange(min=1), default=100)
 @option("--rel", "The lowest relevant grade, for the strategy.", default=1.0, metavar="N")
 @option("--lease", "How long a document is somebody's.", default="30m", metavar="TIME", callback=duration)
 @option("--pass", "Make it a qualifying round: the share of gold to get right.", name="passing", metavar="80%")
 @option("--after", "The qualifying round to pass first.", default="", show_default=False, metavar="NAME")
-@option("--guidelines", "What assessors are told; its hash is kept.", name="guideline", metavar="FILE")
+@option("--guidelines", "What assessors are told; its hash is kept.", name="guideline", type=INPUT, metavar="FILE")
 @scale_option
 def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> None:
     """Begin a round: who is asked about what, and how often.
@@ -179,6 +200,10 @@ def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> 
     """
     from cranfield.workspace.judging import begin_round
 
+    if how["strategy"]:
+        options.refuse_idle("does not go with --strategy", "double")
+    else:
+        options.refuse_idle("goes with --strategy", "runs", "depth", "rel")
     people = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
     if passing is not None:
         how["passing"] = share(click.get_current_context(), _passing(), passing)
@@ -277,7 +302,7 @@ def _policies() -> str:
 
 deciding = options.together(
     option("--by", _policies, name="policy", default="latest", metavar="POLICY"),
-    option("--aspect", "What was judged.", default="relevance", metavar="NAME"),
+    option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME"),
     option(
         "--sources",
         "Whose labels count; a model's only if it is named here.",
@@ -292,7 +317,7 @@ deciding = options.together(
 @command.command("aggregate")
 @log_argument
 @deciding
-@option("--gold", "Qrels whose grades are known, beside the gold of rounds.", metavar="FILE")
+@option("--gold", "Qrels whose grades are known, beside the gold of rounds.", type=INPUT, metavar="FILE")
 @option("--at", "As it stood at this time.", metavar="TIME")
 @option("--to", "The qrels' format.  [default: by ending]", name="qrels_format", metavar="FORMAT")
 @option("-o --output", "Write qrels to this file.")
@@ -307,6 +332,8 @@ def _aggregate(
     """
     from cranfield.workspace.judging import aggregate
 
+    if output is None:
+        options.refuse_idle("goes with -o FILE", "qrels_format")
     aggregated = aggregate(log, **how)
     if output is not None:
         from cranfield.formats import write_qrels
@@ -355,7 +382,10 @@ def _versions(log: str, shape: str, output: str | None) -> None:
 @options.output("table", "json")
 @click.pass_context
 def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> None:
-    """Work every frozen version out again and hold it against its hash; exit 3 if one differs.
+    """Look for damage, and work every frozen version out again; exit 3 if anything differs.
+
+    A SQLite file is checked by SQLite itself. Rounds and their documents, versions, comparisons and questions are held
+    against the hashes they were written with.
 
     \b
     $ cranfield judge verify work.db
@@ -372,7 +402,7 @@ def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> Non
 @log_argument
 @click.argument("a")
 @click.argument("b", required=False)
-@option("--run", "A run to score by both; may be repeated.", name="runs", multiple=True, metavar="RUN")
+@option("--run", "A run to score by both; may be repeated.", name="runs", multiple=True, type=INPUT, metavar="RUN")
 @option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10]")
 @option("--by", "What stands now, where there is no B.", name="policy", default="latest", metavar="POLICY")
 @options.output("table", "json", "csv", "tsv")
@@ -384,6 +414,10 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
     """
     from cranfield.workspace.judging import diff
 
+    if b is not None:
+        options.refuse_idle("does not go with B", "policy")
+    if not how["runs"]:
+        options.refuse_idle("goes with --run", "measures")
     show(diff(log, a, b, **how), shape, output, spreadsheet=spreadsheet)
 
 
@@ -397,36 +431,59 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
     metavar="NAME",
 )
 @option("--by", "Look closer.", name="view", type=OneOf(names.agreement_views))
-@option("--run", "A run to rank by each person's labels; may be repeated.", name="runs", multiple=True, metavar="RUN")
+@option(
+    "--run",
+    "A run to rank by each person's labels; may be repeated.",
+    name="runs",
+    multiple=True,
+    type=INPUT,
+    metavar="RUN",
+)
 @option("-m --measures", "What to rank runs by.  [default: nDCG@10]")
-@option("--disagreements", "Write the documents that people disagree about as a pool for a third.", metavar="FILE")
-@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option(
+    "--disagreements",
+    "Write the documents that people disagree about as a pool for a third.",
+    type=OUTPUT,
+    metavar="FILE",
+    callback=options.writable,
+)
+@option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME")
 @option("--sources", "Whose labels count.", name="whose", default="human,import", metavar="LIST", callback=_listed)
-@option("--resamples", "Of the documents, for intervals.", default=1000)
+@option(
+    "--resamples",
+    "Resamples of the documents, where intervals are within one topic; 0 leaves out all intervals.",
+    default=1000,
+)
 @option("--level", "Of the intervals.")
-@option("--seed")
+@option("--seed", "Seed of these resamples.")
 @option("--all", "Everything: all people, and how each changed over time.", name="every", is_flag=True)
 @options.output("table", "json", "csv", "tsv")
 def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None, **typed: Any) -> None:
     """Say how far people agree: those of a log, or several qrels, each of one person.
 
+    Intervals leave out each topic in turn. Files of two people with equal bytes are refused.
+
     \b
     $ cranfield judge agree labels.jsonl bob.csv
     """
+    from cranfield.formats.streams import all_or_none
     from cranfield.judge.event import RELEVANCE
     from cranfield.workspace.judging import agree
 
+    if not typed["runs"]:
+        options.refuse_idle("goes with --run", "measures")
     inputs, printed, how = options.split(typed)
-    found = agree(
-        sources,
-        runs=inputs.runs,
-        measures=inputs.measures,
-        disagreements=disagreements,
-        view=view or "",
-        aspect=inputs.aspect or RELEVANCE,
-        **how,
-    )
-    show(found, **printed)
+    with all_or_none():
+        found = agree(
+            sources,
+            runs=inputs.runs,
+            measures=inputs.measures,
+            disagreements=disagreements,
+            view=view or "",
+            aspect=inputs.aspect or RELEVANCE,
+            **how,
+        )
+        show(found, **printed)
     if disagreements is not None:
         note(f"documents that people disagree about are in {disagreements}")
 
@@ -438,7 +495,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 @option("--round", "Which round drew.  [default: the only one]", default="", show_default=False, metavar="NAME")
 @option("--model", "Whose labels predict.  [default: the only model's]", default="", show_default=False, metavar="NAME")
 @option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
-@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME")
 @option("--level", "Of the intervals.")
 @option("--all", "Every difference, not only those from the run that leads.", name="every", is_flag=True)
 @options.answer("table", "json", "csv", "tsv")
@@ -469,13 +526,19 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     default="latest",
     metavar="POLICY",
 )
-@option("--aspect", "What was judged.", default="relevance", metavar="NAME")
+@option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME")
 @option("--rel", "The lowest relevant grade.", default=1.0, metavar="N")
-@option("--collection", "Where texts are, for bias by length.  [default: lengths as asked]", metavar="FOLDER")
+@option(
+    "--collection",
+    "Where texts are, for bias by length.  [default: lengths as asked]",
+    type=COLLECTION,
+    metavar="FOLDER",
+)
 @option("--own", "A run that is built on the judge's own model; may be repeated.", multiple=True, metavar="RUN")
 @option(
     "--chosen-on",
     "Leave out what was looked at when the prompt was chosen: a topic, or a topic and a document, on each line.",
+    type=INPUT,
     metavar="FILE",
 )
 @option("--choose", "Choose the best of several prompts on half of the topics, calibrate on the others.", is_flag=True)
@@ -523,11 +586,19 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 @command.command("ask")
 @log_argument
-@option("--pool", "The pairs to label, in the order of their priority.", required=True, metavar="FILE")
-@option("--collection", "Where the topics and the documents' texts are.", required=True, metavar="FOLDER")
+@option("--pool", "The pairs to label, in the order of their priority.", required=True, type=INPUT, metavar="FILE")
+@option(
+    "--collection", "Where the topics and the documents' texts are.", required=True, type=COLLECTION, metavar="FOLDER"
+)
 @option("--endpoint", "An OpenAI-compatible server, such as http://localhost:8080/v1.", required=True, metavar="URL")
 @option("--model", "The model, as the server calls it.", required=True, metavar="NAME")
-@option("--prompt", lambda: f"How to ask: a file, or {', '.join(names.prompts())}.", required=True, metavar="FILE")
+@option(
+    "--prompt",
+    lambda: f"How to ask: a file, or {', '.join(names.prompts())}.",
+    required=True,
+    type=InputPath(names.prompts),
+    metavar="FILE",
+)
 @option("--key-env", "The variable of the environment that holds the key.  [default: no key]", metavar="NAME")
 @option(
     "--budget",

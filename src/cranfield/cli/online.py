@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import names, options
-from cranfield.cli.options import OneOf, option
+from cranfield.cli.options import INPUT, OUTPUT, OneOf, option
 from cranfield.cli.output import note, show
 
 PLACE = 195
@@ -27,7 +27,9 @@ def command() -> None:
 
 command.command_class = options.Worded
 
-key_option = option("--key", "Units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
+key_option = option(
+    "--key", "Units under pseudonyms: a keyed hash by the key in this file.", type=INPUT, metavar="FILE"
+)
 
 
 @command.command("interleave")
@@ -167,8 +169,15 @@ def _retain(log: str, days: int, **typed: Any) -> None:
 @option("--sd-after", "The same in the second arm, if the effect changes it.", type=float, metavar="X")
 @option("--wins", "Interleaving: the share of units that the one side wins.", type=float, metavar="P")
 @option("--losses", "Interleaving: the share that the other wins.", type=float, metavar="P")
-@option("--effect", "The difference to find.  [default: of wins and losses, theirs]", type=float, metavar="D")
-@option("--relative", "The difference to find, as a share of the level.", type=float, metavar="R")
+@option(
+    "--effect",
+    "The difference to find; below 0 for a decrease.  [default: of wins and losses, theirs]",
+    type=float,
+    metavar="D",
+)
+@option(
+    "--relative", "The difference to find, as a share of the level; below 0 for a decrease.", type=float, metavar="R"
+)
 @option("--power", "How surely to find it.", default=0.8, metavar="P")
 @option("--alpha", "The level, two-sided.")
 @option(
@@ -217,8 +226,8 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
 @click.argument("log")
 @option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
 @option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8766, show_default=True)
-@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", metavar="FILE")
-@option("--tls-key", "The certificate's key.", name="tls_key", metavar="FILE")
+@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", type=INPUT, metavar="FILE")
+@option("--tls-key", "The certificate's key.", name="tls_key", type=INPUT, metavar="FILE")
 @option("--behind-proxy", "The address of the proxy that speaks TLS.", name="proxy", metavar="ADDRESS")
 @option("--insecure", "Serve other machines without TLS: tokens and events can be read on the way.", is_flag=True)
 @option(
@@ -236,15 +245,23 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     metavar="ORIGIN",
 )
 @option(
-    "--run", "A run whose lists /interleave mixes by name; may be repeated.", name="runs", multiple=True, metavar="FILE"
+    "--run",
+    "A run whose lists /interleave mixes by name; may be repeated.",
+    name="runs",
+    multiple=True,
+    type=INPUT,
+    metavar="FILE",
 )
-@option("--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", metavar="FILE")
+@option(
+    "--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", type=INPUT, metavar="FILE"
+)
 @option(
     "--pack",
     "Seconds from one packing of segments to the next.  [default: 300]",
     type=click.FloatRange(min=0.1),
     metavar="S",
 )
+@options.server_limits
 @option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
 @option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
 def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
@@ -256,9 +273,9 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
     \b
     $ cranfield online serve online/plans log --new-token shop
     """
+    from cranfield.http.serving import Manner
     from cranfield.web.applications import Applications
     from cranfield.web.service_serving import PACK, Setting, serve
-    from cranfield.web.site import Manner
 
     if new_token is not None:
         click.echo(Applications(log).new(new_token))
@@ -269,7 +286,15 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
         return
     setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
     manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
-    serve(setting, manner, note, certificate=how["certificate"], key=how["tls_key"], insecure=how["insecure"])
+    serve(
+        setting,
+        manner,
+        note,
+        certificate=how["certificate"],
+        key=how["tls_key"],
+        insecure=how["insecure"],
+        limits=options.limits_of(how),
+    )
 
 
 @command.command("analyze")
@@ -329,10 +354,30 @@ users_option = option(
 )
 
 
+def _planned(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A plan is read if there is one, else written."""
+    from os.path import exists
+
+    return value if value is None or exists(value) else options.writable(ctx, parameter, value)
+
+
 @command.command("simulate")
 @options.qrels_and_runs
-@option("-o --log", "The log's folder; what is in it stays.", required=True, metavar="LOG")
-@option("--plan", "The experiment; where there is no such file, one is written there.", metavar="FILE")
+@option(
+    "-o --log",
+    "The log's folder; what is in it stays.",
+    required=True,
+    type=OUTPUT,
+    metavar="LOG",
+    callback=options.writable_folder,
+)
+@option(
+    "--plan",
+    "The experiment; where there is no such file, one is written there.",
+    type=OUTPUT,
+    metavar="FILE",
+    callback=_planned,
+)
 @users_option
 @option(
     "--method",
@@ -388,6 +433,7 @@ def _users(name: str | None, **shown: Any) -> None:
     "--preferred",
     "What real users prefer, in place of simulated ones: CSV of system, against, preference, and topic and signal.",
     name="preferences_file",
+    type=INPUT,
     metavar="FILE",
 )
 @users_option
@@ -456,7 +502,14 @@ def _study_plan(file: str, **typed: Any) -> None:
 
 @study.command("forms")
 @click.argument("file", metavar="STUDY")
-@option("-o --folder", "Where to write them: a folder that is empty or not there.", required=True, metavar="FOLDER")
+@option(
+    "-o --folder",
+    "Where to write them: a folder that is empty or not there.",
+    required=True,
+    type=OUTPUT,
+    metavar="FOLDER",
+    callback=options.writable_folder,
+)
 @participants_option
 def _study_forms(file: str, folder: str, participants: int | None) -> None:
     """Write a page for each participant, which opens offline, and a CSV template for answers by hand.

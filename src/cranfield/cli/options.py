@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.types import FloatParamType, IntParamType
 
-from cranfield.errors import ConventionError, CranfieldError
+from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.parameters import LARGEST, LONGEST, real, refuse_below, shortened, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from cranfield.http.limits import Limits
     from cranfield.workspace.inputs import Inputs
 
     Words = str | Callable[[], str]
@@ -38,7 +39,10 @@ CONVENTIONS = {
     "no_relevant": ("zero|skip", "What a topic without a relevant document is: 0, or left out."),
     "unjudged": ("irrelevant|drop", "Unjudged documents stay where they are, or are taken out of the ranking."),
     "negative": ("unjudged|irrelevant", "What a negative grade is: no judgment, or grade 0."),
-    "duplicates": ("error|first|last|best", "Which line counts when a run names a document twice for a topic."),
+    "duplicates": (
+        "error|first|last|best",
+        "Which line counts when a run or judgments name a document twice for a topic.",
+    ),
     "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
 }
 SHOWN = (
@@ -95,6 +99,28 @@ def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
     return fields
 
 
+def _grade_map(ctx: click.Context, parameter: click.Parameter, value: str | None) -> dict[float, float] | None:
+    """`1=0,2=0,3=1` as the grades of a file and what they count as."""
+    from cranfield.formats.grades import grade_map
+
+    try:
+        return grade_map(value)
+    except ConventionError as error:
+        raise click.UsageError(f"--{error}", ctx) from None
+
+
+def _said_of_tables(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse an unknown delimiter, encoding or decimal sign before anything is read."""
+    if value is not None:
+        from cranfield.formats.tables import Dialect
+
+        try:
+            Dialect(**{str(parameter.name): value})
+        except ConventionError as error:
+            raise click.UsageError(str(error), ctx) from None
+    return value
+
+
 def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Let a command go on where no returned document is known; the warning is printed as any other."""
     if value:
@@ -105,18 +131,95 @@ def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool)
         simplefilter("always", UnjudgedWarning)
 
 
+def writable(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a file that cannot be written before the command does anything."""
+    if value is not None:
+        from cranfield.formats.streams import refuse_unwritable
+
+        refuse_unwritable(value)
+    return value
+
+
+def writable_folder(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a folder that cannot be made or written to before the command does anything."""
+    if value is not None:
+        from cranfield.formats.streams import refuse_unwritable_folder
+
+        refuse_unwritable_folder(value)
+    return value
+
+
+class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A file or folder that is read: one that is not there is an error, whether or not anything would come to read it.
+
+    A run may be called NAME=path, a log may have a version behind it (work.db@v1), and `named` are names that need no file.
+    """
+
+    name = "path"
+
+    def __init__(self, named: Callable[[], Iterable[str]] | None = None) -> None:
+        self.named = named
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path as it was typed."""
+        path = str(value)
+        if path == "-" or "://" in path or any(map(_is_there, _readings(path))):
+            return path
+        names = [] if self.named is None else list(self.named())
+        if path in names:
+            return path
+        flag = f" ({param.opts[0]})" if isinstance(param, click.Option) else ""
+        known = f"; known by name: {', '.join(names)}" if names else ""
+        raise DataError(f"{path}: no such file or directory{flag}{known}")
+
+
+class OutputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A file or folder that is written, and may be there already."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path as it was typed."""
+        return str(value)
+
+
+def _readings(path: str) -> list[str]:
+    """What a path may mean: itself, the path behind NAME=, the log before @version."""
+    return [part for part in (path, path.partition("=")[2], path.rpartition("@")[0]) if part]
+
+
+def _is_there(path: str) -> bool:
+    """Whether something is there; what cannot be looked at is left to whoever reads it."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
+def _collections() -> list[str]:
+    from cranfield.formats.folder import bundled_names
+
+    return bundled_names()
+
+
+INPUT, OUTPUT, COLLECTION = InputPath(), OutputPath(), InputPath(_collections)
 FINITE = "a finite number in plain digits"
 DETECTED = "format, if it is not to be detected (cranfield formats lists them)."
 SHARED: dict[str, dict[str, Any]] = {
     # which files are read, and how
     "-m --measures": {"multiple": True, "metavar": "MEASURES"},
     "--table": {
+        "type": INPUT,
         "metavar": "FILE",
         "help": "Scores per topic from a file (a row a topic, a column a run; or what eval --per-topic writes as csv) "
         "instead.",
     },
-    "--topics": {"metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
+    "--topics": {"type": INPUT, "metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
     "--topics-file": {
+        "type": COLLECTION,
         "metavar": "FILE",
         "help": "What the topics ask, shown beside their ids, and columns for --by and --weigh-by: a table (TSV, CSV, JSON "
         "lines, Parquet), TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
@@ -136,10 +239,10 @@ SHARED: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "How many documents the collection holds.",
     },
-    "--preferences": {"metavar": "FILE", "help": "Preference judgments, for PrefSimple and its kin."},
-    "--groups": {"metavar": "FILE", "help": "Groups of documents, for measures of fairness."},
-    "--aspect": {"metavar": "QRELS", "help": "Judgments of a second aspect (uRBP, uBpref)."},
-    "--costs": {"metavar": "FILE", "help": "What documents cost to read, for TBG, Umeasure and kin."},
+    "--preferences": {"type": INPUT, "metavar": "FILE", "help": "Preference judgments, for PrefSimple and its kin."},
+    "--groups": {"type": INPUT, "metavar": "FILE", "help": "Groups of documents, for measures of fairness."},
+    "--aspect": {"type": COLLECTION, "metavar": "QRELS", "help": "Judgments of a second aspect (uRBP, uBpref)."},
+    "--costs": {"type": INPUT, "metavar": "FILE", "help": "What documents cost to read, for TBG, Umeasure and kin."},
     "--run-format": {"metavar": "FORMAT", "help": f"The runs' {DETECTED}"},
     "--qrels-format": {"metavar": "FORMAT", "help": f"The judgments' {DETECTED}"},
     "--field fields": {
@@ -149,6 +252,31 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "What a column of CSV, TSV, JSON rows or Parquet is called: topic, document, grade, score, rank, tag, "
         "iteration; query in a table of topics; as in topic=search; may be repeated.",
     },
+    "--delimiter": {
+        "metavar": "SIGN",
+        "callback": _said_of_tables,
+        "help": "The sign between the columns of tables: comma, semicolon, tab or pipe.  [default: detected]",
+    },
+    "--encoding": {
+        "metavar": "NAME",
+        "callback": _said_of_tables,
+        "help": "The encoding of tables, such as utf-8, utf-16 or windows-1252.  [default: detected]",
+    },
+    "--decimal": {
+        "metavar": "SIGN",
+        "callback": _said_of_tables,
+        "help": "The decimal sign of numbers in tables: point or comma.  [default: detected]",
+    },
+    "--grades": {
+        "metavar": "THEIRS=OURS,...",
+        "callback": _grade_map,
+        "help": "The grade that each grade of the judgments counts as, such as 1=0,2=0,3=1,4=2,5=3.",
+    },
+    "--ignore-case": {
+        "is_flag": True,
+        "help": "Join topics by the text of their query, whether in upper or lower case.",
+    },
+    "--duplicates": {"metavar": CONVENTIONS["duplicates"][0], "help": CONVENTIONS["duplicates"][1]},
     "--lenient": {
         "is_flag": True,
         "help": "Skip malformed lines and say how many, instead of stopping at the first.",
@@ -184,7 +312,9 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--verbose": {"is_flag": True, "help": "Tell also how it was made, and all that limits it."},
     "-o --output": {
+        "type": OUTPUT,
         "metavar": "FILE",
+        "callback": writable,
         "help": "Write to a file, whole or not at all, instead of standard output.",
     },
 }
@@ -282,11 +412,15 @@ conventions = together(
     option("--drop-self/--keep-self", "Leave out a document whose id is the topic's, or keep it.", default=None),
 )
 
+dialect = together(option("--delimiter"), option("--encoding"), option("--decimal"))
+labels = together(dialect, option("--grades"), option("--ignore-case"))
+
 rules = together(
     conventions,
     option("--run-format"),
     option("--qrels-format"),
     option("--field fields"),
+    labels,
     option("--lenient"),
     option("--allow-unjudged"),
 )
@@ -412,12 +546,71 @@ def refuse_both(inputs: Inputs, groups: Sequence[str] = (), conventions: bool = 
     if inputs.table is not None and conventions and inputs.changes:
         late = next(iter(inputs.changes)).replace("_", "-")
         raise click.UsageError(f"--table holds scores already; --{late} comes too late")
-    if inputs.table is not None and (inputs.qrels is not None or inputs.runs or groups):
+    if inputs.table is not None and (inputs.qrels is not None or inputs.runs):
         raise click.UsageError("--table FILE holds scores already; give no judgments or runs beside it")
     if inputs.table is None and (inputs.qrels is None or not (inputs.runs or groups)):
         raise click.UsageError("expected QRELS RUN..., or --table FILE")
 
 
+def refuse_idle(why: str, *names: str) -> None:
+    """Refuse options, by the names of their values, that were typed and would change nothing; `why` ends the sentence."""
+    ctx = click.get_current_context()
+    for parameter in ctx.command.params:
+        typed = ctx.get_parameter_source(str(parameter.name)) == click.core.ParameterSource.COMMANDLINE
+        if typed and parameter.name in names:
+            raise click.UsageError(f"{max(parameter.opts, key=len)} {why}", ctx)
+
+
+def refuse_reading(inputs: Inputs, option: str) -> None:
+    """Refuse options that say how files are read, where `option` stands in place of files."""
+    read = {"run_format": inputs.run_format, "qrels_format": inputs.qrels_format, "field": inputs.fields}
+    late = ["as"] * (inputs.preset is not None)
+    late += [*inputs.changes, *(name for name, value in read.items() if value is not None)]
+    if late:
+        raise click.UsageError(f"{option} reads no judgments or runs; leave out --{late[0].replace('_', '-')}")
+
+
 def without_algebra() -> None:
     """Keep NumPy's linear algebra, which scoring never uses, from starting its threads: a third of NumPy's own start."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+server_limits = together(
+    option(
+        "--connections",
+        "Most connections at once.  [default: 3/4 of ulimit -n, up to 4096]",
+        type=click.IntRange(min=1),
+        metavar="N",
+    ),
+    option(
+        "--per-address",
+        "Most connections of one address; behind a proxy, most requests at once.  [default: half of them, up to 256]",
+        type=click.IntRange(min=1),
+        metavar="N",
+    ),
+    option(
+        "--header-time",
+        "Seconds for the headers of a request.",
+        name="header_seconds",
+        type=click.FloatRange(min=0.1, max=3600),
+        default=10.0,
+        show_default=True,
+        metavar="S",
+    ),
+    option(
+        "--body-time",
+        "Seconds for the body of a request.",
+        name="body_seconds",
+        type=click.FloatRange(min=0.1, max=3600),
+        default=30.0,
+        show_default=True,
+        metavar="S",
+    ),
+)
+
+
+def limits_of(typed: dict[str, Any]) -> Limits:
+    """The limits of a server."""
+    from cranfield.http.limits import Limits
+
+    return Limits(**{name: typed[name] for name in ("connections", "per_address", "header_seconds", "body_seconds")})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import option, scale_option
+from cranfield.cli.options import COLLECTION, INPUT, OUTPUT, option, scale_option
 from cranfield.cli.output import about, note, show
 from cranfield.columns import counted
 from cranfield.parameters import real, shortened, whole
@@ -114,7 +114,12 @@ choosing = options.together(
     option("--team", "Which runs a team sent in.", name="teams", multiple=True, metavar="PATTERN=TEAM"),
     option("--budget", "The most documents, labels so far included.", type=click.IntRange(min=1), metavar="N"),
     rel,
-    option("--collection", "The documents' texts, for strategies that read them and for sheets.", metavar="FOLDER"),
+    option(
+        "--collection",
+        "The documents' texts, for strategies that read them and for sheets.",
+        type=COLLECTION,
+        metavar="FOLDER",
+    ),
     option("--topics", "Only these topics: the first word of each line."),
     option(
         "--topics-file", "What the topics ask, for assessors to see: a table of topics, TREC's topics, or a collection."
@@ -140,8 +145,13 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
 @choosing
 @option("--cap", "The most documents a topic.", type=click.IntRange(min=1), metavar="N")
 @option("--next", "Hand out so many a topic, for adaptive strategies.", type=click.IntRange(min=1), metavar="N")
-@option("--judgments", "The labels so far: a log (cranfield judge --help), a filled-in sheet, or qrels.", metavar="LOG")
-@option("--qrels", "Judgments from before; their documents are not asked for again.", metavar="QRELS")
+@option(
+    "--judgments",
+    "The labels so far: a log (cranfield judge --help), a filled-in sheet, or qrels.",
+    type=INPUT,
+    metavar="LOG",
+)
+@option("--qrels", "Judgments from before; their documents are not asked for again.", type=COLLECTION, metavar="QRELS")
 @option("--keep-judged", "Ask for the documents in --qrels again.", is_flag=True)
 @option("--order", "How each topic's documents are laid out.", metavar="shuffled|priority|document")
 @option("--assessors", "Give whole topics to assessors, evenly.", metavar="NAME,NAME…")
@@ -166,7 +176,11 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
     from cranfield.pool.make import uncollected
     from cranfield.workspace.pooling import pool, queries_in, sheet
 
+    if typed["qrels"] is None:
+        options.refuse_idle("goes with --qrels", "keep_judged")
     how = chosen(typed)
+    if not how["priorities"]:
+        options.refuse_idle("goes with --priority, which may name teams", "teams")
     queries = queries_in(how["inputs"], how["collection"])
     names = [name.strip() for name in assessors.split(",") if name.strip()] if assessors else []
     layout = layout or ("csv" if (output or "").endswith((".csv", ".csv.gz")) else "jsonl")
@@ -216,15 +230,28 @@ def _strategies(**shown: Any) -> None:
 @option(
     "--pool",
     "Judge this pool file instead of the tops of runs: what is yours, if it assigns documents.",
+    type=INPUT,
     metavar="FILE",
 )
 @option("--round", "Judge what this round of the log has for you (cranfield judge round).", metavar="NAME")
-@option("--judgments", "Where labels are kept: labels.jsonl, work.db or postgresql://…", required=True, metavar="LOG")
+@option(
+    "--judgments",
+    "Where labels are kept: labels.jsonl, work.db or postgresql://…",
+    required=True,
+    type=OUTPUT,
+    metavar="LOG",
+)
 @option("--assessor", "Who judges.", default="", show_default=False, metavar="NAME")
 @option("--overlap", "How many people are to judge each document.", type=click.IntRange(1, 1000), default=1)
 @option("--adjudicate", "Decide as a third person: shows who said what, and your word binds.", is_flag=True)
 @scale_option
-@option("--guidelines", "What you were told; its hash is kept with each label.", name="guideline", metavar="FILE")
+@option(
+    "--guidelines",
+    "What you were told; its hash is kept with each label.",
+    name="guideline",
+    type=INPUT,
+    metavar="FILE",
+)
 @tops
 @choosing
 def _judge(**typed: Any) -> None:
@@ -239,6 +266,10 @@ def _judge(**typed: Any) -> None:
     from cranfield.cli.terminal import sit
     from cranfield.workspace.desk import desk
 
+    if typed["pool"] is not None or typed["round"] is not None:
+        elsewhere = f"chooses from the tops of runs; --{'pool' if typed['pool'] is not None else 'round'} has chosen"
+        idle = ("depths", "strategy", "priorities", "teams", "budget", "topics", "rel", "seed", "preset", "drop_self")
+        options.refuse_idle(elsewhere, *idle, *options.CONVENTIONS)
     at_work = desk(**chosen(typed))
     try:
         sit(at_work)
@@ -251,7 +282,7 @@ def _judge(**typed: Any) -> None:
 @contributing
 @option("-m --measures", "By which runs are ranked.", default=["AP"], metavar=None)
 @option("--strategy", "Which ones; may be repeated.  [default: all]", name="strategies", multiple=True, metavar="NAME")
-@option("--collection", "The documents' texts, for strategies that read them (cal).", metavar="FOLDER")
+@option("--collection", "The documents' texts, for strategies that read them (cal).", type=COLLECTION, metavar="FOLDER")
 @option("--recall", "The recall whose effort is measured.", default=0.95)
 @option("--sampling", "Instead: how well infAP, xinfAP and statAP estimate AP at these rates.", metavar="RATE,RATE…")
 @option("--draws", "Samples drawn for --sampling.", type=click.IntRange(min=1), default=20)
@@ -271,6 +302,10 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
 
     inputs, shown, how = options.split(typed)
     if sampling is None:
+        options.refuse_idle("goes with --sampling", "draws")
+    else:
+        options.refuse_idle("does not go with --sampling", "strategies", "collection", "recall")
+    if sampling is None:
         with progress("strategies replayed") as tell:
             show(simulate(inputs, depths_of(depths), progress=tell, **how), **shown)
         return
@@ -288,7 +323,13 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
 @command.command("thin")
 @options.qrels_and_runs
 @option("-m --measures", "What to read.", default=["AP nDCG@10"], metavar=None)
-@option("--holes", "Write a pool of the unjudged documents in the runs' tops.", metavar="FILE")
+@option(
+    "--holes",
+    "Write a pool of the unjudged documents in the runs' tops.",
+    type=OUTPUT,
+    metavar="FILE",
+    callback=options.writable,
+)
 @option("--holes-depth", "How deep tops are.")
 @lenient
 @run_format
@@ -301,18 +342,22 @@ def _thin(**typed: Any) -> None:
     \b
     $ cranfield pool thin qrels.txt bm25.run dense.run
     """
+    from cranfield.formats.streams import all_or_none
     from cranfield.workspace.pooling import thin
 
     inputs, shown, how = options.split(typed)
-    readings, written = thin(inputs, **how)
-    if how["holes"]:
-        about(how["holes"], f"{written} documents to judge")
-    show(readings, **shown)
+    if not how["holes"]:
+        options.refuse_idle("goes with --holes FILE", "holes_depth")
+    with all_or_none():
+        readings, written = thin(inputs, **how)
+        if how["holes"]:
+            about(how["holes"], f"{written} documents to judge")
+        show(readings, **shown)
 
 
 @command.command("stop")
-@click.argument("judgments", metavar="LOG")
-@option("--pool", "The pool that is being judged.", required=True, metavar="FILE")
+@click.argument("judgments", type=INPUT, metavar="LOG")
+@option("--pool", "The pool that is being judged.", required=True, type=INPUT, metavar="FILE")
 @option("--target", "The recall to reach.", default=0.95)
 @rel
 @option("--level", "Of the intervals.", metavar=None)
@@ -332,7 +377,7 @@ def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
 
 @command.command("qrels")
 @click.argument("pool")
-@click.argument("judgments", metavar="LOG")
+@click.argument("judgments", type=INPUT, metavar="LOG")
 @option("-o --output", "Where to write.", required=True)
 @option(
     "--to", "trec, prels (for statAP), strata (for xinfAP) …  [default: by ending]", name="format", metavar="FORMAT"

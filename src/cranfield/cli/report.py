@@ -18,7 +18,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.compare import question
-from cranfield.cli.options import option
+from cranfield.cli.options import COLLECTION, option
 from cranfield.cli.output import about, limits
 from cranfield.columns import in_bytes
 
@@ -51,6 +51,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 @option(
     "--documents",
     "What documents say, for a page: a collection's folder, or JSON lines with id, title, text.",
+    type=COLLECTION,
     metavar="PATH",
 )
 @option("--no-texts", "With html: leave out what documents say; their ids stay.", is_flag=True)

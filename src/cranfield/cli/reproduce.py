@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import option
+from cranfield.cli.options import COLLECTION, option
 from cranfield.cli.output import show
 
 PLACE = 160
@@ -29,7 +29,9 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
     "What to score by; names as in nDCG@10, AP(rel=2)@100, or trec_eval's. May be repeated.",
     default=["nDCG@10 AP"],
 )
-@option("--other-qrels", "The reproduced runs are of another collection, judged by these.", metavar="QRELS")
+@option(
+    "--other-qrels", "The reproduced runs are of another collection, judged by these.", type=COLLECTION, metavar="QRELS"
+)
 @option("--p", "The patience of RBO, 0 to 1.")
 @option("--depth", "Compare the first K documents of the lists only.", type=int, metavar="K")
 @option("--rel")

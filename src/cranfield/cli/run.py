@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import names, options
-from cranfield.cli.options import option
+from cranfield.cli.options import OUTPUT, option
 from cranfield.cli.output import show
 
 PLACE = 50
@@ -24,7 +24,7 @@ PARTIAL = 1  # the exit code if a topic failed
 @options.command(__doc__)
 @click.argument("collection", required=False)
 @option("--system", lambda: f"{names.systems()}; options behind a colon: bm25s:k1=0.9,stem=no.", metavar="SPEC")
-@option("-o --output", "The run to write; RUN.stats.json beside it says what it cost.", metavar="RUN")
+@option("-o --output", "The run to write; RUN.stats.json beside it says what it cost.", type=OUTPUT, metavar="RUN")
 @option("-k", "How many documents for each topic.", default=1000, metavar="K")
 @option("--fields", "The topic's fields to search for.", default="title", metavar="F,F")
 @option("--name", "The run's tag.  [default: the file's name]", metavar="NAME")
@@ -45,7 +45,7 @@ PARTIAL = 1  # the exit code if a topic failed
 )
 @option("--retries", "Tries after a failure that may pass.", default=3, metavar="N")
 @option("--timeout", "Seconds an answer may take.", default=30.0, metavar="S")
-@option("--max-answer", "Megabytes that an answer over HTTP may have.", default=100.0, metavar="MB")
+@option("--max-answer", "Megabytes that an answer over HTTP may have.", default=32.0, metavar="MB")
 @option("--give-up", "Stop when N topics fail one after the other.", default=10, metavar="N")
 @option("--resume", "Go on where an earlier run was cut short: RUN.journal holds its answers.", is_flag=True)
 @option("--price-per-hour", "What the machine costs, for the price of 1000 queries.", type=float, metavar="P")

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli.options import OneOf, option
+from cranfield.cli.options import INPUT, OneOf, limits_of, option, server_limits
 from cranfield.cli.output import note
 
 PLACE = 78
@@ -32,8 +32,8 @@ def roles() -> list[str]:
 @option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
 @option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8765, show_default=True)
 @option("--accounts", "Ask for name and password on this machine too.", is_flag=True)
-@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", metavar="FILE")
-@option("--tls-key", "The certificate's key.", name="key", metavar="FILE")
+@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", type=INPUT, metavar="FILE")
+@option("--tls-key", "The certificate's key.", name="key", type=INPUT, metavar="FILE")
 @option(
     "--behind-proxy",
     "The address of the proxy that speaks TLS; its X-Forwarded-For is believed.",
@@ -48,18 +48,21 @@ def roles() -> list[str]:
     multiple=True,
     metavar="NAME",
 )
+@server_limits
 @option("--link", "Print a new link to the server that is running, and end.", is_flag=True)
 @option("--invite", "Print an invitation to the server that is running, and end.", type=OneOf(roles))
 @option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
 def command(folder: str, link: bool, invite: str | None, example: bool, db: str | None, **how: Any) -> None:
     refuse_missing()
-    from cranfield.web.serving import checked, new_link, serve
-    from cranfield.web.site import Manner
+    from cranfield.http.serving import Manner, checked
+    from cranfield.web.serving import new_link, serve, server_of
     from cranfield.workspace.bench import make_example, open_bench
 
     told = {name: how[name] for name in ("host", "port", "accounts")}
     manner = Manner(**told, proxy=how["proxy"] or "", names=how["hosts"])
     manner = checked(manner, how["certificate"], how["key"], how["insecure"])
+    if link or invite:
+        server_of(folder)  # before a workspace is made where none is
     if example:
         make_example(folder)
     bench = open_bench(folder, db)
@@ -67,16 +70,14 @@ def command(folder: str, link: bool, invite: str | None, example: bool, db: str 
         if link or invite:
             click.echo(new_link(bench, invite))
         else:
-            serve(bench, manner, note, how["certificate"], how["key"])
+            serve(bench, manner, note, how["certificate"], how["key"], limits_of(how))
     finally:
         bench.close()
 
 
 def refuse_missing() -> None:
     """Stop where what serves is not installed."""
-    from importlib.util import find_spec
+    from cranfield.extras import modules_of, needed
 
-    from cranfield.errors import MissingExtraError
-
-    if not all(map(find_spec, ("sqlalchemy", "starlette", "jinja2", "uvicorn", "argon2"))):
-        raise MissingExtraError("the workbench needs its extra: pip install 'cranfield[web]'")
+    for module in modules_of("store", "web"):
+        needed(module, "the workbench needs", "web")

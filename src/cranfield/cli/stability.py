@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from cranfield.cli import names, options
-from cranfield.cli.options import option
+from cranfield.cli.options import COLLECTION, INPUT, option
 from cranfield.cli.output import is_chart, show
 
 PLACE = 140
@@ -32,8 +32,8 @@ PARTS = "measures, qrels, halves, discrimination, generalisability"
     multiple=True,
     metavar="PARTS",
 )
-@option("--other-qrels", "For qrels: compare with the ranking by these judgments.", metavar="QRELS")
-@option("--other-table", "The same for --table: scores under other judgments.", metavar="FILE")
+@option("--other-qrels", "For qrels: compare with the ranking by these judgments.", type=COLLECTION, metavar="QRELS")
+@option("--other-table", "The same for --table: scores under other judgments.", type=INPUT, metavar="FILE")
 @option(
     "--kind",
     "How rankings are compared: tau, tau-ap, tau-ap-b, spearman, rbo …; lists alone also by overlap@10 …  "
@@ -65,6 +65,10 @@ def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> Non
 
     inputs, shown, how = options.split(typed, parts=options.words(parts), kinds=options.words(kinds))
     options.refuse_both(inputs)
+    if inputs.table is None:
+        options.refuse_idle("goes with --table; give --other-qrels", "other_table")
+    else:
+        options.refuse_idle("goes with judgments and runs; give --other-table", "other_qrels")
     if how["parts"] == ["lists"] and is_chart(shown["output"]):
         raise click.UsageError("lists have no chart; choose halves, discrimination, generalisability or qrels")
     if "lists" in how["parts"] and len(how["parts"]) > 1 and shown["shape"] in ("csv", "tsv"):

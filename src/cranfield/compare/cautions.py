@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.compare.pair import Pair, amount, bare_p, p_value
+from cranfield.columns import bare_p, p_value
+from cranfield.compare.pair import Pair, amount
+from cranfield.compare.scored import lists_nonrelevant
 from cranfield.compare.settings import round_up
 from cranfield.compare.systems import SEEDS
 from cranfield.errors import DataError
@@ -91,6 +93,32 @@ def grouped_texts(cautions: list[Caution], verbose: bool = False) -> list[str]:
     for caution in cautions:
         kinds[caution.code].append(caution.text)
     return [text if not alike else f"{text} ({len(alike)} more alike)" for text, *alike in kinds.values()]
+
+
+# judgments
+
+
+@rule
+def low_judged(evidence: Evidence) -> Iterator[Caution]:
+    """A run of whose top ranks much less was judged than of the others', or little at all."""
+    old = {run for name in evidence.baselines for run in evidence.runs_of(name)}
+    for name, known in evidence.judged.items() if lists_nonrelevant(evidence.scores) else ():
+        shares = {run: share for run, share in known.items() if share == share}
+        if not shares:
+            continue
+        rivals = {run: share for run, share in shares.items() if run in old} or shares
+        best = max(rivals, key=lambda run: rivals[run])
+        new = {run: share for run, share in shares.items() if run not in old} or shares
+        low = {run: share for run, share in new.items() if share < LEAST_JUDGED or share <= rivals[best] - JUDGED_GAP}
+        if low:
+            named = ", ".join(f"{run} {share:.0%}" for run, share in list(low.items())[:NAMED_RUNS])
+            named += f" and {len(low) - NAMED_RUNS} more" if len(low) > NAMED_RUNS else ""
+            against = f" ({best}: {rivals[best]:.0%})" if best not in low else ""
+            text = (
+                f"{name} is low for {named}{against}: documents that nobody judged count as irrelevant, so "
+                f"{'it' if len(low) == 1 else 'they'} may be better than the scores say"
+            )
+            yield Caution("low-judged", text, runs=tuple(low))
 
 
 # how many topics
@@ -402,7 +430,7 @@ def one_seed(evidence: Evidence) -> Iterator[Caution]:
         yield Caution("one-seed", text, runs=tuple(alone))
 
 
-# ties, judgments, power
+# ties, power
 
 
 @rule
@@ -416,29 +444,6 @@ def heavy_ties(evidence: Evidence) -> Iterator[Caution]:
             same = f"{pair.other} and {pair.one} score the same {pair.measure} on {pair.ties} of {pair.n} topics"
             warnings.append((pair, f"{same}: {only}"))
     yield from _some("heavy-ties", warnings, "equal on at least half of the topics")
-
-
-@rule
-def low_judged(evidence: Evidence) -> Iterator[Caution]:
-    """A run of whose top ranks much less was judged than of the others', or little at all."""
-    old = {run for name in evidence.baselines for run in evidence.runs_of(name)}
-    for name, known in evidence.judged.items():
-        shares = {run: share for run, share in known.items() if share == share}
-        if not shares:
-            continue
-        rivals = {run: share for run, share in shares.items() if run in old} or shares
-        best = max(rivals, key=lambda run: rivals[run])
-        new = {run: share for run, share in shares.items() if run not in old} or shares
-        low = {run: share for run, share in new.items() if share < LEAST_JUDGED or share <= rivals[best] - JUDGED_GAP}
-        if low:
-            named = ", ".join(f"{run} {share:.0%}" for run, share in list(low.items())[:NAMED_RUNS])
-            named += f" and {len(low) - NAMED_RUNS} more" if len(low) > NAMED_RUNS else ""
-            against = f" ({best}: {rivals[best]:.0%})" if best not in low else ""
-            text = (
-                f"{name} is low for {named}{against}: documents that nobody judged count as irrelevant, so "
-                f"{'it' if len(low) == 1 else 'they'} may be better than the scores say"
-            )
-            yield Caution("low-judged", text, runs=tuple(low))
 
 
 @rule

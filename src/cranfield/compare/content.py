@@ -11,10 +11,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Layout, Lines, Part, Table
-from cranfield.columns import cut, in_line
+from cranfield.columns import cut, in_line, p_value
 from cranfield.compare.bars import drawn
 from cranfield.compare.evidence import QUESTIONS
-from cranfield.compare.pair import Pair, bare_p, disagreement, p_value
+from cranfield.compare.pair import Pair, disagreement
 from cranfield.compare.systems import SEEDS
 from cranfield.compare.verdict import verdict
 from cranfield.scores import conventions_in_words
@@ -36,10 +36,12 @@ DETAILED = 3  # pairs for which every test has a line of its own
 DRAWN_ON_A_PAGE = 2  # pairs
 ALOUD = {"+": "better", "-": "worse", "?": "no p-value", "": "not settled", "~": "mean and test point apart"}
 ALOUD |= {"c": "not settled after correction", "i": "not settled, interval and test differ"}
+ALOUD["h"] = ALOUD["i"]
 WHERE_THERE = {  # what else a mark may mean
     "~": "the mean and the test point apart",
     "c": "not settled after correction (the interval is that of one pair)",
     "i": "not settled: the interval leaves out 0, the test does not",
+    "h": "not settled: the test rejects, the interval holds 0",
     "?": "no p-value",
 }
 
@@ -145,7 +147,7 @@ def table_of_two(evidence: Evidence, how: Layout) -> Table:
         cells += [how.cell(end, signed=True) for end in (pair.difference, *_bounds(pair))]
         cells.append(_effect(pair, how._replace(digits=2)) if how.verbose else _bare_effect(pair, how))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
-        cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
+        cells += [Cell(how.p_value(p), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         rows.append([Cell(pair.measure), *cells])
     head += [corrected] if corrected else []
     title = f"Differences, {pairs[0].other} less {pairs[0].one}"
@@ -187,7 +189,7 @@ def pair_table(evidence: Evidence, pairs: list[Pair], how: Layout) -> Table:
         else:
             cells.append(_effect(pair, how._replace(digits=2)) if how.told else _bare_effect(pair, how))
         cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
-        cells += [Cell(_p(p, how), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
+        cells += [Cell(how.p_value(p), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
         sign = mark(evidence, pair)
         rows.append([*cells, Cell(ALOUD.get(sign, sign) if aloud else sign, best=sign == "+")])
     shown = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
@@ -221,12 +223,8 @@ def mark(evidence: Evidence, pair: Pair) -> str:
     if evidence.one_sided:
         return evidence.answer(pair)
     if not evidence.significant(pair):
-        return {"correction": "c", "interval": "i"}.get(evidence.doubt(pair), "")
+        return {"correction": "c", "interval": "i", "held": "h"}.get(evidence.doubt(pair), "")
     return {"other": "+", "one": "-", "neither": ""}[pair.better]
-
-
-def _p(value: float, how: Layout) -> str:
-    return how.undefined if value != value else bare_p(value).replace("< ", "<")
 
 
 def _legend(evidence: Evidence, pairs: list[Pair]) -> list[str]:
@@ -319,7 +317,7 @@ def _test_table(evidence: Evidence, pair: Pair, how: Layout) -> Table:
     for name, outcome in pair.outcomes.items():
         interval = [how.number(end, signed=True) for end in (outcome.low, outcome.high)]
         beside = _beside(outcome, evidence.lower_is_better(pair.measure))
-        rows.append([any_test(name).short, _p(outcome.p, how), _p_from(outcome, how), *interval, beside])
+        rows.append([any_test(name).short, how.p_value(outcome.p), _p_from(outcome, how), *interval, beside])
     caption = f"{pair.other} against {pair.one} by {pair.measure}, before any correction:"
     head = ["test", "p", "how", f"{percent} low", f"{percent} high", ""]
     return Table(head, rows, caption=caption, tail=True)
@@ -345,7 +343,7 @@ def _better_and_worse(outcome: Any, lower_is_better: bool) -> tuple[float, float
 def _chance(outcome: Any, lower_is_better: bool, how: Layout) -> str:
     """A p-value, or the probability of being better where there is none."""
     chances = _better_and_worse(outcome, lower_is_better)
-    return _p(outcome.p, how) if chances is None else f"P(better) {chances[0]:.3f}"
+    return how.p_value(outcome.p) if chances is None else f"P(better) {chances[0]:.3f}"
 
 
 def _beside(outcome: Any, lower_is_better: bool) -> str:

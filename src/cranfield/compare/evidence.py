@@ -59,8 +59,8 @@ class Evidence(Systems, Settings):
         return fitting[0]
 
     def significant(self, pair: Pair) -> bool:
-        """Whether the corrected p-value is at most alpha."""
-        return pair.corrected <= self.alpha
+        """Whether the difference is settled at the level of the comparison."""
+        return pair.settled(self.alpha)
 
     def best_first(self) -> list[Pair]:
         """The pairs of the best systems first, measure by measure; against baselines, the best of the others first."""
@@ -100,8 +100,8 @@ class Evidence(Systems, Settings):
         """Where interval and corrected test differ, why: `correction`, `interval`, or `held` where the interval holds 0."""
         if pair.low != pair.low or pair.corrected != pair.corrected or pair.torn:
             return ""
-        outside = pair.low > 0 or pair.high < 0
-        if outside == self.significant(pair) or self.answer(pair) == "no":
+        outside = not pair.holds_zero
+        if outside == (pair.corrected <= self.alpha) or self.answer(pair) == "no":
             return ""
         if not outside:
             return "held"
@@ -111,6 +111,8 @@ class Evidence(Systems, Settings):
     def doubt_in_words(self, pair: Pair) -> str:
         """The same as it stands behind a claim; empty where they agree."""
         kind = self.doubt(pair)
+        if kind == "held" and self.weighed_by:
+            return f": the test rejects, the interval of the mean by {self.weighed_by} holds 0"
         if kind == "held":
             return ", though the interval of the mean holds 0"
         if kind == "correction":

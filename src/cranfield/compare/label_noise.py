@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 DRAWS = 200
 NEAR = 1e-9  # chances no further apart are alike
 OF_VOTES = "the shares of votes"
+SHARED_ERRORS = (
+    "errors that people share are not allowed for: where documents are hard for everybody, this interval is too sure"
+)
 BEYOND_GRADES = ("labels", "preferences", "probabilities", "baseline")  # what a measure may need that is not redrawn
 
 
@@ -117,19 +120,19 @@ class LabelNoise:
         """What was redrawn, and what the table says."""
         several = "document has" if self.redrawn == 1 else "documents have"
         what = f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
-        single = self.documents - self.redrawn
-        rest = (
-            [f"{single:,} documents have one label or a decision: errors in these are not allowed for"]
-            if single
-            else []
-        )
         agreed = "" if self.unsure else "; nobody contradicts anybody, so that nothing moves"
         return [
             f"{what}, {self.draws} times, by {self.chances}{agreed}",
             "allowed for: wrong labels pull differences towards 0, so it is moved back as far as redrawing moved it; "
             "topics, assessors: their parts of the variance",
-            *rest,
+            *self.left_out(),
         ]
+
+    def left_out(self) -> list[str]:
+        """The errors of labels that the interval does not allow for."""
+        single = self.documents - self.redrawn
+        alone = f"{single:,} documents have one label or a decision: errors in these are not allowed for"
+        return [SHARED_ERRORS, *[alone] * bool(single)]
 
     def content(self, how: Layout) -> Iterator[Part]:
         """A row a pair."""
@@ -164,7 +167,7 @@ class LabelNoise:
             row = {"measure": measure, "one": one, "other": other, **vars(found), **shares}
             row["from_topics"], row["topics"] = row.pop("from_units"), row.pop("units")
             pairs.append({name: plain(value, how.digits) for name, value in row.items()})
-        return {**{name: getattr(self, name) for name in facts}, "pairs": pairs}
+        return {**{name: getattr(self, name) for name in facts}, "left_out": self.left_out(), "pairs": pairs}
 
 
 def label_noise(evidence: Evidence, chances: Any, draws: int = DRAWS, progress: Progress | None = None) -> LabelNoise:

@@ -18,7 +18,15 @@ import numpy as np
 from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.columns import joined, listed
 from cranfield.compare.comparison import evidence_of
-from cranfield.compare.scored import Progress, Scored, comparable, complete, evaluated, upward_table
+from cranfield.compare.scored import (
+    Progress,
+    Scored,
+    comparable,
+    complete,
+    evaluated,
+    lists_nonrelevant,
+    upward_table,
+)
 from cranfield.compare.settings import refuse_shares, refuse_unweighable
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
@@ -114,7 +122,7 @@ class Leaderboard(Answer):
         """What was left out, what is doubtful, and where mean and geometric mean disagree."""
         notes = list(self.remarks)
         shares = {row.run: row.judged for row in self.rows if row.judged == row.judged}
-        if shares and max(shares.values()) - min(shares.values()) >= 0.1:
+        if lists_nonrelevant(self.scores) and shares and max(shares.values()) - min(shares.values()) >= 0.1:
             least = min(shares, key=lambda run: shares[run])
             notes.append(
                 f"judged@{self.k} differs: {least} has {shares[least]:.2f}, others up to {max(shares.values()):.2f}; "
@@ -135,7 +143,8 @@ class Leaderboard(Answer):
             for name, mean in row.means.items():
                 cells.append(Cell(how.number(mean), mean, best=len(self.rows) > 1 and mean == best[name]))
             rows.append([*cells, *(how.cell(column[i]) for column in beside.values())])
-        head = ["run", "rank", "ranks", "first in redraws", "tier", *self.measures, *beside]
+        means = map(self.scores.measures_alike, self.measures)
+        head = ["run", "rank", "ranks", "first in redraws", "tier", *means, *beside]
         redraws = head.index("first in redraws")
         spare = [] if how.verbose else [*range(len(head) - len(beside), len(head)), redraws]
         return Table(head, rows, title=f"Runs {self.how()}", spare=spare)
@@ -144,7 +153,8 @@ class Leaderboard(Answer):
         """Who leads, and how many of the others were told apart from it."""
         first, *others = self.rows
         ahead = [row.run for row in self.rows if row.rank == first.rank]
-        mean = f"with {self.sort} {first.means[self.sort]:.4f}"
+        value = (first.weighted or first.means)[self.sort]  # what the ranks go by
+        mean = f"with {self.scores.measures_by(self.sort)} {value:.4f}"
         lead = f"{first.run} leads {mean}" if len(ahead) == 1 else f"{joined(ahead)} share the lead {mean}"
         if not first.tier or not others:
             return lead
@@ -394,7 +404,7 @@ def _apart_by_pairs(
     evidence = evidence_of(Scored(scores, {}, {}), test, correction, alpha=alpha, seed=seed)
     for pair in evidence.pairs:
         one, other = place[pair.one], place[pair.other]
-        apart[one, other] = apart[other, one] = pair.corrected <= alpha and not pair.torn
+        apart[one, other] = apart[other, one] = evidence.significant(pair) and not pair.torn
     if any(map(evidence.torn, evidence.pairs)):
         torn = next(pair for pair in evidence.pairs if evidence.torn(pair))
         some = f"{sum(map(evidence.torn, evidence.pairs)):,} pairs differ by {test} against their means"

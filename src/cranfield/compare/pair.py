@@ -12,7 +12,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from cranfield.columns import bare_p, p_value
 from cranfield.compare.systems import SEEDS
+from cranfield.stats.limits import above, below
 from cranfield.stats.test import Test
 from cranfield.stats.testing import TestOfMany, any_test
 
@@ -26,25 +28,6 @@ if TYPE_CHECKING:
 Side: TypeAlias = Literal["one", "other", "neither"]
 
 # numbers
-
-
-def p_value(p: float) -> str:
-    """A p-value as people read it: "= 0.0002", "= 0.57", "< 0.0001".
-
-    >>> p_value(0.00021), p_value(0.572), p_value(1e-5), p_value(1)
-    ('= 0.0002', '= 0.57', '< 0.0001', '= 1')
-    """
-    if p != p:
-        return "undefined"
-    if p < 0.0001:
-        return "< 0.0001"
-    text = f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
-    return f"= {text.rstrip('0').rstrip('.')}"
-
-
-def bare_p(p: float) -> str:
-    """The same without the equals sign, where the text has one or needs none."""
-    return p_value(p).removeprefix("= ")
 
 
 def amount(value: float, like: float | None = None, digits: int = 3) -> str:
@@ -137,6 +120,18 @@ class Pair:
         """Whether the test that decides favours a run that the mean does not put ahead."""
         return self.favoured not in ("neither", self.ahead)
 
+    @property
+    def holds_zero(self) -> bool:
+        """Whether the interval does not lie on one side of 0."""
+        return not (above(self.low, self.high) or below(self.low, self.high))
+
+    def settled(self, alpha: float) -> bool:
+        """Whether the corrected p-value is at most alpha; where topics are weighed, the interval must leave out 0, too.
+
+        The test permutes all topics, the interval counts effective ones: under heavy weights they can differ.
+        """
+        return self.corrected <= alpha and not (self.weighed_by and self.holds_zero)
+
     def sentence(
         self,
         correction: str = "",
@@ -158,7 +153,7 @@ class Pair:
         if self.ties == self.n and self.n > 1:
             return f"{both} score the same {self.measure} on each of {topics}: nothing to test"
         where = f"on {topics}, {_counts(self)}"
-        settled = self.corrected <= alpha
+        settled = self.settled(alpha)
         if self.ahead == "neither":
             start = f"{both} have the same mean {self.mean_of} {where}"
         else:

@@ -77,6 +77,11 @@ def judged_shares(scores: Scores) -> Shares:
     return shares
 
 
+def lists_nonrelevant(scores: Scores) -> bool:
+    """Whether documents were judged not to be relevant, as far as is known; else nobody knows what else was judged."""
+    return scores._origin is None or scores._origin[0].lists_nonrelevant
+
+
 def _shares(scores: Scores, names: Iterable[str]) -> Shares:
     """Of each run, the mean over the topics that it answers: what it does not return is not unjudged."""
     shares: Shares = {}

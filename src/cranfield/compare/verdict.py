@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cranfield.columns import counted, joined
 from cranfield.compare.evidence import QUESTIONS
 from cranfield.compare.pair import Pair, amount, chances, named
+from cranfield.compare.scored import lists_nonrelevant
+from cranfield.doubts import LITTLE_JUDGED
 from cranfield.stats.testing import any_test
 
 if TYPE_CHECKING:
@@ -29,7 +31,20 @@ class Claim(NamedTuple):
 
 
 def verdict(evidence: Evidence) -> list[str]:
-    """What the comparison comes to, in a line or a few."""
+    """What the comparison comes to, in a line or a few; where little of a run is judged, that comes first."""
+    return [*_little_judged(evidence), *_claims(evidence)]
+
+
+def _little_judged(evidence: Evidence) -> list[str]:
+    """The runs of which too little is judged for a verdict."""
+    for name, shares in evidence.judged.items() if lists_nonrelevant(evidence.scores) else ():
+        little = [f"{run} {share:.0%}" for run, share in shares.items() if share < LITTLE_JUDGED]
+        if little:
+            return [f"too little is judged for a verdict: {name} is {_some(little)}; as far as is judged:"]
+    return []
+
+
+def _claims(evidence: Evidence) -> list[str]:
     if len({(pair.one, pair.other) for pair in evidence.pairs}) == 1:
         return _of_two(evidence)
     if evidence.one_sided:
@@ -61,7 +76,7 @@ def _claim(evidence: Evidence, pair: Pair) -> Claim:
     winner, loser = (pair.one, pair.other) if pair.ahead == "one" else (pair.other, pair.one)
     settled = evidence.significant(pair)
     claimed = "beats" if settled and not pair.torn else "is ahead of"
-    what = f"{amount(abs(pair.difference))} {pair.measure}{' (lower is better)' if lower else ''}"
+    what = f"{amount(abs(pair.difference))} {pair.mean_of}{' (lower is better)' if lower else ''}"
     mean = " in the mean" if settled and pair.torn else ""
     return Claim(f"{winner} {claimed} {loser} by", what, mean + where + _reservation(evidence, pair, lower))
 
@@ -96,7 +111,8 @@ def _of_all(evidence: Evidence) -> str:
         others = len(evidence.contenders()) - 1
         first = not any(led.values())
         number = f"{beaten or 'none'} of {others}"
-        led[leader].append(f"{measure} ({f'beats {number} others' if first else number})")
+        by = pairs[0].mean_of if pairs else measure
+        led[leader].append(f"{by} ({f'beats {number} others' if first else number})")
     settled = sum(evidence.significant(pair) for pair in evidence.pairs)
     share = f"{settled:,} of {counted(len(evidence.pairs), 'difference')} {'is' if settled == 1 else 'are'} significant"
     leads = "; ".join(f"{leader} leads by {joined(measures)}" for leader, measures in led.items())
@@ -130,7 +146,7 @@ def _against_baselines(evidence: Evidence) -> list[str]:
             said = [f"{_some(above)} beat{'s' if len(above) == 1 else ''} {baseline}"] if above else []
             said += [f"{baseline} beats {_some(below)}"] if below else []
             said += [f"{open_ if said else f'{open_} of {len(pairs)}'} not settled"] if open_ else []
-            lines += [f"{measure}: {'; '.join(said)}"] if said else []
+            lines += [f"{pairs[0].mean_of}: {'; '.join(said)}"] if said else []
     return lines
 
 

@@ -1,6 +1,6 @@
 """pytrec_eval's module: `from cranfield.compat import pytrec_eval`, and an existing script runs on, only faster.
 
-The same names, signatures, results and kinds of errors as pytrec_eval 0.5, which is trec_eval 9 inside: scores are
+The same names, signatures, results and kinds of errors as pytrec_eval 0.5.11, which is trec_eval 9 inside: scores are
 compared as 32-bit floats, ties go by document id descending, only topics in both are evaluated, and
 geometric measures are logarithms until `compute_aggregated_measure`. Where pytrec_eval crashes (a cut-off
 of 0) or returns what happened to be in memory (runid), this raises ValueError or returns 0.
@@ -39,7 +39,8 @@ __all__ = [
     "supported_nicknames",
 ]
 
-VERSION = 9
+__version__ = "0.5.11"  # of pytrec_eval, whose behaviour this is; programs that use it look whether there is one
+VERSION = 9  # of trec_eval
 MOST = 1 << 53  # beyond, whole numbers are no longer exact
 _KNOWN = {kind.name: kind for kind in MEASURES if kind.since <= VERSION}
 _ORDER = list(_KNOWN)  # measures come in trec_eval's order, however they were asked for

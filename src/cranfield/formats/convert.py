@@ -15,16 +15,19 @@ import numpy as np
 from cranfield.collection import Qrels
 from cranfield.errors import ConventionError, DataError, FormatError
 from cranfield.formats.format import BOTH, NOUNS, USUAL, Head, rows_of
+from cranfield.formats.grades import grade_map
 from cranfield.formats.named import Gathered
 from cranfield.formats.reading import as_qrels, as_runs, write_qrels, write_run
 from cranfield.formats.registry import FORMATS, format_for, format_named, strongest
-from cranfield.formats.streams import is_source, opened, plain_ending
+from cranfield.formats.streams import is_source, plain_ending
+from cranfield.formats.tables import Dialect, open_table
 from cranfield.kernels import Table, decode
 from cranfield.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from cranfield.collection import Duplicates
     from cranfield.formats.format import Fields, Format, Kind, Kinds
 
 __all__ = ["Converted", "Merge", "convert", "merge_qrels"]
@@ -55,11 +58,17 @@ def convert(
     merge: Merge | None = None,
     lenient: bool = False,
     fields: Fields | None = None,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    duplicates: Duplicates = "error",
+    grades: Mapping[float, float] | str | None = None,
 ) -> Converted:
     """Write a run or qrels in another format; several qrels are merged into one.
 
     `merge` says what happens where two files judge a document differently: the `latest` file counts, the `max` grade
-    counts, or it is an `error` (the default). `fields` are those of `read_run`.
+    counts, or it is an `error` (the default). `fields` and what follows are those of `read_qrels`.
     """
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -68,9 +77,13 @@ def convert(
         raise ConventionError(f"merge must be one of {', '.join(MERGES)}, got {merge!r}")
     if from_format is not None:
         format_named(from_format)
-    inputs = [_Input(one, from_format, lenient, fields or USUAL) for one in sources]
+    dialect = Dialect(delimiter, encoding, decimal)
+    labels = {"duplicates": duplicates, "grades": grade_map(grades)}
+    inputs = [_Input(one, from_format, lenient, fields or USUAL, dialect, labels) for one in sources]
     if (kind or _kind(inputs, target, to_format)) == "qrels":
         return _convert_qrels(inputs, target, to_format, merge or "error")
+    if grades is not None or duplicates != "error":
+        raise ConventionError(f"{'grades' if grades is not None else 'duplicates'}: only judgments have it, not runs")
     if len(inputs) > 1:
         raise FormatError(f"{len(inputs)} runs cannot be merged into one; convert them one by one")
     return _convert_run(inputs[0], target, to_format)
@@ -79,8 +92,19 @@ def convert(
 class _Input:
     """One of the sources: a file, opened once, or what else holds a run or qrels."""
 
-    def __init__(self, source: Any, format: str | None, lenient: bool, fields: Fields) -> None:
-        self.file = opened(source) if is_source(source) else None
+    def __init__(
+        self,
+        source: Any,
+        format: str | None,
+        lenient: bool,
+        fields: Fields,
+        dialect: Dialect,
+        labels: Mapping[str, Any],
+    ) -> None:
+        self.file = open_table(source, dialect.encoding) if is_source(source) else None
+        self.said = {"delimiter": dialect.delimiter, "encoding": dialect.encoding, "decimal": dialect.decimal}
+        self.labels = labels
+        self.dialect = dialect if self.file is None else dialect.of(self.file)
         self.content = self.file or source
         self.head = Head(b"" if self.file is None else self.file.buffer)
         self.where = type(source).__name__ if self.file is None else self.file.where
@@ -93,21 +117,21 @@ class _Input:
         if self.file is None:
             return HELD.get(type(self.content), BOTH)
         if self.format is None:
-            match = strongest(self.head, self.where, fields=self.fields)
+            match = strongest(self.head, self.where, fields=self.fields, dialect=self.dialect)
             return match[1] if match else frozenset()
-        evidence = format_named(self.format, fields=self.fields).sniff(self.head)
+        evidence = format_named(self.format, fields=self.fields, dialect=self.dialect).sniff(self.head)
         return evidence.kinds if evidence else frozenset(FORMATS[self.format].kinds)
 
     def ranks_only(self) -> bool:
         """Whether it is a file of a format without scores."""
         if self.format and self.file:
             return not FORMATS[self.format].scores
-        match = strongest(self.head, self.where, fields=self.fields)
+        match = strongest(self.head, self.where, fields=self.fields, dialect=self.dialect)
         return match is not None and not match[0].scores
 
 
 def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:
-    [run] = as_runs(source.content, source.format, source.lenient, source.fields)
+    [run] = as_runs(source.content, source.format, source.lenient, source.fields, **source.said)
     chosen = format_for(target, "run", to_format)
     notes = _skipped(run.table)
     if not chosen.scores:
@@ -124,7 +148,10 @@ def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str 
 def _convert_qrels(
     sources: list[_Input], target: str | os.PathLike[str], to_format: str | None, merge: Merge
 ) -> Converted:
-    read = [as_qrels(source.content, source.format, source.lenient, source.fields) for source in sources]
+    read = [
+        as_qrels(source.content, source.format, source.lenient, source.fields, **source.said, **source.labels)
+        for source in sources
+    ]
     notes = [note for one in read for note in _skipped(one.table)]
     qrels = read[0]
     if len(read) > 1:

@@ -25,6 +25,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cranfield import packaged
 from cranfield.collection import Aspect, Collection, Document, Grade, Qrels, Topic
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.format import whole
@@ -35,6 +36,7 @@ from cranfield.formats.streams import (
     name_beside,
     opened,
     plain_ending,
+    read_small,
     reason,
     write_bytes,
 )
@@ -48,7 +50,7 @@ Progress: TypeAlias = "Callable[[int, int | None], None] | None"  # is told how 
 
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"
-BUNDLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bundled")
+BUNDLED = packaged.folder("bundled")
 BLOCK = 1 << 20  # bytes written at a time
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that TOML takes without quotes
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -134,7 +136,9 @@ def _meta(path: str) -> dict[str, Any]:
         return {}
     try:
         with open(path, "rb") as file:
-            meta = tomllib.load(file)
+            meta = tomllib.loads(read_small(file, path).decode())
+    except DataError:
+        raise
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected UTF-8, found {error.object[error.start : error.start + 1]!r}") from error
     except (ValueError, RecursionError) as error:

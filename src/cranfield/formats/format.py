@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 
 import numpy as np
 
-from cranfield.collection import Extras, Qrels
+from cranfield.collection import Duplicates, Extras, FileRow, Qrels
 from cranfield.errors import DataError, FormatError
 from cranfield.formats.streams import Opened, packing_of
+from cranfield.formats.tables import DETECTED, Dialect
 from cranfield.kernels import Layout, Strings, Table, decode, encode, run_lines
 from cranfield.run import Text
 
@@ -116,17 +117,18 @@ class Format(ABC):
     any_bytes: ClassVar[bool] = True  # False where ids must be UTF-8
     samples: ClassVar[bool] = False  # whether it says how documents were sampled
     fields: Fields = USUAL  # where columns have names, those of this file
+    dialect: Dialect = DETECTED  # where values are separated, how this file is written
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
             DEFINED.append(cls)
 
-    def naming(self, fields: Fields) -> Self:
-        """The same format for files whose columns are called like this."""
-        if not fields:
+    def naming(self, fields: Fields, dialect: Dialect = DETECTED) -> Self:
+        """The same format for files whose columns are called like this, and are written in this dialect."""
+        if not fields and dialect is DETECTED:
             return self
         other = copy(self)
-        other.fields = fields
+        other.fields, other.dialect = fields, dialect
         return other
 
     def sniff(self, head: Head) -> Evidence | None:
@@ -149,9 +151,14 @@ class Format(ABC):
         """The bytes of a file of qrels, with what else is known where the format has a place for it."""
         return self.write(table, "qrels", "")
 
-    def read_qrels(self, file: Opened, name: str, lenient: bool = False) -> Qrels:
+    def file_rows(self, buffer: Buffer, kind: Kind, where: str) -> Iterator[FileRow] | None:
+        """The rows of a file with their lines, to say where one stands; None where rows have no lines of their own."""
+        return None
+
+    def read_qrels(self, file: Opened, name: str, lenient: bool = False, duplicates: Duplicates = "error") -> Qrels:
         """The judgments in a file, with what else it says; DataError where there are none."""
-        qrels = Qrels(self.read(file.buffer, "qrels", file.where, lenient), name)
+        source = self.read(file.buffer, "qrels", file.where, lenient)
+        qrels = Qrels(source, name, duplicates, lambda: self.file_rows(file.buffer, "qrels", file.where), file.where)
         qrels.extras = self.known(file.buffer, file.where, lenient)
         if not len(qrels):
             raise DataError(f"{file.where}: no judgments{'' if len(file.buffer) else ' (the file is empty)'}")

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.reading import read_qrels
-from cranfield.formats.sheets import delimiter_of, graded
-from cranfield.formats.streams import open_buffer, reason
+from cranfield.formats.sheets import begins_sheet, graded
+from cranfield.formats.streams import reason
+from cranfield.formats.tables import DETECTED, HEAD, open_table
 
 if TYPE_CHECKING:
     import io
@@ -49,19 +50,20 @@ class Judgment:
 def read_judgments(path: str | os.PathLike[str]) -> list[Judgment]:
     """Every label in a file, in the order given. Qrels of any format are read too; they name no assessor."""
     where = os.fspath(path)
-    raw = bytes(open_buffer(where)).removeprefix(b"\xef\xbb\xbf")
-    if not raw.strip() or _torn_alone(raw):
+    file = open_table(where)
+    raw = bytes(file.buffer)
+    if not raw.strip() or torn_alone(raw):
         return []
-    if delimiter_of(raw) is not None:
+    if begins_sheet(raw[:HEAD]):
         return [
             Judgment(mark.topic, mark.document, mark.grade, mark.assessor)
-            for mark in graded(raw, where)
+            for mark in graded(raw, where, DETECTED.of(file))
             if mark.grade is not None
         ]
     if not _is_log(raw):
         return [
             Judgment(topic, document, grade)
-            for topic, documents in read_qrels(where).to_dict().items()
+            for topic, documents in read_qrels(file).to_dict().items()
             for document, grade in documents.items()
         ]
     lines = raw.split(b"\n")
@@ -79,7 +81,7 @@ def _is_log(raw: bytes) -> bool:
     return head[:1] == b"{" and (b'"document"' in head or b'"kind"' in head)
 
 
-def _torn_alone(raw: bytes) -> bool:
+def torn_alone(raw: bytes) -> bool:
     """Whether a file holds the beginning of a first label and nothing else."""
     begun = any(raw.startswith(start[: len(raw)]) for start in (b'{"topic"', b'{"kind"', b'{"record"'))
     return begun and b"\n" not in raw and _row(raw) is None
@@ -195,7 +197,7 @@ def _mended(file: io.FileIO, where: str) -> tuple[int, bool]:
     if not size:
         return 0, False
     head = _first_line(file).removeprefix(b"\xef\xbb\xbf")
-    if head.strip() and not _is_log(head) and not _torn_alone(head):
+    if head.strip() and not _is_log(head) and not torn_alone(head):
         wanted = "JSON lines of topic, document, grade"
         raise DataError(f"{where}: labels are added to {wanted}, and this is something else; name another file")
     last = _last_line(file, size)

@@ -7,42 +7,38 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
-from cranfield.formats.sheets import delimiter_of, read_sheet
-from cranfield.formats.streams import open_buffer
+from cranfield.formats.sheets import begins_sheet, read_sheet
+from cranfield.formats.tables import DETECTED, HEAD, open_table
+from cranfield.shapes import Between, Expected, Id, check_line, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 BATCH = 4096  # lines written together
 
 
+Rank = Annotated[int, Between(0)]
+Probability = Annotated[float, Between(0, 1, above=True), Expected("a probability in (0, 1]")]
+
+
 class Item(NamedTuple):
     """A document to judge for a topic."""
 
-    topic: str
-    document: str
-    rank: int  # its best, in any run
-    runs: tuple[str, ...] = ()  # that returned it within their depth
-    priority: int = 0  # 1 is to be judged first; 0 was not drawn, and is listed for what estimates need to know
-    probability: float = 1.0  # with which it came into the pool
+    topic: Id
+    document: Id
+    rank: Rank  # its best, in any run
+    runs: tuple[Id, ...] = ()  # that returned it within their depth
+    priority: Rank = 0  # 1 is to be judged first; 0 was not drawn, and is listed for what estimates need to know
+    probability: Probability = 1.0  # with which it came into the pool
     stratum: str = ""  # from which it was drawn
     assessor: str = ""
 
 
-FIELDS: dict[str, Callable[[Any], Any]] = {
-    "topic": str,
-    "document": str,
-    "rank": int,
-    "runs": lambda names: tuple(map(str, names)),
-    "priority": int,
-    "probability": float,
-    "stratum": str,
-    "assessor": str,
-}
+QUERY = "query"  # on a line for whoever reads the file; the topics say what counts
 
 
 def pool_lines(items: Iterable[Item], queries: Mapping[str, str] | None = None) -> Iterator[bytes]:
@@ -57,7 +53,7 @@ def pool_lines(items: Iterable[Item], queries: Mapping[str, str] | None = None) 
         if assessor:
             more += f', "assessor": {spelt[assessor]}'
         if topic in asked:
-            more += f', "query": {spelt[asked[topic]]}'
+            more += f', "{QUERY}": {spelt[asked[topic]]}'
         lines.append(
             f'{{"topic": {spelt[topic]}, "document": {spell(document)}, "rank": {rank}, "runs": [{who}], '
             f'"priority": {priority}, "probability": {probability}{more}}}\n'
@@ -80,24 +76,21 @@ class _Spelt(dict[str, str]):
 def read_pool(path: str | os.PathLike[str]) -> list[Item]:
     """The items of a pool file."""
     where = os.fspath(path)
-    raw = bytes(open_buffer(where))
-    if delimiter_of(raw) is not None:
-        marks = {(mark.topic, mark.document): mark for mark in read_sheet(raw, where)}
+    file = open_table(where)
+    raw = bytes(file.buffer)
+    if begins_sheet(raw[:HEAD]):
+        marks = {(mark.topic, mark.document): mark for mark in read_sheet(raw, where, DETECTED.of(file))}
         return [Item(mark.topic, mark.document, 0, priority=1, assessor=mark.assessor) for mark in marks.values()]
     answer = []
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line.decode("utf-8", "surrogateescape"))
-            fields = {name: read(row[name]) for name, read in FIELDS.items() if name in row}
-            item = Item(**{"rank": 0, **fields})
-        except (ValueError, TypeError, OverflowError, RecursionError):
+            row = parse_json(line)
+        except ValueError as error:
             wanted = "expected a JSON object with topic, document, rank, runs, priority, probability"
-            raise BadLineError(where, number, f"{wanted}, found {line[:60]!r}") from None
-        if not 0 < item.probability <= 1:
-            raise BadLineError(where, number, f"expected a probability in (0, 1], found {item.probability!r}")
-        answer.append(item)
+            raise BadLineError(where, number, f"{wanted} ({error}), found {line[:60]!r}") from None
+        answer.append(check_line(row, Item, where, number, (QUERY,), rank=0))
     if not answer:
         raise DataError(f"{where}: no items")
     return answer

@@ -7,14 +7,16 @@ when a file is not TREC's, so that the common case imports next to nothing.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cranfield.collection import Qrels
-from cranfield.errors import DataError, FormatError
+from cranfield.collection import Duplicates, Qrels
+from cranfield.errors import DataError, DataWarning, FormatError
 from cranfield.formats.format import NOUNS, USUAL, Head
 from cranfield.formats.known.trec import TREC
-from cranfield.formats.streams import is_source, is_url, opened, write_bytes
+from cranfield.formats.streams import is_source, is_url, write_bytes
+from cranfield.formats.tables import DETECTED, Dialect, open_table
 from cranfield.kernels import Table
 from cranfield.lists import is_list, is_pair
 from cranfield.run import Run, Text
@@ -35,20 +37,34 @@ def read_run(
     lenient: bool = False,
     name: str | None = None,
     fields: Fields | None = None,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
 ) -> Run:
     """Read a run from a file (a path, `-` for standard input, an open file, bytes), a frame or a list of rows.
 
     The format is recognised by content; `format` overrules that. `lenient` passes over malformed lines and counts them.
     `fields` says what columns are called: {"topic": "search", "document": "sku", "score": "points"}.
+    `delimiter`, `encoding` and `decimal` say how a table of separated values is written, where detection is refused.
 
     >>> read_run(b"301 Q0 FBIS3-1 1 9.5 bm25")["301"]
     [('FBIS3-1', 9.5)]
     """
     if not is_source(source):
-        return Run(_table(source, "run", fields), name or "run")
-    file = opened(source)
-    chosen = _format_of(file, "run", format, fields)
-    return Run(chosen.read(file.buffer, "run", file.where, lenient), name or file.name)
+        return _told_if_empty(Run(_table(source, "run", fields), name or "run"), "the frame")
+    dialect = Dialect(delimiter, encoding, decimal)
+    file = open_table(source, encoding)
+    chosen = _format_of(file, "run", format, fields, dialect)
+    run = Run(chosen.read(file.buffer, "run", file.where, lenient), name or file.name)
+    return run if isinstance(run.source, Text) and Head(file.buffer).lines else _told_if_empty(run, file.where)
+
+
+def _told_if_empty(run: Run, where: str) -> Run:
+    """The run, with a warning where it holds nothing: every verb that reads runs reports it."""
+    if not len(run):
+        warnings.warn(f"{where}: the run is empty: it returns no document for any topic", DataWarning, stacklevel=3)
+    return run
 
 
 def read_qrels(
@@ -57,24 +73,35 @@ def read_qrels(
     lenient: bool = False,
     name: str | None = None,
     fields: Fields | None = None,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    duplicates: Duplicates = "error",
+    grades: Mapping[float, float] | str | None = None,
 ) -> Qrels:
     """Read judgments from whatever `read_run` reads runs from, or from a collection: its folder, or a bundled one's name.
+
+    `duplicates` (error, first, last, best) says which grade counts of a document that is judged twice for a topic.
+    `grades` gives each grade of the file another: {1: 0, 2: 0, 3: 1, 4: 2, 5: 3}, or "1=0,2=0,3=1,4=2,5=3".
 
     >>> read_qrels(b'{"301": {"FBIS3-1": 1}}')["301"]
     {'FBIS3-1': 1.0}
     """
     if not is_source(source):
-        return Qrels(_table(source, "qrels", fields), name or "qrels")
+        return _with_grades(Qrels(_table(source, "qrels", fields), name or "qrels", duplicates), grades)
     path = qrels_in(source)
-    file = opened(path)
+    dialect = Dialect(delimiter, encoding, decimal)
+    file = open_table(path, encoding)
     usual = file.name if file.where != "<bytes>" else "qrels"
-    qrels = _format_of(file, "qrels", format, fields).read_qrels(file, name or usual, lenient)
+    chosen = _format_of(file, "qrels", format, fields, dialect)
+    qrels = _with_grades(chosen.read_qrels(file, name or usual, lenient, duplicates), grades)
     if path is not source:
         from cranfield.formats.folder import read_collection
 
         collection = read_collection(source)
         least, qrels.corpus = collection.relevant_from, collection.documents
-        qrels.relevant_from = None if least == 1 else least
+        qrels.relevant_from, qrels.explained = None if least == 1 else least, collection.explains_grades
     return qrels
 
 
@@ -98,24 +125,28 @@ def detect(source: Any) -> tuple[str | None, tuple[Kind, ...]]:
     """
     from cranfield.formats.registry import strongest
 
-    file = opened(source)
-    match = strongest(Head(file.buffer), file.where)
+    file = open_table(source)
+    match = strongest(Head(file.buffer), file.where, dialect=DETECTED.of(file))
     return (match[0].name, tuple(sorted(match[1]))) if match else (None, ())
 
 
-def _format_of(file: Opened, kind: Kind, name: str | None, fields: Fields | None) -> Format:
+def _format_of(
+    file: Opened, kind: Kind, name: str | None, fields: Fields | None, dialect: Dialect = DETECTED
+) -> Format:
+    dialect = (DETECTED if dialect == DETECTED else dialect).of(file)
     if name is None:
         start = bytes(file.buffer[:4096]).lstrip()
         line, end, _ = start.partition(b"\n")
-        evidence = TREC.sniff(Head(line)) if end and line[:1] not in b"{[" else None  # JSON may have columns too
+        evidence = TREC.sniff(Head(line)) if end and line[:1] not in b"{[" and dialect.delimiter is None else None
+        # JSON may have columns too
         if evidence is not None and kind in evidence.kinds:  # the first line will do
             return TREC
         from cranfield.formats.registry import recognise
 
-        return recognise(file.buffer, kind, file.where, fields or USUAL)
+        return recognise(file.buffer, kind, file.where, fields or USUAL, dialect)
     from cranfield.formats.registry import format_named
 
-    return format_named(name, kind, fields or USUAL)
+    return format_named(name, kind, fields or USUAL, dialect)
 
 
 # frames, rows and mappings
@@ -141,7 +172,9 @@ def _is_rows(source: Any) -> bool:
 
 def _is_topics(source: Any) -> bool:
     """Whether it maps topics to documents: {topic: {document: number}}, and not names to runs."""
-    if not isinstance(source, Mapping) or not all(isinstance(value, Mapping) for value in source.values()):
+    if not isinstance(source, Mapping):
+        return False
+    if not all(type(value) is dict or isinstance(value, Mapping) for value in source.values()):
         return False
     inner = next((value for documents in source.values() for value in documents.values()), 0)
     return not isinstance(inner, (Mapping, list, tuple)) and not hasattr(inner, "__array__") | hasattr(inner, "columns")
@@ -175,23 +208,51 @@ def _in_ranx(source: Any, kind: Kind) -> dict[str, dict[str, float]] | None:
     return {topic: dict(documents.items()) for topic, documents in held.items()}
 
 
-def as_qrels(source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None) -> Qrels:
-    """Qrels from whatever holds judgments: a path, a mapping, a frame, rows, `Qrels`."""
+def as_qrels(
+    source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None, **table: Any
+) -> Qrels:
+    """Qrels from whatever holds judgments: a path, a mapping, a frame, rows, `Qrels`. `table` is what `read_qrels` takes."""
+    grades = table.get("grades")
     if isinstance(source, Qrels):
-        return source
+        return source if grades is None else _with_grades(source, grades)
     if is_source(source):
-        return read_qrels(source, format, lenient, fields=fields)
+        return read_qrels(source, format, lenient, fields=fields, **table)
     held = _in_ranx(source, "qrels")
     if held is not None:
-        return Qrels(held, getattr(source, "name", None) or "qrels")
+        return _with_grades(Qrels(held, getattr(source, "name", None) or "qrels"), grades)
     source = _listed(source)
+    _refuse_other_kind(source, "qrels", fields)
     if isinstance(source, (Table, Text)) or _is_names(source):
-        return Qrels(source)
-    return read_qrels(source, fields=fields)
+        return _with_grades(Qrels(source, "qrels", table.get("duplicates", "error")), grades)
+    return read_qrels(source, fields=fields, **table)
 
 
-def as_runs(source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None) -> list[Run]:
+def _refuse_other_kind(source: Any, kind: Kind, fields: Fields | None = None) -> None:
+    """Stop at a run where judgments are expected, or at judgments where a run is: objects say what they are."""
+    if kind == "qrels":
+        wrong = isinstance(source, Run) or _in_ranx(source, "run") is not None or _is_lists(source, fields)
+    else:
+        wrong = isinstance(source, Qrels) or _in_ranx(source, "qrels") is not None
+    if wrong:
+        found = NOUNS["run" if kind == "qrels" else "qrels"]
+        order = "the judgments come first, as in evaluate(qrels, runs, measures)"
+        raise FormatError(f"expected {NOUNS[kind]}, found {found} ({source!r:.60}); {order}", kind)
+
+
+def _with_grades(qrels: Qrels, grades: Mapping[float, float] | str | None) -> Qrels:
+    if grades is None:
+        return qrels
+    from cranfield.formats.grades import regraded
+
+    return regraded(qrels, grades)
+
+
+def as_runs(
+    source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None, **dialect: str | None
+) -> list[Run]:
     """Runs from whatever holds one or several: a path or a glob, a mapping, a frame, rows, `Run`; a list, or names to these.
+
+    `dialect` is what `read_run` takes: delimiter, encoding, decimal.
 
     >>> as_runs({"q1": ["d2", "d1"]})[0].to_dict()
     {'q1': {'d2': 2.0, 'd1': 1.0}}
@@ -199,20 +260,21 @@ def as_runs(source: Any, format: str | None = None, lenient: bool = False, field
     if isinstance(source, Run):
         return [source]
     if isinstance(source, str) and source != "-" and _is_pattern(source):
-        return [read_run(path, format, lenient, fields=fields) for path in expand([source])]
+        return [read_run(path, format, lenient, fields=fields, **dialect) for path in expand([source])]
     if is_source(source):
-        return [read_run(source, format, lenient, fields=fields)]
+        return [read_run(source, format, lenient, fields=fields, **dialect)]
     held = _in_ranx(source, "run")
     if held is not None:
         return [Run(held, getattr(source, "name", None) or "run")]
+    _refuse_other_kind(source, "run")
     source = _listed(source)
     if isinstance(source, (Table, Text)) or _is_topics(source) or _is_lists(source, fields):
         return [Run(source)]
     if _is_names(source):
-        return [_named(str(name), value, format, lenient, fields) for name, value in source.items()]
+        return [_named(str(name), value, format, lenient, fields, **dialect) for name, value in source.items()]
     if isinstance(source, (list, tuple)) and not _is_rows(source):
         _refuse_bare_rows(source)
-        return [run for item in source for run in as_runs(item, format, lenient, fields)]
+        return [run for item in source for run in as_runs(item, format, lenient, fields, **dialect)]
     return [read_run(source, fields=fields)]
 
 
@@ -221,8 +283,10 @@ def _listed(source: Any) -> Any:
     return list(source) if hasattr(source, "__next__") and not hasattr(source, "__arrow_c_stream__") else source
 
 
-def _named(name: str, source: Any, format: str | None, lenient: bool, fields: Fields | None) -> Run:
-    runs = as_runs(source, format, lenient, fields)
+def _named(
+    name: str, source: Any, format: str | None, lenient: bool, fields: Fields | None, **dialect: str | None
+) -> Run:
+    runs = as_runs(source, format, lenient, fields, **dialect)
     if len(runs) != 1:
         raise FormatError(f"{name!r} stands for {len(runs)} runs, expected one; give each its own name")
     return runs[0].renamed(name)

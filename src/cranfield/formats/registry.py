@@ -16,6 +16,7 @@ from cranfield.formats import known
 from cranfield.formats.format import DEFINED, NOUNS, USUAL, Fields, Format, Head, Kind, Kinds
 from cranfield.formats.known.trec import TREC
 from cranfield.formats.streams import plain_ending
+from cranfield.formats.tables import DETECTED, Dialect
 from cranfield.kernels import decode
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ load_all(known)
 FORMATS: dict[str, Format] = {cls.name: cls() for cls in sorted(DEFINED, key=lambda cls: (cls.place, cls.name))}
 
 
-def format_named(name: str, kind: Kind | None = None, fields: Fields = USUAL) -> Format:
+def format_named(name: str, kind: Kind | None = None, fields: Fields = USUAL, dialect: Dialect = DETECTED) -> Format:
     """The format of that name, if it can hold that kind."""
     if name not in FORMATS:
         raise ConventionError(f"no format {name!r}; there are {', '.join(sorted(FORMATS))}")
     chosen = FORMATS[name]
     if kind is not None and kind not in chosen.kinds:
         raise FormatError(f"{name} holds {' or '.join(NOUNS[k] for k in chosen.kinds)}, not {NOUNS[kind]}")
-    return chosen.naming(fields)
+    return chosen.naming(fields, dialect)
 
 
 def format_for(path: str | os.PathLike[str], kind: Kind, name: str | None = None) -> Format:
@@ -53,9 +54,11 @@ def format_for(path: str | os.PathLike[str], kind: Kind, name: str | None = None
     return next((each for each in FORMATS.values() if ending in each.endings and kind in each.kinds), TREC)
 
 
-def strongest(head: Head, where: str, kind: Kind | None = None, fields: Fields = USUAL) -> tuple[Format, Kinds] | None:
+def strongest(
+    head: Head, where: str, kind: Kind | None = None, fields: Fields = USUAL, dialect: Dialect = DETECTED
+) -> tuple[Format, Kinds] | None:
     """The format that most speaks for, and what the file may hold; between equals, the one that holds what is asked for."""
-    named = [each.naming(fields) for each in FORMATS.values()]
+    named = [each.naming(fields, dialect) for each in FORMATS.values()]
     heard = [(each, evidence) for each in named if (evidence := each.sniff(head)) is not None]
     most = max((evidence.strength for _, evidence in heard), default=None)
     equal = [(each, evidence.kinds) for each, evidence in heard if evidence.strength == most]
@@ -66,13 +69,13 @@ def strongest(head: Head, where: str, kind: Kind | None = None, fields: Fields =
     return fitting[0] if fitting else None
 
 
-def recognise(buffer: Buffer, kind: Kind, where: str, fields: Fields = USUAL) -> Format:
+def recognise(buffer: Buffer, kind: Kind, where: str, fields: Fields = USUAL, dialect: Dialect = DETECTED) -> Format:
     """The format of a file that is to hold this kind; FormatError if it holds another, or nothing known."""
     head = Head(buffer)
     if not head.lines:  # empty, or comments only
         return TREC
     columns = len(head.rows[0])
-    match = strongest(head, where, kind, fields)
+    match = strongest(head, where, kind, fields, dialect)
     if match is not None:
         chosen, kinds = match
         if kind in kinds:

@@ -7,15 +7,13 @@ without one they are numbered.
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.format import is_number
-from cranfield.formats.streams import open_buffer
+from cranfield.formats.tables import DETECTED, Dialect, Numbers, Row, SeparatedValues, open_table
 from cranfield.parameters import LARGEST_SCORE
 
 if TYPE_CHECKING:
@@ -35,17 +33,14 @@ class ScoreTable(NamedTuple):
     queries: dict[str, str]  # topic → what was asked, where the file says
 
 
-def read_score_table(path: str) -> ScoreTable:
+def read_score_table(path: str, dialect: Dialect = DETECTED) -> ScoreTable:
     """The scores in a file of either shape; which one it is, its header says."""
-    text = bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    head = text.partition("\n")[0]
-    delimiter = max("\t,;", key=head.count)
-    try:
-        lines = [(number, row) for number, row in _rows(text, delimiter) if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise DataError(
-            f"{path}: expected a table with columns divided by {delimiter!r}, found none ({error})"
-        ) from None
+    file = open_table(path, dialect.encoding)
+    table = SeparatedValues(bytes(file.buffer), path, lambda names: names[0].casefold() in TOPIC, dialect.of(file))
+    below = list(table) if table.names else []
+    lines = [
+        (row.line, row.cells) for row in [Row(1, 1, table.names), *below] if any(cell.strip() for cell in row.cells)
+    ]
     if len(lines) < 2:
         raise DataError(f"{path}: expected a header and a row a topic, found {len(lines)} lines")
     (_, header), *rows = lines
@@ -53,17 +48,13 @@ def read_score_table(path: str) -> ScoreTable:
     for number, row in rows:
         if len(row) != len(header):
             raise BadLineError(path, number, f"expected {len(header)} columns as in the header, found {len(row)}")
-    if [name.casefold() for name in header[:2]] == ["run", "topic"] and len(header) > 2:
-        return _long(path, header, rows)
-    return _wide(path, header, rows)
+    is_long = [name.casefold() for name in header[:2]] == ["run", "topic"] and len(header) > 2
+    scores = (_long if is_long else _wide)(path, header, rows, table.numbers)
+    table.report()
+    return scores
 
 
-def _rows(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    return [(reader.line_num, row) for row in reader]
-
-
-def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> ScoreTable:
+def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]], numbers: Numbers) -> ScoreTable:
     named = header[0].casefold() in TOPIC or any(not is_number(row[0]) and not _is_absent(row[0]) for _, row in rows)
     runs = header[1:] if named else header
     if not runs:
@@ -77,11 +68,11 @@ def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> Sc
         if topic in seen:
             raise BadLineError(path, number, f"topic {topic!r} stands twice in the table")
         seen.add(topic)
-    values = [[_number(path, n, cell) for cell in (row[1:] if named else row)] for n, row in rows]
+    values = [[_number(path, n, cell, numbers) for cell in (row[1:] if named else row)] for n, row in rows]
     return ScoreTable(runs, topics, {"": np.array(values, np.float64)}, {})
 
 
-def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> ScoreTable:
+def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]], numbers: Numbers) -> ScoreTable:
     runs = list(dict.fromkeys(row[0] for _, row in rows))
     topics = list(dict.fromkeys(row[1] for _, row in rows))
     place = {run: r for r, run in enumerate(runs)}, {topic: t for t, topic in enumerate(topics)}
@@ -95,21 +86,23 @@ def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]]) -> Sc
             raise BadLineError(path, number, f"topic {row[1]!r} of {row[0]!r} stands twice in the table")
         seen.add(at)
         for name, cell in zip(header[first:], row[first:], strict=True):
-            tables[name][at] = _number(path, number, cell)
+            tables[name][at] = _number(path, number, cell, numbers)
     queries = {row[1]: row[2] for _, row in rows if row[2]} if asked else {}
     return ScoreTable(runs, topics, tables, queries)
 
 
-def _number(path: str, line: int, cell: str) -> float:
+def _number(path: str, line: int, cell: str, numbers: Numbers) -> float:
     if _is_absent(cell):
         return float("nan")
-    if not is_number(cell):
-        raise BadLineError(path, line, f"expected a number or an empty cell, found {cell!r}")
-    if not np.isfinite(float(cell)):
+    try:
+        value = numbers.read(cell, line, finite=False)
+    except ValueError as error:
+        raise BadLineError(path, line, f"expected a number or an empty cell, {error}") from None
+    if not np.isfinite(value):
         raise BadLineError(path, line, f"expected a finite number, found {cell!r}")
-    if abs(float(cell)) > LARGEST_SCORE:
+    if abs(value) > LARGEST_SCORE:
         raise BadLineError(path, line, f"expected a score of {LARGEST_SCORE:g} at the most, found {cell!r}")
-    return float(cell)
+    return value
 
 
 def _is_absent(cell: str) -> bool:

@@ -2,35 +2,40 @@
 
 A spreadsheet changes what it takes for a number, a date or a formula. An id that it would change gets an apostrophe in
 front, which stands in the cell as any other letter and is taken off again, so that ids come back byte for byte. The byte
-order mark tells Excel that the text is UTF-8. What comes back may have commas, semicolons or tabs between its cells.
+order mark tells Excel that the text is UTF-8. What comes back may be in any dialect that `formats.tables` reads.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.answer import defused
 from cranfield.errors import BadLineError, FormatError
 from cranfield.formats.named import refuse_events
-from cranfield.formats.streams import BOM, decoded
-from cranfield.parameters import real
+from cranfield.formats.streams import BOM
+from cranfield.formats.tables import (
+    DELIMITERS,
+    DETECTED,
+    Dialect,
+    Numbers,
+    SeparatedValues,
+    header_text,
+    split_header,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 NEEDED = ("topic", "document", "grade", "note")  # the columns by which a sheet is recognised
-DELIMITERS = (",", ";", "\t")
 LONGEST = 5000  # characters of a text: a cell holds 32,767, and nobody reads them there
 SAFE = re.compile(r"[^\W\d_][^\r\n\t]*|[1-9]\d{0,14}|0")  # a word, or a number that comes back with the same digits
 TAKEN = re.compile(  # for a truth value or a date: MARCH1, SEPT-2
     r"true|false|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-/. ]*\d.*", re.IGNORECASE
 )
-SAVE_AS = "save the sheet as CSV UTF-8"
 
 
 class Texts(NamedTuple):
@@ -103,82 +108,60 @@ def judged_lines(rows: Iterable[tuple[str, str, float | int]]) -> Iterator[bytes
 # and back
 
 
-def delimiter_of(head: bytes) -> str | None:
-    """What stands between the cells of a sheet that begins like this; None where it is no sheet."""
-    first = head.removeprefix(BOM).lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace")
-    for delimiter in DELIMITERS:
-        if {*NEEDED} <= {_name(cell) for cell in first.split(delimiter)}:
-            return delimiter
-    return None
+def is_sheet(names: Iterable[str]) -> bool:
+    """Whether these are the names of the columns of a sheet."""
+    return {*NEEDED} <= {_name(name) for name in names}
+
+
+def begins_sheet(head: bytes, dialect: Dialect = DETECTED) -> bool:
+    """Whether a file that begins like this is a sheet."""
+    line = header_text(head, dialect.encoding)
+    return any(is_sheet(split_header(line, sign)) for sign in DELIMITERS if dialect.delimiter in (None, sign))
 
 
 def _name(cell: str) -> str:
-    return cell.strip().strip('"').strip().lower()
+    return cell.strip().lower()
 
 
-def read_sheet(raw: bytes, where: str) -> Iterator[Mark]:
-    """The rows of a sheet; rows without an id, grades that are no numbers and other encodings are refused."""
-    raw = raw.removeprefix(BOM)
-    delimiter = delimiter_of(raw)
-    if delimiter is None:
-        raise FormatError(f"{where}: expected a sheet with columns {', '.join(NEEDED)} in its first line")
-    text = _decoded(raw, where)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    names: list[str] = []
-    start = 1
-    try:
-        for row in reader:
-            line, start = start, reader.line_num + 1
-            if not any(cell.strip() for cell in row):
-                continue
-            if not names:
-                names = [_name(cell) for cell in row]
-                refuse_events(names, where)
-                continue
-            yield _mark(dict(zip(names, row, strict=False)), where, line, delimiter)
-    except csv.Error as error:
-        raise BadLineError(where, start, f"expected cells of CSV, found something else ({error})") from None
+def read_sheet(raw: bytes, where: str, dialect: Dialect = DETECTED) -> Iterator[Mark]:
+    """The rows of a sheet; rows without an id and grades that are no numbers are refused."""
+    table = SeparatedValues(raw, where, is_sheet, dialect)
+    names = [_name(name) for name in table.names]
+    if not is_sheet(names):
+        raise FormatError(f"{where}:1: expected a sheet with columns {', '.join(NEEDED)} in its first line")
+    refuse_events(names, where)
+    for row in table:
+        if any(cell.strip() for cell in row.cells):
+            yield _mark(dict(zip(names, row.cells, strict=False)), where, row.line, table.numbers)
+    table.report()
 
 
-def _decoded(raw: bytes, where: str) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        number = raw.count(b"\n", 0, error.start) + 1
-        line = raw.split(b"\n")[number - 1]
-        return decoded(line, "utf-8", where, number, SAVE_AS)
-
-
-def _mark(row: Mapping[str, str], where: str, line: int, delimiter: str) -> Mark:
+def _mark(row: Mapping[str, str], where: str, line: int, numbers: Numbers) -> Mark:
     topic, document = (row.get(name, "").removeprefix("'") for name in ("topic", "document"))
     for name, value in (("topic", topic), ("document", document)):
         if not value:
             raise BadLineError(where, line, f"expected a {name}, found an empty cell")
-    return Mark(line, topic, document, _grade(row.get("grade", ""), where, line, delimiter), _bare(row, "assessor"))
+    return Mark(line, topic, document, _grade(row.get("grade", ""), where, line, numbers), _bare(row, "assessor"))
 
 
 def _bare(row: Mapping[str, str], name: str) -> str:
     return row.get(name, "").removeprefix("'")
 
 
-def _grade(cell: str, where: str, line: int, delimiter: str) -> float | None:
-    """A grade, or None; where semicolons separate, a number may have a decimal comma."""
-    typed = cell.strip()
-    if not typed:
+def _grade(cell: str, where: str, line: int, numbers: Numbers) -> float | None:
+    """A grade, or None where the cell is empty."""
+    if not cell.strip():
         return None
     try:
-        grade = real(typed.replace(",", ".") if delimiter != "," else typed)
-    except ValueError:
-        grade = math.nan
-    if not math.isfinite(grade):
-        raise BadLineError(where, line, f"expected a number or nothing in the column grade, found {typed[:60]!r}")
-    return grade
+        return numbers.read(cell, line)
+    except ValueError as error:
+        raise BadLineError(where, line, f"expected a number or nothing in the column grade, {error}") from None
 
 
-def graded(raw: bytes, where: str) -> Iterator[Mark]:
+def graded(raw: bytes, where: str, dialect: Dialect = DETECTED) -> Iterator[Mark]:
     """The rows that have a grade; a document with two different ones is refused."""
     seen: dict[tuple[str, str, str], Mark] = {}
-    for mark in read_sheet(raw, where):
+    for mark in read_sheet(raw, where, dialect):
         if mark.grade is None:
             continue
         known = seen.setdefault((mark.topic, mark.document, mark.assessor), mark)

@@ -8,6 +8,7 @@ process left under such a name is removed when the same file is written again.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import mmap
@@ -17,6 +18,7 @@ import stat
 import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.columns import legible
@@ -32,7 +34,7 @@ from cranfield.errors import (
 from cranfield.hearing import tell_written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cranfield.kernels.table import Buffer
 
@@ -55,7 +57,9 @@ MODULES = {
 QUICKER = {"gzip": "isal.igzip"}  # for unpacking, where installed: the same bytes in about half of the time
 LIMIT_NAME = "CRANFIELD_MAX_UNPACKED"
 LIMIT, LIMIT_RATIO = 512_000_000, 12  # a packed file may hold so many bytes, or so many times its own if that is more
-LINES = 8  # where lines are read one by one, one alone may have this part of it
+LINES = 8  # one line may have this part of it: 64 MB
+SMALL = 16_000_000  # bytes of a file that is read whole and is nobody's data: a plan, a prompt, a key
+DEVICE = 64_000_000  # bytes of a device, which may have no end
 UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 PIECE = 1 << 24  # bytes unpacked in one go
 SLICE = 1 << 20  # packed bytes handed to zlib in one go
@@ -71,6 +75,7 @@ class Opened(NamedTuple):
     buffer: Buffer
     where: str
     name: str
+    encoding: str = ""  # the encoding of a table that was recoded to UTF-8 when it was opened
 
 
 def run_name(path: str | os.PathLike[str]) -> str:
@@ -105,19 +110,33 @@ def is_source(value: Any) -> bool:
     )
 
 
-def opened(source: Any) -> Opened:
-    """The content of a file, unpacked and past its byte order mark; UTF-16 is refused."""
-    buffer, where, name = _raw(source)
+def opened(
+    source: Any, recode: Callable[[bytes, str], tuple[bytes, str]] | None = None, always: bool = False
+) -> Opened:
+    """The content of a file, unpacked and past its byte order mark; UTF-16 is refused where nobody can recode it.
+
+    `recode` makes UTF-8 of UTF-16 and names the encoding, or gives nothing; `always` asks it for any text.
+    """
+    buffer, where, name, encoding = _raw(source)
+    if encoding:  # recoded before
+        return Opened(buffer, where, name, encoding)
     buffer = _unpacked(buffer, where)
+    _refuse_long_line(buffer, where)
     head = bytes(buffer[:64])
+    if recode is not None and (always or wide_encoding(head)):
+        text, encoding = recode(bytes(buffer), where)
+        if text:
+            return Opened(text, where, name, encoding)
     _refuse_wide(head, where)
     return Opened(memoryview(buffer)[len(BOM) :] if head.startswith(BOM) else buffer, where, name)
 
 
 def open_buffer(source: Any) -> Buffer:
     """The content of a file, unpacked and otherwise as it is."""
-    buffer, where, _ = _raw(source)
-    return _unpacked(buffer, where)
+    buffer, where, *_ = _raw(source)
+    buffer = _unpacked(buffer, where)
+    _refuse_long_line(buffer, where)
+    return buffer
 
 
 def data_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
@@ -138,7 +157,8 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
         packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be wound back
         with _unpacking(packing, where):
             file = raw if packing is None else _unpacker(packing).open(raw, "rb")
-            rows = iter(file) if packing is None else _limited_lines(file, where)
+            short = packing is None and 0 < os.fstat(raw.fileno()).st_size <= most_unpacked() // LINES
+            rows = iter(file) if short else _limited_lines(file, where)
             first = next(rows, b"")
             _refuse_wide(first[:64], where)
             if first:
@@ -147,12 +167,65 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def _limited_lines(file: Any, where: str) -> Iterator[bytes]:
-    """The lines of a packed file: there may be any number of them, but one without an end is not kept."""
+    """The lines of a file: there may be any number of them, but one without an end is not kept."""
     limit = most_unpacked() // LINES
+    number = 1
     while line := file.readline(limit + 1):
         if len(line) > limit:
-            raise _too_much(where, limit, "a line of it unpacks")
+            raise _long_line(where, number, limit)
         yield line
+        number += 1
+
+
+def _long_line(where: str, number: int, limit: int) -> BadLineError:
+    allows = f"if that is right, {LIMIT_NAME} (such as 8G) allows lines of an eighth of it"
+    return BadLineError(where, number, f"expected lines of at most {limit / 1e6:,.4g} MB, found a longer one; {allows}")
+
+
+def _refuse_long_line(buffer: Buffer, where: str) -> None:
+    """Stop at a line of text that is longer than any data: it would be copied several times before it is refused."""
+    limit, start = most_unpacked() // LINES, 0
+    if len(buffer) <= limit or not hasattr(buffer, "rfind") or _needs_no_lines(bytes(buffer[:64])):
+        return
+    while len(buffer) - start > limit:
+        end = buffer.rfind(b"\n", start, start + limit)  # from the back: near the end of each stretch there is one
+        if end < 0:
+            raise _long_line(where, _lines_before(buffer, start) + 1, limit)
+        start = end + 1
+
+
+def _needs_no_lines(head: bytes) -> bool:
+    """Whether a file may well be one long line: JSON, or no text at all."""
+    return head.lstrip(b" \t\r\n" + BOM)[:1] in (b"{", b"[") or head.startswith(b"PAR1")
+
+
+def _lines_before(buffer: Any, end: int) -> int:
+    return sum(bytes(buffer[at : min(at + PIECE, end)]).count(b"\n") for at in range(0, end, PIECE))
+
+
+def read_small(file: Any, where: str) -> bytes:
+    """All of a file that is small if it is what it should be; DataError where it is not."""
+    content: bytes = file.read(SMALL + 1)
+    if len(content) > SMALL:
+        raise DataError(f"{where}: expected a file of at most {SMALL / 1e6:g} MB, found a larger one")
+    return content
+
+
+def read_stream(file: Any, where: str, number: int = 1) -> bytes:
+    """All that a pipe, a device or a file still holds; `number` is its first line. A device and a line of text must end."""
+    limit, content, line = most_unpacked() // LINES, io.BytesIO(), 0
+    lineless, device = False, stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
+    while piece := file.read(SLICE):
+        lineless = lineless or (content.tell() == 0 and (_needs_no_lines(piece[:64]) or packing_of(piece) is not None))
+        content.write(piece)
+        end = piece.rfind(b"\n")
+        line = line + len(piece) if end < 0 else len(piece) - end - 1
+        number += piece.count(b"\n")
+        if line > limit and not lineless:
+            raise _long_line(where, number, limit)
+        if device and content.tell() > DEVICE:
+            raise DataError(f"{where}: a device that has not ended after {DEVICE / 1e6:g} MB; give a file or a pipe")
+    return content.getvalue()
 
 
 def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str = "") -> str:
@@ -200,11 +273,18 @@ def json_rows(
         yield number, row
 
 
-def _refuse_wide(head: bytes, where: str) -> None:
-    """Stop at UTF-16, with a mark or without one, where every other byte of a text is 0."""
+def wide_encoding(head: bytes) -> str | None:
+    """utf-16-le or utf-16-be for a text that starts like this, with a mark or where every other byte is 0; else None."""
     even, odd = head[: len(head) & ~1 : 2], head[1::2]
-    unmarked = len(odd) >= 8 and ((not any(odd) and all(even)) or (not any(even) and all(odd)))
-    if unmarked or (head.startswith(WIDE) and b"\0" in head):
+    if head.startswith(WIDE) and b"\0" in head:
+        return "utf-16-le" if head.startswith(WIDE[0]) else "utf-16-be"
+    if len(odd) >= 8 and not any(odd) and all(even):
+        return "utf-16-le"
+    return "utf-16-be" if len(odd) >= 8 and not any(even) and all(odd) else None
+
+
+def _refuse_wide(head: bytes, where: str) -> None:
+    if wide_encoding(head):
         raise FormatError(f"{where}: the text is UTF-16; convert it first (iconv -f UTF-16 -t UTF-8)")
 
 
@@ -247,11 +327,13 @@ def _mapped(path: str | os.PathLike[str]) -> Buffer:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):  # a pipe has no size to map
-                return file.read()
+                return read_stream(file, os.fspath(path))
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
     except OSError as error:
         told = asked_by(os.fspath(path)) if is_url(os.fspath(path)) else reason(error)
         raise DataError(f"{os.fspath(path)}: {told}") from error
+    except CranfieldError:
+        raise
     except ValueError as error:  # a null character
         raise DataError(f"{os.fspath(path)!r}: no file's name ({error})") from error
 
@@ -261,6 +343,8 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise DataError("standard input is closed; give a file, or a pipe")
     try:
+        return read_stream(sys.stdin.buffer, "<stdin>")
+    except io.UnsupportedOperation:  # no file: what a program put in its place
         return sys.stdin.buffer.read()
     except OSError as error:
         raise DataError(f"standard input cannot be read: {reason(error)}") from error
@@ -357,9 +441,11 @@ def most_unpacked(packed: int = 0) -> int:
     return int(number) * unit
 
 
-def _too_much(where: str, limit: int, what: str = "it unpacks") -> DataError:
+def _too_much(where: str, limit: int) -> DataError:
     size = f"{limit / 1e9:,.4g} GB" if limit >= 1e9 else f"{limit / 1e6:,.4g} MB"
-    return DataError(f"{where}: {what} to more than {size}; if that is right, {LIMIT_NAME} (such as 8G) allows more")
+    return DataError(
+        f"{where}: it unpacks to more than {size}; if that is right, {LIMIT_NAME} (such as 8G) allows more"
+    )
 
 
 def refuse_larger(path: str, limit: int, where: str) -> None:
@@ -439,9 +525,46 @@ def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
             sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
         return
-    with _replacing(os.fspath(path)) as file, _packed(file, os.fspath(path)) as packed:
-        for chunk in chunks:
-            packed.write(chunk)
+    pending = _pending.get()
+    with ExitStack() as own:
+        file = (own if pending is None else pending).enter_context(_replacing(os.fspath(path)))
+        with _packed(file, os.fspath(path)) as packed:
+            for chunk in chunks:
+                packed.write(chunk)
+        with _refusing_to_write(os.fspath(path)):
+            file.flush()
+
+
+_pending: ContextVar[ExitStack | None] = ContextVar("pending", default=None)
+"""The files that are written but not yet in their places; None where each is put there at once."""
+
+
+class _DiscardedError(Exception):
+    """Tells files that are not yet in their places to go away."""
+
+
+@contextmanager
+def all_or_none() -> Iterator[None]:
+    """Put the files that are written within into their places at the end, and none of them after an error."""
+    with ExitStack() as files:
+        token = _pending.set(files)
+        try:
+            yield
+        except BaseException:
+            with suppress(_DiscardedError):
+                files.__exit__(_DiscardedError, _DiscardedError(), None)
+                files.pop_all()
+            raise
+        finally:
+            _pending.reset(token)
+
+
+@contextmanager
+def _refusing_to_write(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {reason(error)}") from error
 
 
 def _for_eyes(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -531,6 +654,57 @@ def _remove(path: str) -> None:
     else:
         with suppress(OSError):
             os.unlink(path)
+
+
+def refuse_unwritable(path: str) -> None:
+    """Raise DataError before any work is done for a file that could not be written in the end. `-` is standard output."""
+    if path == "-":
+        return
+    with _unwritable(path):
+        target = os.path.realpath(path)
+        if os.path.isdir(target):
+            raise _refusal(errno.EISDIR)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if not stat.S_ISREG(os.stat(target).st_mode):  # a pipe or a device is written to, never replaced
+                _refuse_without(os.W_OK, target)
+                return
+        folder, base = os.path.split(target)
+        if not os.path.isdir(folder):
+            raise _refusal(errno.ENOTDIR if os.path.exists(folder) else errno.ENOENT)
+        _refuse_without(os.W_OK | os.X_OK, folder)
+        with suppress(FileNotFoundError):  # a name that leaves no room for the longer one of `name_beside` is refused
+            os.stat(os.path.join(folder, f".{base}.{own_mark()}{'0' * 8}"))
+
+
+def refuse_unwritable_folder(path: str) -> None:
+    """Raise DataError before any work is done for a folder that could not be made or filled in the end."""
+    with _unwritable(path):
+        folder = os.path.realpath(path)
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
+            raise _refusal(errno.ENOTDIR)
+        _refuse_without(os.W_OK | os.X_OK, folder)
+
+
+def _refusal(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def _refuse_without(access: int, path: str) -> None:
+    if not os.access(path, access):
+        raise _refusal(errno.EACCES)
+
+
+@contextmanager
+def _unwritable(path: str) -> Iterator[None]:
+    """Say of a path that it cannot be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {reason(error)}") from error
+    except ValueError as error:  # a null character
+        raise DataError(f"{path!r}: no file's name ({error})") from error
 
 
 @contextmanager

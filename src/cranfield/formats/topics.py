@@ -10,15 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cranfield.columns import counted
 from cranfield.errors import BadLineError, DataError
-from cranfield.formats.streams import open_buffer
-from cranfield.parameters import real
+from cranfield.formats.tables import DETECTED, HEAD, Dialect, Numbers, SeparatedValues, open_table
+from cranfield.hearing import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cranfield.collection import Topic
     from cranfield.formats.format import Fields
+    from cranfield.formats.streams import Opened
 
 
 IDS = ("topic_id", "query_id", "qid", "q_id", "queryid", "topicid", "_id", "id", "topic", "number", "num")
@@ -33,6 +35,7 @@ class TopicTable:
     where: str
     queries: Mapping[str, str]  # topic → what was asked; topics without a text are left out
     columns: Mapping[str, Mapping[str, str]]  # column → topic → value
+    decimal: str | None = None  # the decimal sign, where somebody said which
 
     @property
     def names(self) -> str:
@@ -61,13 +64,13 @@ class TopicTable:
         if name not in self.columns:
             raise DataError(f"{self.where}: no column {name!r} to {use}; it has {self.names}")
         numbers: dict[str, float] = {}
+        reader = Numbers(self.decimal)
         for topic, value in self.columns[name].items():
             try:
-                numbers |= {topic: real(value)} if value else {}
-            except ValueError:
-                raise DataError(
-                    f"{self.where}: column {name!r}: expected a number for topic {topic!r}, found {value!r:.40}"
-                ) from None
+                numbers |= {topic: reader.read(value, 0)} if value else {}
+            except ValueError as error:
+                problem = f"expected a number for topic {topic!r}, {error}"
+                raise DataError(f"{self.where}: column {name!r}: {problem}") from None
         return numbers
 
 
@@ -94,10 +97,15 @@ def table_of_topics(topics: Iterable[Topic], where: str) -> TopicTable:
     return TopicTable(where, queries, columns)
 
 
-def read_topic_table(path: str, fields: Fields | None = None) -> TopicTable:
+def read_topic_table(
+    path: str, fields: Fields | None = None, dialect: Dialect = DETECTED, lenient: bool = False
+) -> TopicTable:
     """Read a topics file: TSV, CSV or JSON lines. `fields` says what the columns of id and text are called."""
-    content = bytes(open_buffer(path)).decode("utf-8-sig", "surrogateescape")
-    rows = (_json_rows if content.lstrip().startswith("{") else _delimited_rows)(path, content)
+    file = open_table(path, dialect.encoding)
+    if bytes(file.buffer[:HEAD]).lstrip().startswith(b"{"):
+        rows = _json_rows(path, bytes(file.buffer).decode("utf-8", "surrogateescape"))
+    else:
+        rows = _delimited_rows(file, dialect, lenient)
     if not rows:
         raise DataError(f"{path}: expected a row for each topic, found none")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -106,7 +114,7 @@ def read_topic_table(path: str, fields: Fields | None = None) -> TopicTable:
     known = [row for row in rows if key in row]
     queries = {row[key]: row[text] for row in known if row.get(text)} if text else {}
     columns = {name: {row[key]: row.get(name, "") for row in known} for name in names if name != key}
-    return TopicTable(path, queries, columns)
+    return TopicTable(path, queries, columns, dialect.decimal)
 
 
 def column_named(names: list[str], ours: str, usual: tuple[str, ...], fields: Fields | None) -> str:
@@ -143,19 +151,26 @@ def _json_rows(path: str, content: str) -> list[dict[str, str]]:
     return rows
 
 
-def _delimited_rows(path: str, content: str) -> list[dict[str, str]]:
-    import csv
-    import io
+def _names_topics(names: list[str]) -> bool:
+    return any(name.lower() in (*IDS, *TEXTS) for name in names)
 
-    head = content.split("\n", 1)[0]
-    try:
-        lines = list(csv.reader(io.StringIO(content), delimiter=max(",\t;|", key=head.count)))
-    except csv.Error as error:
-        raise DataError(f"{path}: expected a table of topics ({error})") from None
-    names = lines[0] if lines else []
+
+def _delimited_rows(file: Opened, dialect: Dialect, lenient: bool) -> list[dict[str, str]]:
+    table = SeparatedValues(bytes(file.buffer), file.where, _names_topics, dialect.of(file))
+    names = table.names
     if len(names) < 2:
-        raise DataError(f"{path}: expected a header with the topic and at least one more column, found {head!r}")
-    for number, cells in enumerate(lines[1:], 2):
-        if cells and len(cells) != len(names):
-            raise BadLineError(path, number, f"expected {len(names)} columns, found {len(cells)}")
-    return [dict(zip(names, cells, strict=True)) for cells in lines[1:] if cells]
+        found = f"{table.delimiter.join(names)[:60]!r}"
+        raise BadLineError(
+            file.where, 1, f"expected a header with the topic and at least one more column, found {found}"
+        )
+    rows, skipped = [], 0
+    for row in table:
+        if len(row.cells) == len(names):
+            rows.append(dict(zip(names, row.cells, strict=True)))
+        elif lenient:
+            skipped += 1
+        else:
+            raise BadLineError(file.where, row.line, f"expected {len(names)} columns, found {len(row.cells)}")
+    table.report()
+    say([f"{file.where}: {counted(skipped, 'malformed row')} skipped"] if skipped else [])
+    return rows

@@ -47,10 +47,10 @@ def fuse(
 ) -> Run:
     """Fuse two runs or more into one.
 
-    `runs` are whatever `evaluate` takes. `norm` (min-max, max, sum, z, rank, borda, none) is for methods of scores, whose
-    usual one is min-max; `weights`, one a run, for w-sum, CombSUM, RRF, RBC and Borda. MAPFuse and SlideFuse learn from
-    the judgments `train`, all topics or those in `train_topics`; `rel` is the lowest relevant grade. `depth` keeps the
-    best documents of each topic.
+    `runs` are whatever `evaluate` takes. `norm` is the name of a normalisation, for methods that read scores; the usual one
+    is min-max. `weights` are one number per run, for methods that take them. Methods that learn read the judgments `train`,
+    of all topics or those in `train_topics`; `rel` is the lowest relevant grade. `depth` keeps the best documents of each
+    topic. `cranfield fuse --list` names all methods and normalisations.
 
     >>> a, b = {"q": {"x": 9, "y": 8, "z": 1}}, {"q": {"y": 0.4, "w": 0.3}}
     >>> [document for document, _ in fuse([a, b], "RRF(k=1)")["q"]]
@@ -125,7 +125,7 @@ def methods_that(*claims: str) -> str:
     """The names of the methods that claim one of these things of themselves, for messages and help.
 
     >>> methods_that("trained", "needs_weights")
-    'w-sum, MAPFuse and SlideFuse'
+    'w-sum, WMNZ, Mixed, MAPFuse, PosFuse, ProbFuse, SegFuse, BayesFuse and SlideFuse'
     """
     *names, last = (name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims))
     return f"{', '.join(names)} and {last}" if names else last

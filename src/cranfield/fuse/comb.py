@@ -6,14 +6,17 @@ among the runs that CombMNZ counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cranfield.fuse.method import OfScores
+from cranfield.parameters import Real
 
 if TYPE_CHECKING:
-    from cranfield.fuse.lists import Votes
+    from cranfield.fuse.lists import Lists, Votes
+    from cranfield.fuse.norms import Norm
     from cranfield.kernels.table import Floats
 
 
@@ -25,7 +28,8 @@ class Comb(OfScores):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         letters = cls.name.removeprefix("Comb").lower()
-        cls.peers = {"ranx": letters, "trectools": f"combos(strategy='{letters}')"}
+        if "peers" not in vars(cls):
+            cls.peers = {"ranx": letters, "trectools": f"combos(strategy='{letters}')"}
 
 
 class CombSUM(Comb):
@@ -46,6 +50,20 @@ class CombMNZ(Comb):
 
     def combine(self, votes: Votes) -> Floats:
         return votes.holders * votes.total()
+
+
+class CombGMNZ(Comb):
+    """The sum, times a power of the number of runs that returned the document: γ = 1 is CombMNZ, γ = 0 CombSUM."""
+
+    name = "CombGMNZ"
+    aliases = ("gmnz",)
+    formula = "n^γ · Σ s"
+    reference = "Lee (1997), Analyses of multiple evidence combination, SIGIR"
+    peers = {"ranx": "gmnz"}
+    gamma = Real(1, "how much agreement counts", low=0)
+
+    def combine(self, votes: Votes) -> Floats:
+        return votes.holders**self.gamma * votes.total()
 
 
 class CombANZ(Comb):
@@ -97,3 +115,38 @@ class WSum(OfScores):
     peers = {"ranx": "wsum"}
     takes_weights = True
     needs_weights = True
+
+
+WU = "Wu & Crestani (2002), Data fusion with estimated weights, CIKM"
+
+
+class WMNZ(OfScores):
+    """CombMNZ whose runs count by their weights: the sum, times the weights of the runs that returned the document."""
+
+    name = "WMNZ"
+    formula = "Σ w · Σ s"
+    reference = WU
+    peers = {"ranx": "wmnz"}
+    takes_weights = True
+    needs_weights = True
+
+    def fuse(self, lists: Lists, norm: Norm, weights: Floats | None = None) -> Floats:
+        if not len(lists.home):
+            return np.zeros(0)
+        votes = self.votes(lists, norm)
+        agreement = votes.holders if weights is None else replace(votes, value=weights[votes.run]).total()
+        return agreement * votes.total()
+
+
+class Mixed(OfScores):
+    """Between w-sum and WMNZ: the weighted sum, times the square root of the number of runs that returned the document."""
+
+    name = "Mixed"
+    formula = "√n · Σ w · s"
+    reference = WU
+    peers = {"ranx": "mixed"}
+    takes_weights = True
+    needs_weights = True
+
+    def combine(self, votes: Votes) -> Floats:
+        return np.sqrt(votes.holders) * votes.total()

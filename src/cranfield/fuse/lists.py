@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import DataError, DuplicateError
-from cranfield.kernels import Strings, Table, decode
+from cranfield.kernels import Strings, Table, decode, encode
 from cranfield.tops import Tops, ranked, tops
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Lists(Tops):
 
     def fused(self, value: Floats, name: str, depth: int | None = None) -> Table:
         """The entries with their new scores as the rows of a run, the best `depth` of each topic; `name` is their tag."""
-        labels, label = Strings.of([name.encode()]), np.zeros(len(value), np.int32)
+        labels, label = Strings.of([encode(name)]), np.zeros(len(value), np.int32)
         whole = Table(self.topics, self.home, self.documents, value, labels, label, np.zeros(0, np.int64))
         if depth is None or not len(value) or int(self.candidates.max()) <= depth:
             return whole

@@ -1,7 +1,7 @@
 """Score normalisations: what makes the scores of different systems fit to be added.
 
-Each works on one list at a time, one run's answer to one topic, and keeps its order. A list whose scores are all equal
-says nothing about its documents but that they were returned; what it becomes is stated with each.
+Each works on one list at a time, one run's answer to one topic, and keeps its order or turns it round. A list whose
+scores are all equal says nothing about its documents but that they were returned; what it becomes is stated with each.
 """
 
 from __future__ import annotations
@@ -33,16 +33,21 @@ class Norm(Registered, ABC):
     formula: ClassVar[str]
     peers: ClassVar[dict[str, str]] = {}
     reads_scores: ClassVar[bool] = True
+    turns_order: ClassVar[bool] = False  # whether the lowest score becomes the highest
 
     @abstractmethod
     def rows(self, lists: Lists) -> Floats:
         """A number for each row."""
 
-    def votes(self, lists: Lists) -> Votes:
-        """What each run says of each entry: nothing of one that it did not return, unless told otherwise."""
+    def checked_rows(self, lists: Lists) -> Floats:
+        """A number for each row; scores that cannot be normalised are refused."""
         if self.reads_scores:
             lists.refuse_infinite(f"normalisation {self.name}")
-        return lists.votes(self.rows(lists))
+        return self.rows(lists)
+
+    def votes(self, lists: Lists) -> Votes:
+        """What each run says of each entry: nothing of one that it did not return, unless told otherwise."""
+        return lists.votes(self.checked_rows(lists))
 
 
 class Unchanged(Norm):
@@ -66,6 +71,20 @@ class MinMax(Norm):
     def rows(self, lists: Lists) -> Floats:
         low, high = lists.each(np.minimum, lists.score), lists.each(np.maximum, lists.score)
         return _ratio(lists.score - low, high - low, 1.0)
+
+
+class MinMaxInverted(Norm):
+    """For distances, the lowest of which is best: 1 for the lowest of a list, 0 for the highest; 1 where all are equal."""
+
+    name = "min-max-inverted"
+    aliases = ("min_max_inverted",)
+    formula = "(max − s) / (max − min)"
+    peers = {"ranx": "min-max-inverted"}
+    turns_order = True
+
+    def rows(self, lists: Lists) -> Floats:
+        low, high = lists.each(np.minimum, lists.score), lists.each(np.maximum, lists.score)
+        return _ratio(high - lists.score, high - low, 1.0)
 
 
 class Max(Norm):

@@ -89,7 +89,7 @@ class Borda(Method):
     aliases = ("bordafuse",)
     formula = "Σ (c − rank + 1); lacking: (c − n + 1) / 2"
     reference = "Aslam & Montague (2001), Models for metasearch, SIGIR"
-    peers = {"ranx": "bordafuse"}
+    peers = {"ranx": "bordafuse, and w_bordafuse with weights"}
     takes_weights = True
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
@@ -102,15 +102,17 @@ class Borda(Method):
 class Condorcet(Method):
     """An election by pairs: how many other documents a majority of the runs ranks below this one; a draw is half a win.
 
-    A run ranks what it returned above what it did not, and says nothing of two that it did not return. A document that
-    beats all others comes first; where majorities go round in a circle, its documents are told apart by their wins alone.
+    With weights, each run has as many votes as its weight. A run ranks what it returned above what it did not, and says
+    nothing of two that it did not return. A document that beats all others comes first; where majorities go round in a
+    circle, its documents are told apart by their wins alone.
     """
 
     name = "Condorcet"
     aliases = ("condorcetfuse",)
     formula = "#{d' : more runs rank d above d' than below} + ½ #{d' : as many}"
     reference = "Montague & Aslam (2002), Condorcet fusion for improved retrieval, CIKM; Copeland (1951) for the count"
-    peers = {"ranx": "condorcet"}
+    peers = {"ranx": "condorcet, and w_condorcet with weights"}
+    takes_weights = True
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
         return lists.votes(lists.rank.astype(np.float64))
@@ -124,20 +126,38 @@ class Condorcet(Method):
             rank_type = np.int16 if lists.rank[rows].max(initial=0) < np.iinfo(np.int16).max else np.int32
             place = np.full((len(lists.names), count), np.iinfo(rank_type).max, rank_type)
             place[lists.run[rows], lists.entry[rows] - first] = lists.rank[rows]
-            value[first : first + count] = _wins(place)
+            value[first : first + count] = _wins(place, weights)
         return value
 
 
-def _wins(place: npt.NDArray[np.int16 | np.int32]) -> Floats:
+def _wins(place: npt.NDArray[np.int16 | np.int32], weights: Floats | None = None) -> Floats:
     """For each document (column), the others that it beats, and half those that it draws with."""
     count = place.shape[1]
     wins = np.zeros(count)
     step = max(1, BLOCK // max(count, 1))
+    draw = 0.0 if weights is None else 1e-9 * float(np.abs(weights).sum())  # weights of 0.1 + 0.2 and 0.3 draw
     for start in range(0, count, step):
-        lead = np.zeros((min(step, count - start), count), np.int8 if len(place) < 128 else np.int32)
-        for row in place:
-            mine = row[start : start + step, None]
-            lead += (mine < row).view(np.int8)  # truth as 0 and 1, which adds up without a conversion
-            lead -= (mine > row).view(np.int8)
-        wins[start : start + step] = np.count_nonzero(lead > 0, 1) + (np.count_nonzero(lead == 0, 1) - 1) / 2
+        rows = slice(start, start + step)
+        lead = _majority(place, rows) if weights is None else _weighted_majority(place, rows, weights)
+        wins[rows] = np.count_nonzero(lead > draw, 1) + (np.count_nonzero(np.abs(lead) <= draw, 1) - 1) / 2
     return wins
+
+
+def _majority(place: npt.NDArray[np.int16 | np.int32], rows: slice) -> npt.NDArray[np.int8 | np.int32]:
+    """By how many runs some documents lead each other document."""
+    shape = place[0][rows].size, place.shape[1]
+    lead: npt.NDArray[np.int8 | np.int32] = np.zeros(shape, np.int8 if len(place) < 128 else np.int32)
+    for row in place:
+        mine = row[rows, None]
+        lead += (mine < row).view(np.int8)  # truth as 0 and 1, which adds up without a conversion
+        lead -= (mine > row).view(np.int8)
+    return lead
+
+
+def _weighted_majority(place: npt.NDArray[np.int16 | np.int32], rows: slice, weights: Floats) -> Floats:
+    """The same by the weights of the runs."""
+    lead = np.zeros((place[0][rows].size, place.shape[1]))
+    for row, weight in zip(place, weights.tolist(), strict=True):
+        mine = row[rows, None]
+        lead += weight * ((mine < row).astype(np.float64) - (mine > row))
+    return lead

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.errors import ConventionError, DataError
 from cranfield.fuse.method import Method
 from cranfield.parameters import Whole
 
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats, Offsets
 
 
+LILLIS_2010 = (
+    "Lillis, Zhang, Toolan, Collier, Leonard & Dunnion (2010), Estimating probabilities for effective data fusion"
+)
+
+
 class MAPFuse(Method):
     """A run's mean average precision on the training topics, divided by the document's rank, and summed."""
 
     name = "MAPFuse"
     formula = "Σ MAP / rank"
-    reference = (
-        "Lillis, Zhang, Toolan, Collier, Leonard & Dunnion (2010), Estimating probabilities for effective data fusion"
-    )
+    reference = LILLIS_2010
     peers = {"ranx": "mapfuse"}
     trained = True
 
@@ -49,10 +52,146 @@ class MAPFuse(Method):
         return lists.votes(self.maps[lists.run] / lists.rank)
 
 
+class PosFuse(Method):
+    """The share of training topics on which a run has a relevant document at the document's rank, summed.
+
+    Only the topics count whose list goes so deep; a rank deeper than any of them is worth nothing.
+    """
+
+    name = "PosFuse"
+    formula = "Σ P(relevant at rank)"
+    reference = LILLIS_2010
+    peers = {"ranx": "posfuse"}
+    trained = True
+    keeps_order = False
+
+    def train(self, lists: Lists, qrels: Qrels, rel: float) -> None:
+        self.shares = _shares_by_rank(lists, qrels, rel)
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        deepest = self.shares.shape[1] - 1
+        known = lists.rank <= deepest
+        return lists.votes(np.where(known, self.shares[lists.run, np.where(known, lists.rank, 0)], 0.0))
+
+
+class ProbFuse(Method):
+    """Each list in segments of equal length: a segment's share of relevant documents, divided by its number, summed.
+
+    A list of n documents has segments of ⌈n / segments⌉. The share of a segment is the mean over the training topics.
+    """
+
+    name = "ProbFuse"
+    formula = "Σ P(relevant in segment i) / i"
+    reference = "Lillis, Toolan, Collier & Dunnion (2006), ProbFuse: a probabilistic approach to data fusion, SIGIR"
+    peers = {"ranx": "probfuse"}
+    trained = True
+    keeps_order = False
+    segments = Whole(25, "how many segments a list has", low=1)
+
+    def train(self, lists: Lists, qrels: Qrels, rel: float) -> None:
+        """For each run and segment, the mean over topics of the share of its documents that are relevant."""
+        _relevant(lists, qrels, rel)
+        relevant = lists.grades(qrels, rel)[lists.entry]
+        cell = np.repeat(np.arange(len(lists.sizes)), lists.sizes) * self.segments + self._segment(lists)
+        count = len(lists.sizes) * self.segments
+        sizes = np.maximum(np.bincount(cell, minlength=count), 1)
+        shares = (np.bincount(cell, relevant, count) / sizes).reshape(-1, self.segments)
+        runs, topics = lists.run[lists.starts], len(np.unique(lists.topic))
+        # fsum: the same whatever the order of the topics, which is that of the runs
+        self.shares = np.array(
+            [[fsum(column) / topics for column in shares[runs == run].T] for run in range(len(lists.names))]
+        )
+
+    def _segment(self, lists: Lists) -> Offsets:
+        """For each row the number of its segment, from 0."""
+        return np.asarray((lists.rank - 1) // np.ceil(lists.size / self.segments), np.int64)
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        segment = self._segment(lists)
+        return lists.votes(self.shares[lists.run, segment] / (segment + 1))
+
+
+class _BySegments(Method):
+    """Methods that learn the precision of stretches of ranks, the same for all lists."""
+
+    trained = True
+    keeps_order = False
+
+    def learn_precisions(self, lists: Lists, qrels: Qrels, rel: float, ends: Offsets) -> None:
+        """For each run and segment, the mean precision over the training topics; `ends` are the last ranks."""
+        _relevant(lists, qrels, rel)
+        relevant = lists.grades(qrels, rel)[lists.entry]
+        self.ends = ends
+        segment = self.segment(lists)
+        inside = segment < len(ends)
+        cell = lists.run[inside].astype(np.int64) * len(ends) + segment[inside]
+        hits = np.bincount(cell, relevant[inside], len(lists.names) * len(ends)).reshape(-1, len(ends))
+        self.precisions: Floats = hits / (np.diff(ends, prepend=0) * len(np.unique(lists.topic)))
+
+    def segment(self, lists: Lists) -> Offsets:
+        """For each row the number of its segment, from 0; beyond the last where the rank is."""
+        return np.searchsorted(self.ends, lists.rank)
+
+
+class SegFuse(_BySegments):
+    """Segments that grow down the list: a segment's share of relevant documents, times the normalised score plus 1.
+
+    Segments end at ranks 5, 15, 35, 75 …, the k-th at 10 · 2^(k − 1) − 5. The share is that of the whole segment, also
+    where a list ends before it does.
+    """
+
+    name = "SegFuse"
+    reads = "scores"
+    formula = "Σ P(relevant in segment) · (s + 1)"
+    reference = "Shokouhi (2007), Segmentation of search engine results for effective data-fusion, ECIR"
+    peers = {"ranx": "segfuse"}
+
+    def train(self, lists: Lists, qrels: Qrels, rel: float) -> None:
+        deepest = int(lists.rank.max(initial=1))
+        count = int(np.ceil(np.log2((deepest + 5) / 10))) + 1 if deepest > 5 else 1
+        self.learn_precisions(lists, qrels, rel, 10 * 2 ** np.arange(count) - 5)
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        if norm.turns_order:
+            raise ConventionError(f"{self.name} learns from ranks, which {norm.name} turns round; use another norm")
+        segment = self.segment(lists)
+        known = segment < len(self.ends)
+        precision = np.where(known, self.precisions[lists.run, np.where(known, segment, 0)], 0.0)
+        return lists.votes(precision * (norm.checked_rows(lists) + 1))
+
+
+CUT_OFFS = np.array([5, 10, 15, 20, 30, 100, 200, 500, 1000])  # as in trec_eval's table of precisions
+LEAST = 0.001  # the probability that stands for 0, and 1 less it for 1
+
+
+class BayesFuse(_BySegments):
+    """The log odds of relevance that a run's ranks have, learnt from precisions between usual cut-offs, summed.
+
+    A document that a run did not return, or returned below rank 1000, gets the odds of 0.001.
+    """
+
+    name = "BayesFuse"
+    formula = "Σ ln(P / (1 − P)),  P = P(relevant between cut-offs), 0.001 where it is 0"
+    reference = "Aslam & Montague (2001), Models for metasearch, SIGIR"
+    peers = {"ranx": "bayesfuse"}
+
+    def train(self, lists: Lists, qrels: Qrels, rel: float) -> None:
+        self.learn_precisions(lists, qrels, rel, CUT_OFFS)
+        likely = np.where(self.precisions == 0, LEAST, self.precisions)
+        self.odds: Floats = np.log(likely / np.where(likely == 1, LEAST, 1 - likely))
+
+    def votes(self, lists: Lists, norm: Norm) -> Votes:
+        unseen = float(np.log(LEAST / (1 - LEAST)))
+        segment = self.segment(lists)
+        known = segment < len(self.ends)
+        odds = np.where(known, self.odds[lists.run, np.where(known, segment, 0)], unseen)
+        return lists.votes_of_all(odds, np.full(len(lists.sizes), unseen))
+
+
 class SlideFuse(Method):
     """The share of relevant documents that a run has around the document's rank on the training topics, summed.
 
-    The share is the mean over the ranks at most `window` away; window 0 is PosFuse. A share may rise with the rank, so a
+    The share is the mean over the ranks at most `window` away; `PosFuse` is the window 0. A share may rise with the rank, so a
     run fused with itself need not keep its order.
     """
 
@@ -67,14 +206,7 @@ class SlideFuse(Method):
     window = Whole(5, "how many ranks to each side", low=0)
 
     def train(self, lists: Lists, qrels: Qrels, rel: float) -> None:
-        """For each run and rank, the share of training topics with a relevant document there, of those that go so deep."""
-        _relevant(lists, qrels, rel)
-        relevant = lists.grades(qrels, rel)[lists.entry]
-        shape = len(lists.names), int(lists.rank.max(initial=0)) + 1
-        cell = lists.run.astype(np.int64) * shape[1] + lists.rank
-        deep = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-        hits = np.bincount(cell, relevant, shape[0] * shape[1]).reshape(shape)
-        self.shares: Floats = hits / np.maximum(deep, 1)
+        self.shares = _shares_by_rank(lists, qrels, rel)
 
     def votes(self, lists: Lists, norm: Norm) -> Votes:
         """The window ends where the list does."""
@@ -87,6 +219,17 @@ class SlideFuse(Method):
             seen = (near >= low) & (near <= high) & (near <= deepest)
             total += np.where(seen, self.shares[lists.run, np.where(seen, near, 0)], 0)
         return lists.votes(total / (high - low + 1))
+
+
+def _shares_by_rank(lists: Lists, qrels: Qrels, rel: float) -> Floats:
+    """For each run and rank, the share of training topics with a relevant document there, of those that go so deep."""
+    _relevant(lists, qrels, rel)
+    relevant = lists.grades(qrels, rel)[lists.entry]
+    shape = len(lists.names), int(lists.rank.max(initial=0)) + 1
+    cell = lists.run.astype(np.int64) * shape[1] + lists.rank
+    deep = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+    hits = np.bincount(cell, relevant, shape[0] * shape[1]).reshape(shape)
+    return np.asarray(hits / np.maximum(deep, 1), np.float64)
 
 
 def _relevant(lists: Lists, qrels: Qrels, rel: float) -> Offsets:

@@ -53,7 +53,7 @@ class Turnover:
     """What became of the judged documents: how many there are, which are gone, and how much is judged at k."""
 
     k: int
-    judged_before: float  # judged@k, the mean over topics
+    judged_before: float  # judged@k, the mean over topics; NaN where judgments name relevant documents only
     judged_after: float
     documents: int  # judged documents looked for: all of them with a list of the corpus, else the old run's first k
     gone: tuple[str, ...]
@@ -96,7 +96,7 @@ class Turnover:
             sentences.append(
                 f"the candidate returns {self.foreign} documents that the list of the corpus does not hold"
             )
-        if round(self.judged_fell, 4) != 0:
+        if abs(self.judged_fell) >= 0.00005:
             word = "fell" if self.judged_fell > 0 else "rose"
             sentences.append(f"judged@{self.k} {word} from {self.judged_before:.4f} to {self.judged_after:.4f}")
         return sentences
@@ -131,6 +131,8 @@ def turnover(
     Where passages are scored as their document, `collapse` is where their ids are cut.
     """
     names = before.judgments.qrels.documents
+    if before.judgments.only_relevant():  # nobody knows what else was judged
+        judged = math.nan, math.nan
     relevant = {names[row] for row in before.judgments.row[before.judgments.grade >= 1].tolist()}
     if corpus is not None:
         there = {_cut(encode(document), collapse) for document in corpus}

@@ -137,10 +137,9 @@ class NonInferior(GateQuestion):
             state: State = "passed" if significant else "undecided" if found.drop < found.allowed else "failed"
             return state, f"{found.moved}; {found.by_signs}"
         end = f"it rises by {found.bound:.4f} or more" if found.bound > 0 else f"it falls by {-found.bound:.4f} at most"
-        sure = f"with {100 * found.level:g} % confidence {end}"
+        more = f": with {100 * found.level:g} % confidence {end}" if math.isfinite(found.bound) else ""
         if significant:
-            return "passed", f"{found.moved}, and that it stays {within} is shown: {sure} ({found.evidence})"
-        more = f": {sure}" if math.isfinite(found.bound) else ""
+            return "passed", f"{found.moved}, and that it stays {within} is shown{more} ({found.evidence})"
         return "failed", f"{found.moved}, but that it stays {within} is not shown{more} ({found.evidence})"
 
     def how(self, test: str, alpha: float, measures: int) -> str:

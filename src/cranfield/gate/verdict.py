@@ -315,9 +315,7 @@ class Gate(Answer):
         """
         states = [each.state for each in self.verdicts]
         numbers = {"tests": len(states), "failures": states.count("failed"), "errors": states.count("undecided")}
-        counts = {name: str(number) for name, number in numbers.items()}
-        root = Tree.Element("testsuites", counts)
-        suite = Tree.SubElement(root, "testsuite", {"name": "cranfield gate", **counts, "skipped": "0", "time": "0"})
+        root, suite = _junit_suite(numbers)
         properties = Tree.SubElement(suite, "properties")
         names = {"baseline": self.baseline, "candidate": self.candidate}
         names["question"] = self.question
@@ -326,8 +324,29 @@ class Gate(Answer):
         for verdict in self.verdicts:
             _add_case(suite, verdict, self.candidate)
         Tree.SubElement(suite, "system-out").text = legible("\n".join([self.how(), *self.notes(shell=True)]))
-        Tree.indent(root)
-        return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
+        return _as_xml(root)
+
+
+def junit_error(candidate: str, problem: str) -> str:
+    """JUnit XML of a gate that could not be asked: one test case with an `error` that says why."""
+    root, suite = _junit_suite({"tests": 1, "failures": 0, "errors": 1})
+    case = Tree.SubElement(suite, "testcase", {"classname": legible(candidate), "name": "gate", "time": "0"})
+    error = Tree.SubElement(case, "error", {"message": legible(problem), "type": "error"})
+    error.text = legible(problem)
+    return _as_xml(root)
+
+
+def _junit_suite(numbers: dict[str, int]) -> tuple[Tree.Element, Tree.Element]:
+    """The root and the only suite of a JUnit file, with how many tests, failures and errors there are."""
+    counts = {name: str(number) for name, number in numbers.items()}
+    root = Tree.Element("testsuites", counts)
+    suite = Tree.SubElement(root, "testsuite", {"name": "cranfield gate", **counts, "skipped": "0", "time": "0"})
+    return root, suite
+
+
+def _as_xml(root: Tree.Element) -> str:
+    Tree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(root, encoding="unicode") + "\n"
 
 
 def _blindness(verdict: Verdict) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,18 @@ from cranfield.columns import counted
 from cranfield.errors import BadLineError, ConventionError, DataError
 from cranfield.formats.by_text import joined_in_words, qrels_by_id
 from cranfield.formats.folder import hash_of, write_collection
+from cranfield.formats.grades import grade_map
 from cranfield.formats.named import OF_TOPICS
 from cranfield.formats.reading import read_qrels
+from cranfield.formats.tables import Dialect
 from cranfield.importers.registry import open_source, open_topics
 from cranfield.importers.source import Files, Options, without_zeros
 from cranfield.kernels import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from cranfield.collection import Collection, Document
+    from cranfield.collection import Collection, Document, Duplicates
     from cranfield.formats.folder import Progress
     from cranfield.importers.source import Source
 
@@ -81,10 +84,15 @@ def import_collection(
     dest: str | os.PathLike[str],
     *,
     layout: str | None = None,
-    grades: str | None = None,
+    grades: str | Mapping[float, float] | None = None,
     topic_ids: str | None = None,
     relevant_from: float = 1,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    lenient: bool = False,
+    duplicates: Duplicates = "error",
+    ignore_case: bool = False,
     split: str | None = None,
     fields: Mapping[str, str] | None = None,
     files: Files | None = None,
@@ -97,24 +105,38 @@ def import_collection(
 
     `layout`, `grades` and `topic_ids` default to what the files look like. `files` overrules which files are read,
     `meta` says what is known besides: name, title, licence, provenance. `strict` refuses what circulates otherwise than its
-    layout has it and would be read with a note.
+    layout has it and would be read with a note. `grades` may also say what each grade counts as: {1: 0, 2: 0, 3: 1}, or
+    "1=0,2=0,3=1". `delimiter`, `encoding`, `decimal`, `lenient` and `duplicates` are those of `read_qrels`; `ignore_case`
+    joins judgments by the text of a query in upper or lower case.
     """
-    _valid(grades, GRADES, "grades")
+    by_grade = grade_map(grades) if isinstance(grades, Mapping) or (grades and "=" in grades) else None
+    scale_name = None if by_grade is not None else grades
+    _valid(scale_name, GRADES, "grades")  # type: ignore[arg-type]
     _valid(topic_ids, TOPIC_IDS, "topic ids")
     for ours in fields or {}:
         _valid(ours, FIELDS, "field")
     if os.path.lexists(dest):
         raise DataError(f"{os.fspath(dest)}: exists already; nothing is overwritten, remove it or choose another name")
-    read = open_source(os.fspath(source), layout, Options(encoding, split, fields or {}, strict), files)
+    dialect = Dialect(delimiter, encoding, decimal)
+    options = Options(encoding, split, fields or {}, strict, dialect, lenient, duplicates, by_grade)
+    read = open_source(os.fspath(source), layout, options, files)
     judged, by_subtopic = _divided(read.judgments(), subtopics)
-    asked = _distinct(open_topics(read, files), read)
-    judged, by_subtopic = (_by_id(qrels, asked, read.notes) for qrels in (judged, by_subtopic))
+    source_of_topics = open_topics(read, files)
+    asked = _distinct(source_of_topics, read)
+    judged, by_subtopic = (_by_id(qrels, asked, read.notes, ignore_case, duplicates) for qrels in (judged, by_subtopic))
     topics, numbering = _numbered(asked, judged, topic_ids or read.topic_ids, read.notes)
-    judged, scale, labels = _graded(judged, grades or read.grades, read)
+    judged, scale, labels = _graded(judged, "raw" if by_grade else str(scale_name or read.grades), read)
+    if by_grade:
+        scale = ", ".join(f"{theirs:g}={ours:g}" for theirs, ours in by_grade.items())
     if read.judged_only and judged is not None:
         topics = _judged_only(topics, judged, read.notes)
     watched = _Watched(read, set() if judged is None else set(judged.documents))
-    conventions = {"grades": scale, "topic_ids": numbering, "encoding": encoding, "split": split}
+    conventions = {
+        "grades": scale,
+        "topic_ids": numbering,
+        "encoding": _encodings(read, source_of_topics),
+        "split": split,
+    }
     collection = write_collection(
         dest,
         watched,
@@ -181,9 +203,12 @@ def _renumbered(topic: Topic, position: int) -> Topic:
     return replace(topic, id=str(position), fields={**topic.fields, "given_id": topic.id})
 
 
-def _by_id(qrels: Qrels | None, topics: list[Topic], notes: list[str]) -> Qrels | None:
+def _by_id(
+    qrels: Qrels | None, topics: list[Topic], notes: list[str], ignore_case: bool, duplicates: Duplicates
+) -> Qrels | None:
     """Judgments by the ids of their topics, where they go by what is asked."""
-    joined = None if qrels is None else qrels_by_id(qrels, {topic.id: topic.title for topic in topics})
+    queries = {topic.id: topic.title for topic in topics}
+    joined = None if qrels is None else qrels_by_id(qrels, queries, ignore_case, duplicates)
     if qrels is None or joined is None:
         return qrels
     notes.append(joined_in_words(qrels.name, len(qrels.topics)))
@@ -312,6 +337,13 @@ def _known(read: Source, dest: str) -> dict[str, Any]:
     if entry is not None:
         known |= {"title": entry.title, "description": entry.about, "catalogue": entry.name}
     return {**known, "provenance": f"imported from {read.name} files", **read.told()}
+
+
+def _encodings(read: Source, topics: Source) -> str:
+    """The encodings that documents and topics are read in."""
+    named = [read.encoding_of(path) for path in read.files.documents]
+    named += [topics.encoding_of(path) for path in topics.files.topics]
+    return ", ".join(dict.fromkeys(named)) or read.options.encoding or "utf-8"
 
 
 def _source(read: Source) -> dict[str, Any]:

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cranfield.collection import Qrels
+from cranfield.columns import counted
 from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
-from cranfield.formats.format import USUAL
 from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import COMPRESSED, decoded, lines
+from cranfield.formats.tables import DETECTED, Dialect
+from cranfield.hearing import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.collection import Document, Grade, Topic
+    from cranfield.collection import Document, Duplicates, Grade, Topic
     from cranfield.formats.format import Fields
 
 
@@ -44,10 +46,14 @@ class Files:
 class Options:
     """How to read: the encoding, one of several splits, other names for the fields of a row, whether oddities are refused."""
 
-    encoding: str = "utf-8"
+    encoding: str | None = None  # None: UTF-8, or what a table is detected to have
     split: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)  # ours → theirs
     strict: bool = False
+    dialect: Dialect = DETECTED  # of tables
+    lenient: bool = False  # malformed rows of tables are left out and counted
+    duplicates: Duplicates = "error"  # which grade counts where a document is judged twice
+    grades: Mapping[float, float] | None = None  # what the grades of the judgments count as
 
     @property
     def of_judgments(self) -> Fields:
@@ -122,7 +128,7 @@ class Source:
 
     def judgments(self) -> Qrels | None:
         """The judgments as they stand, or None where there are none."""
-        return judgments_of(self.files.qrels, self.options.of_judgments)
+        return judgments_of(self.files.qrels, self.options)
 
     def documents_in(self, path: str) -> Iterator[Document]:
         """The documents in one file."""
@@ -134,7 +140,11 @@ class Source:
 
     def lines(self, path: str) -> Iterator[tuple[int, str]]:
         """The lines of a file with their numbers, less what ends them."""
-        return text_lines(path, self.options.encoding)
+        return text_lines(path, self.options.encoding or "utf-8")
+
+    def encoding_of(self, path: str) -> str:
+        """The encoding that a file is read in."""
+        return self.options.encoding or "utf-8"
 
     def odd(self, path: str, line: int, problem: str, reading: str) -> None:
         """What a copy that circulates has otherwise than its layout: noted with how it is read, refused by --strict."""
@@ -184,13 +194,30 @@ class ClassicSource(Source):
         raise FormatError(f"{self.name} holds no judgments")
 
 
-def judgments_of(paths: Sequence[str], fields: Fields = USUAL) -> Qrels | None:
+def judgments_of(paths: Sequence[str], options: Options) -> Qrels | None:
     """Judgments from files in any format that `read_qrels` knows, taken together."""
     if not paths:
         return None
+
+    def read_one(path: str) -> Qrels:
+        said = options.dialect
+        qrels = read_qrels(
+            path,
+            lenient=options.lenient,
+            fields=options.of_judgments,
+            delimiter=said.delimiter,
+            encoding=options.encoding,
+            decimal=said.decimal,
+            duplicates=options.duplicates,
+            grades=options.grades,
+        )
+        skipped = len(qrels.skipped)
+        say([f"{os.path.basename(path)}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])
+        return qrels
+
     if len(paths) == 1:
-        return read_qrels(paths[0], fields=fields)
-    read = [(path, read_qrels(path, fields=fields)) for path in paths]
+        return read_one(paths[0])
+    read = [(path, read_one(path)) for path in paths]
     if any(len(one.label) and len(set(one.label.tolist())) > 1 for _, one in read):
         raise FormatError(f"{', '.join(paths)}: judgments by subtopic are read from one file only")
     return gathered(

@@ -1,7 +1,7 @@
 """How far people agree about documents: the coefficients of `stats.agreement` on a log or on several qrels.
 
 No coefficient without the base rates it rests on: kappa of two people who call nearly everything irrelevant is low however
-often they agree.
+often they agree. Intervals are over topics, as documents of a topic hang together; over documents only within one topic.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 MAIN = "krippendorff(metric=ordinal)"
 NEAR = 1e-9
+TOPICS, DOCUMENTS = "topics", "documents"  # what intervals may be over
 VIEWS = ("topic", "pair", "assessor", "self")
 SPANS = 10  # at most, of one person's labels
 LEAST_IN_SPAN = 10  # labels that somebody else gave too
@@ -112,6 +113,12 @@ class Agreements(Answer):
         """Documents with two labels or more."""
         return int((np.bincount(self.labels.item, minlength=len(self.labels.items)) > 1).sum())
 
+    @property
+    def unit(self) -> str:
+        """What intervals are over; empty if there is none."""
+        units = [TOPICS if one.clusters else DOCUMENTS for one in self.found if not math.isnan(one.low)]
+        return units[0] if units else ""
+
     def content(self, how: Layout) -> Iterator[Part]:
         yield self._verdict(how)
         rates = base_rates(self.labels)
@@ -145,7 +152,8 @@ class Agreements(Answer):
         raw = next((one for one in self.found if one.coefficient == "raw" and one.defined), None)
         same = "" if raw is None else f"; {raw.value:.1%} of pairs of labels are the same"
         interval = "" if math.isnan(main.low) else f" [{main.low:.3f}, {main.high:.3f}]"
-        about = f"{who} on {items:,} documents with two labels or more"
+        of_topics = f" of {main.clusters:,} topics" if main.clusters else ""
+        about = f"{who} on {items:,} documents{of_topics} with two labels or more"
         return f"{self.name}: {about}: {main.coefficient} {main.value:.3f}{interval}{same}"
 
     def _matrix(self, how: Layout) -> Iterator[Part]:
@@ -211,6 +219,7 @@ class Agreements(Answer):
             "documents_with_two_labels": self.items,
             "labels": len(self.labels),
             "missing": self.labels.missing,
+            "intervals_over": self.unit,
             "contradictions": self.contradictions,
             "cannot_judge": self.cannot,
             "unsure": self.unsure,
@@ -245,8 +254,18 @@ class Agreements(Answer):
             said.append(f"{self.cannot:,} times somebody could not judge a document; that is no label")
         absent = {one.reason: one.coefficient for one in self.found if not one.defined}
         said += [f"no {name}: {why}" for why, name in absent.items()]
-        doubts = {doubt for one in self.found if one.defined for doubt in one.doubts}
-        return said + sorted(doubts)
+        doubts = {_of_topics(doubt) for one in self.found if one.defined for doubt in one.doubts}
+        return [*said, *self._documents_alone(), *sorted(doubts)]
+
+    def _documents_alone(self) -> list[str]:
+        """A sentence on intervals that take documents for independent."""
+        if self.unit == DOCUMENTS:
+            return ["one topic only: intervals are over its documents, as if these were independent"]
+        inside = sum(not one.clusters and not math.isnan(one.low) for one in self.parts.values())
+        if not inside:
+            return []
+        some = "1 interval is" if inside == 1 else f"{inside:,} intervals are"
+        return [f"by {self.view}, {some} of one topic only: over its documents, as if these were independent"]
 
 
 def _shares(one: Agreement) -> tuple[float, float]:
@@ -272,7 +291,13 @@ def _row(each: Person, how: Layout) -> list[str]:
 
 
 def _plain(one: Agreement) -> dict[str, Any]:
-    return {name: _value(value) for name, value in vars(one).items()}
+    values = {_of_topics(name): _value(value) for name, value in vars(one).items()}
+    return {**values, "doubts": list(map(_of_topics, one.doubts))}
+
+
+def _of_topics(text: str) -> str:
+    """What statistics call a cluster is a topic here."""
+    return text.replace("cluster", "topic")
 
 
 def _value(value: Any) -> Any:
@@ -294,11 +319,14 @@ def agreements(
     level: float = 0.95,
     seed: int = 0,
 ) -> Agreements:
-    """How far the people behind labels agree; `view` looks at topics, pairs, assessors, or each with oneself."""
+    """How far the people behind labels agree; `view` looks at topics, pairs, assessors, or each with oneself.
+
+    Intervals leave out each topic in turn; within one topic they come from `resamples` of its documents by `seed`.
+    """
     labels = as_labels(events)
     if not len(labels):
         raise DataError(f"{name}: there are no labels")
-    how: dict[str, Any] = {"resamples": resamples, "level": level}
+    how: dict[str, Any] = {"cluster_of": _topics_of(labels), "resamples": resamples, "level": level}
 
     def rng() -> np.random.Generator:
         return np.random.default_rng(seed)
@@ -333,8 +361,7 @@ def _parts(
     if not view:
         return {}
     if view == "topic":
-        topics = {item: item[0] for item in labels.items}  # type: ignore[index]
-        return by_group(labels, topics, first or MAIN, rng=rng(), **how)
+        return by_group(labels, how["cluster_of"], first or MAIN, rng=rng(), **how)
     if view == "pair":
         return by_pair(labels, first or "cohen", rng=rng(), **how)
     if view == "assessor":
@@ -344,8 +371,14 @@ def _parts(
         firsts = [event for event in events if (event.assessor, event.topic, event.document) in again]
         if not firsts:
             return {}
-        return with_oneself(as_labels([*firsts, *repeats]), first or MAIN, rng=rng(), **how)
+        twice = as_labels([*firsts, *repeats])
+        return with_oneself(twice, first or MAIN, rng=rng(), **how | {"cluster_of": _topics_of(twice)})
     raise ConventionError(f"--by: expected {', '.join(VIEWS)}, found {view!r}")
+
+
+def _topics_of(labels: Labels) -> dict[Any, str]:
+    """The topic of each document."""
+    return {item: item[0] for item in labels.items}  # type: ignore[index]
 
 
 def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[Person]:

@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cranfield.errors import DataError
 from cranfield.judge.event import DEFAULTS, RELEVANCE, Event
 from cranfield.judge.locks import COMPLETE
 from cranfield.judge.log import LABELS, Found, Log
 from cranfield.judge.records import Transaction, event_of
 from cranfield.judge.standing import SIDES, Key, Said, standing
 from cranfield.store import open_database
+from cranfield.store.database import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -168,6 +170,16 @@ class DatabaseLog(Log):
     def reading(self) -> Iterator[Transaction]:
         with self.database.reading() as connection:
             yield Transaction(connection, self.database)
+
+    def verify(self) -> None:
+        from cranfield.store.hashes import refuse_any_changed
+
+        damage = self.database.damage()
+        if damage:
+            more = f" (and {len(damage) - 1:,} problems more)" if damage[1:] else ""
+            raise DataError(f"{self.name}: {DAMAGED}; SQLite says: {damage[0]}{more}")
+        with self.database.reading() as connection:
+            refuse_any_changed(connection)
 
     def close(self) -> None:
         self.database.close()

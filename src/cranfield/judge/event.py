@@ -33,6 +33,7 @@ MODEL = "model"  # of the sources the one that is no person, and decides nothing
 RELEVANCE = "relevance"
 LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
 NUMBERS = ("grade", "seconds")
+IDS = ("id", "topic", "document", "other", "assessor", "round", "refers")  # without NUL, as everywhere
 LAST_RANK = 2**31 - 1  # a column of whole numbers holds it
 SURROGATE = re.compile("[\ud800-\udfff]")
 PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
@@ -170,6 +171,8 @@ def _problem(event: Event) -> str | None:
     for name in TEXTS:
         if not isinstance(getattr(event, name), str):
             return f"expected text as {name}, found {getattr(event, name)!r:.60}"
+        if name in IDS and "\0" in getattr(event, name):
+            return f"expected text without NUL as {name}, found {getattr(event, name)!r:.60}"
     needed = KINDS.get(event.kind)
     if needed is None:
         return f"expected a kind of {', '.join(KINDS)}, found {shortened(event.kind)!r}"

@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.errors import BadLineError, DataError
-from cranfield.formats.judgments import adding
-from cranfield.formats.streams import reason
+from cranfield.formats.judgments import adding, torn_alone
+from cranfield.formats.streams import BOM, read_stream, reason
+from cranfield.hearing import say
 from cranfield.judge.adding import Added, refuse_unknown_withdrawals, sorted_out
 from cranfield.judge.event import DEFAULTS, KINDS, Event, instant
 from cranfield.judge.log import Log
 from cranfield.judge.standing import standing
+from cranfield.shapes import check_line, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RECEIVED = "received"
+HASH = "sha256"
+SEAL = f', "{HASH}": "'  # before the hash, at the end of a line
+SEALED = ("round", "items", "version", "series")  # records that decide numbers; leases and questions come and go
 LONG_AGO = "0001-01-01T00:00:00.000000Z"  # of lines that name no time: they come before all that do
 
 
@@ -65,7 +70,7 @@ class LinesLog(Log):
         self._unended = bool(last.strip()) or (self._unended and not data)
 
     def _take_line(self, line: bytes) -> None:
-        record = _record(line.removeprefix(b"\xef\xbb\xbf"), self.path, self._lines)
+        record = _record(line.removeprefix(BOM), self.path, self._lines)
         event = record.get("event")
         if event is not None:
             try:
@@ -82,7 +87,7 @@ class LinesLog(Log):
             with open(self.path, "rb") as file:
                 self._refuse_shorter(os.fstat(file.fileno()).st_size)
                 file.seek(self._read)
-                data = file.read()
+                data = read_stream(file, self.path, self._lines + 1)
         except FileNotFoundError:
             self._refuse_shorter(0)
             return
@@ -90,8 +95,9 @@ class LinesLog(Log):
             raise DataError(f"{self.path}: cannot be read: {reason(error)}") from error
         whole = data.rfind(b"\n") + 1
         last = data[whole:]
-        if last.strip() and parsed(last) is not None:  # whole, though its newline is missing
-            whole = len(data)
+        alone = not self._read and not whole  # nothing before it says that this is a log
+        if last.strip() and (parsed(last) is not None or (alone and not torn_alone(last.removeprefix(BOM)))):
+            whole = len(data)  # though its newline is missing; what is no line of a log is refused as one
         self._take(data[:whole])
 
     def _refuse_shorter(self, size: int) -> None:
@@ -170,7 +176,7 @@ class LinesLog(Log):
             self._mirror = open_database(":memory:", self._clock)
         known = self._mirrored
         try:
-            with self._mirror.engine.begin() as connection:
+            with self._mirror.in_words(), self._mirror.engine.begin() as connection:
                 before = Transaction(connection, self._mirror, replaying=True)
                 for number, record in self._records[known:]:
                     self._replay(before, number, record)
@@ -185,16 +191,32 @@ class LinesLog(Log):
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
+            if "event" not in record:
+                self._refuse_record(number, record)
             transaction.apply(record)
+        except BadLineError:
+            raise
         except (DataError, KeyError, TypeError, ValueError, SQLAlchemyError) as error:
             told = str(error) if isinstance(error, DataError) else "was not written by this cranfield; upgrade it"
             raise BadLineError(self.path, number, told) from None
+
+    def _refuse_record(self, number: int, record: dict[str, Any]) -> None:
+        """Stop at a record of a known kind that does not have its shape."""
+        from cranfield.judge.records import CHANGES
+
+        change = CHANGES.get(record["record"]) if isinstance(record["record"], str) else None
+        if change is not None:
+            check_line(record, change.shape, self.path, number, ("record", "kind"))
 
     def has_records(self) -> bool:
         """Whether there is anything but events: a round, a version."""
         with self._turn:
             self._refresh()
             return any("event" not in record for _, record in self._records)
+
+    def verify(self) -> None:
+        with self.reading():  # whatever was changed stops at its line
+            pass
 
     def close(self) -> None:
         with self._turn:
@@ -206,10 +228,29 @@ class LinesLog(Log):
 def record_line(record: dict[str, Any]) -> str:
     """A record as a line of the file; what changes the places of a round says when it came, by the clock of the log."""
     if "event" not in record:
-        return json.dumps(record)
+        return _sealed(json.dumps(record)) if record["record"] in SEALED else json.dumps(record)
     event: Event = record["event"]
     line = event.line()
     return f'{line[:-1]}, "{RECEIVED}": "{record["at"]}"}}' if event.round or event.kind == "withdrawal" else line
+
+
+def _sealed(line: str) -> str:
+    """A line of JSON with its own hash at the end."""
+    return f'{line[:-1]}{SEAL}{hashlib.sha256(line.encode()).hexdigest()}"}}'
+
+
+def _refuse_changed(row: dict[str, Any], line: bytes, where: str, number: int) -> None:
+    """Take the hash out of a record, and stop where it is another's; one of an earlier cranfield has none, and that is said."""
+    if row.get("record") not in SEALED:
+        return
+    seal = row.pop(HASH, None)
+    if seal is None:
+        say([f"{where}: an earlier cranfield wrote rounds or versions without hashes; changes to them are not noticed"])
+        return
+    as_written = line.rstrip().rpartition(SEAL.encode())[0] + b"}"
+    if seal not in (hashlib.sha256(each).hexdigest() for each in (as_written, json.dumps(row).encode())):
+        told = f"this {row['record']} was changed after it was written: its hash is another"
+        raise BadLineError(where, number, f"{told}; restore the line from a copy")
 
 
 def _withdraws(events: Sequence[Event]) -> bool:
@@ -226,10 +267,17 @@ def parsed(line: bytes) -> Any:
 
 def _record(line: bytes, where: str, number: int) -> dict[str, Any]:
     """What a line of a log says: an event under `event`, or a record as it is."""
-    row = parsed(line)
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        why = f" ({error})" if parsed(line) is not None else ""
+        told = f"expected a JSON object with topic, document and grade{why}, found {line[:60]!r}"
+        raise BadLineError(where, number, told) from None
     if not isinstance(row, dict):
         raise BadLineError(where, number, f"expected a JSON object with topic, document and grade, found {line[:60]!r}")
-    if row.get("kind", "judgment") not in KINDS and "record" in row:
+    kind = row.get("kind", "judgment")
+    if "record" in row and not (isinstance(kind, str) and kind in KINDS):
+        _refuse_changed(row, line, where, number)
         return row
     at = row.pop(RECEIVED, None)
     if "id" not in row:

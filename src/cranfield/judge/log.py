@@ -117,6 +117,10 @@ class Log(ABC):
         return True
 
     @abstractmethod
+    def verify(self) -> None:
+        """Read all of it; DataError where it is damaged, or a record is not what it was when it was written."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the file or the connections."""
 

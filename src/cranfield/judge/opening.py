@@ -44,6 +44,8 @@ def open_log(location: str | os.PathLike[str], *, new: bool = True, clock: Calla
 
         if not new and "://" not in where and not os.path.exists(where):
             raise DataError(f"{where}: there is no such log")
+        if not new and os.path.isfile(where) and not os.path.getsize(where):  # opening it would fill it
+            raise DataError(f"{where}: is empty, and no log")
         return DatabaseLog(where, clock)
     if not new and not os.path.exists(where):
         raise DataError(f"{where}: there is no such log")

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from sqlalchemy import func, insert, select, update
 
@@ -21,6 +21,8 @@ from cranfield.judge.plan import OPEN, STATES
 from cranfield.judge.policy import PEOPLE
 from cranfield.judge.records import MANY, event_of
 from cranfield.parameters import shortened
+from cranfield.shapes import Count, OneOf, Text, read_json
+from cranfield.store.hashes import COMPARISON, keep_hash
 from cranfield.store.tables import comparisons, events, standing
 
 if TYPE_CHECKING:
@@ -40,9 +42,9 @@ Things = tuple[str, str, str]  # topic and two documents or runs, in order
 class Pair(NamedTuple):
     """Two things to compare: documents, or runs with the lists that are shown."""
 
-    topic: str
-    one: str
-    other: str
+    topic: Text
+    one: Text
+    other: Text
     lists: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
@@ -56,13 +58,13 @@ class Pair(NamedTuple):
 class Comparison:
     """What was decided when a comparison was opened; `one` and `other` are the runs behind its pairs."""
 
-    name: str
-    kind: str
-    one: str
-    other: str
+    name: Text
+    kind: Annotated[str, OneOf(KINDS)]
+    one: Text
+    other: Text
     pairs: tuple[Pair, ...]
-    depth: int = 10
-    overlap: int = 1  # people for each pair
+    depth: Count = 10
+    overlap: Count = 1  # people for each pair
     assessors: tuple[str, ...] = ()  # nobody in particular: everybody may
     seed: int = 0
     hashes: tuple[str, str] = ("", "")  # of the runs' files
@@ -108,6 +110,7 @@ def open_comparison(log: Log, plan: Comparison) -> None:
             raise DataError(f"there is a comparison {shortened(plan.name)!r} already; choose another name")
         values = {"name": plan.name, "definition": json.dumps(asdict(plan)), "state": OPEN, "created": transaction.now}
         transaction.connection.execute(insert(comparisons), values)
+        keep_hash(transaction.connection, COMPARISON, plan.name, values["definition"])
 
     log.write(work)
 
@@ -126,9 +129,7 @@ def set_comparison(log: Log, name: str, state: str) -> None:
 
 @lru_cache(32)
 def _read(definition: str) -> Comparison:
-    values = json.loads(definition)
-    pairs = tuple(Pair(a, b, c, (tuple(lists[0]), tuple(lists[1]))) for a, b, c, lists in values.pop("pairs"))
-    return Comparison(**{**values, "pairs": pairs, **{name: tuple(values[name]) for name in ("assessors", "hashes")}})
+    return read_json(definition, Comparison, "a stored comparison")
 
 
 def _row(connection: Connection, name: str) -> tuple[Comparison, str] | None:

@@ -8,16 +8,19 @@ database's clock, or done. Labels and open leases can therefore never be more th
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, delete, insert, select, update
 
 from cranfield.errors import DataError
 from cranfield.judge.event import RELEVANCE, instant
 from cranfield.judge.gold import passed
-from cranfield.judge.plan import OPEN, Asked, Round, find_round
+from cranfield.judge.plan import OPEN, STATES, Asked, Places, Round, find_round
 from cranfield.judge.policy import PEOPLE
+from cranfield.shapes import Between, OneOf, Text
+from cranfield.store.hashes import ROUND, VERSION, keep_documents, keep_hash
 from cranfield.store.tables import events, items, places, rounds, versions, withdrawn
 
 if TYPE_CHECKING:
@@ -42,6 +45,13 @@ PLACE = ("round", "item", "slot")
 FREE = {"assessor": None, "state": "free", "until": None, "event": None}
 
 
+class Change(NamedTuple):
+    """A kind of record: the class that declares its keys, and what it changes in the tables."""
+
+    shape: type
+    apply: Callable[[Connection, dict[str, Any]], None]
+
+
 def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
     name = record["name"]
     if connection.execute(select(rounds.c.name).where(rounds.c.name == name)).first():
@@ -49,7 +59,9 @@ def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
     plan = {key: record[key] for key in Round.__dataclass_fields__ if key in record}
     values = {"name": name, "definition": json.dumps(plan), "state": OPEN, "created": record["at"]}
     connection.execute(insert(rounds).values(values))
+    keep_hash(connection, ROUND, name, values["definition"])
     _add_items(connection, name, [Asked(*each) for each in record["items"]], 0)
+    keep_documents(connection, name, len(record["items"]))
 
 
 def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
@@ -135,15 +147,74 @@ def _apply_version(connection: Connection, record: dict[str, Any]) -> None:
     fields = {key: value for key, value in record.items() if key not in ("record", "kind")}
     values = {"name": name, "definition": json.dumps(fields), "created": record["created"]}
     connection.execute(insert(versions).values(values))
+    keep_hash(connection, VERSION, name, values["definition"])
 
 
-APPLIED: dict[str, Callable[[Connection, dict[str, Any]], None]] = {
-    "round": _apply_round,
-    "items": _apply_items,
-    "lease": _apply_lease,
-    "release": _apply_release,
-    "state": _apply_state,
-    "version": _apply_version,
+@dataclass(frozen=True, kw_only=True)
+class RoundRecord(Round):
+    """A round and its first documents, as a log writes them down."""
+
+    items: tuple[Asked, ...]
+    at: Text
+
+
+class ItemsRecord(NamedTuple):
+    """Documents that a strategy named."""
+
+    round: Text
+    first: Places
+    items: tuple[Asked, ...]
+
+
+class LeaseRecord(NamedTuple):
+    """Somebody who is to judge a document until a time."""
+
+    round: Text
+    item: Places
+    slot: Places
+    assessor: Text
+    repeat: bool
+    until: Text
+
+
+class ReleaseRecord(NamedTuple):
+    """Somebody who gives a document back."""
+
+    round: Text
+    item: Places
+    slot: Places
+    assessor: Text
+
+
+class StateRecord(NamedTuple):
+    """A round that is paused, closed, or open again."""
+
+    round: Text
+    state: Annotated[str, OneOf(STATES)]
+
+
+@dataclass(frozen=True)
+class Version:
+    """What was frozen."""
+
+    name: Text
+    policy: Text
+    settings: dict[str, Any]
+    place: Annotated[int, Between(0)]  # in the log: events up to here count
+    hash: Text
+    documents: Annotated[int, Between(0)]
+    created: Text
+    note: str = ""
+    gold: list[str] | None = None  # the rounds whose gold counted; None: all there are
+
+
+APPLIED = {
+    "round": Change(RoundRecord, _apply_round),
+    "items": Change(ItemsRecord, _apply_items),
+    "lease": Change(LeaseRecord, _apply_lease),
+    "release": Change(ReleaseRecord, _apply_release),
+    "state": Change(StateRecord, _apply_state),
+    "version": Change(Version, _apply_version),
 }
 
 

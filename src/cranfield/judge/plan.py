@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from sqlalchemy import Engine, select
 
 from cranfield.errors import DataError
+from cranfield.judge.event import LAST_RANK
+from cranfield.parameters import shortened
 from cranfield.pool.rankings import Candidates, Rankings
+from cranfield.shapes import Between, Id, OneOf, Share, Text, read_json
+from cranfield.store.hashes import ROUND, refuse_changed
 from cranfield.store.tables import rounds
 
 if TYPE_CHECKING:
@@ -20,19 +23,20 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-Lists = dict[str, dict[str, list[str]]]  # topic → run → documents
+Lists = dict[str, dict[str, list[Id]]]  # topic → run → documents
 DOCUMENTS, TOPICS = "documents", "topics"
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
+Places = Annotated[int, Between(0, LAST_RANK)]
 
 
 class Asked(NamedTuple):
     """A document of a round: how many labels it is to get; gold has a grade that is known to be right."""
 
-    topic: str
-    document: str
-    overlap: int = 1
-    probability: float = 1.0  # with which it was drawn
-    role: str = "pool"  # or gold
+    topic: Id
+    document: Id
+    overlap: Places = 1
+    probability: Annotated[float, Between(0, 1, above=True)] = 1.0  # with which it was drawn
+    role: Annotated[str, OneOf(("pool", "gold"))] = "pool"
     grade: float | None = None
 
 
@@ -40,20 +44,22 @@ class Asked(NamedTuple):
 class Round:
     """What was decided when a round was opened."""
 
-    name: str
+    name: Text
     assessors: tuple[str, ...] = ()  # nobody in particular: everybody may
-    lease: float = 1800.0  # seconds
-    overlap: int = 1
-    gold_share: float = 0.0
-    repeat_share: float = 0.0
+    lease: Annotated[float, Between(0)] = 1800.0  # seconds
+    overlap: Places = 1
+    gold_share: Share = 0.0
+    repeat_share: Share = 0.0
     seed: int = 0
     strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
     rel: float = 1.0
     lists: Lists = field(default_factory=dict)  # for the strategy
     sample: str = ""  # how documents were drawn at random; empty if they were not
-    unit: str = DOCUMENTS  # what was drawn: single documents, or topics with all of theirs
-    frame: dict[str, list[str]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
-    passing: float | None = None  # of a round that qualifies: the share of gold one must get right
+    unit: Annotated[str, OneOf((DOCUMENTS, TOPICS))] = (
+        DOCUMENTS  # what was drawn: single documents, or topics with all of theirs
+    )
+    frame: dict[str, list[Id]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
+    passing: Share | None = None  # of a round that qualifies: the share of gold one must get right
     after: str = ""  # the round that must be passed first
     guideline: str = ""
     scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
@@ -143,9 +149,8 @@ def _plan(connection: Connection, name: str, created: str) -> Round:
     plan = known.get((name, created))
     if plan is None:
         definition = connection.execute(select(rounds.c.definition).where(rounds.c.name == name)).scalar_one()
-        fields = json.loads(definition)
-        plan = Round(**{**fields, **{each: tuple(fields[each]) for each in ("assessors", "scale")}})
-        known[name, created] = plan
+        refuse_changed(connection, ROUND, name, definition)
+        plan = known[name, created] = read_json(definition, Round, f"round {shortened(name)!r}")
     return plan
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cranfield.errors import ConventionError, DataError
 from cranfield.judge.event import RELEVANCE, of_lists
 from cranfield.judge.standing import said_of
-from cranfield.stats.consensus.method import METHODS
+from cranfield.stats.consensus.method import METHODS, Ties
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, Preferences
 from cranfield.stats.labels import Labels
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cranfield.judge.event import Event
     from cranfield.judge.standing import Key, Said
-    from cranfield.stats.consensus.method import Ties, Verdict
+    from cranfield.stats.consensus.method import Verdict
     from cranfield.stats.consensus.preference import Strengths
 
     Label = Event | Said
@@ -188,6 +188,19 @@ def decide(
 def goes_by_labels(policy: str) -> bool:
     """Whether a policy goes by labels, and not by preferences; a name that is nobody's is refused."""
     return policy in OWN or not _is_of_preferences(policy)
+
+
+def meanings(policy: str) -> list[str]:
+    """A policy, and what the same name meant for versions that were frozen earlier.
+
+    >>> meanings("majority"), meanings("mean")
+    (['majority'], ['mean', 'mean(round=no)'])
+    """
+    if policy in OWN or not METHODS.knows(policy):
+        return [policy]
+    method = METHODS.named(policy)
+    bare = str(method) == method.name  # no parameter was typed
+    return [policy, *[method.once_meant] * bool(method.once_meant and bare)]
 
 
 def decide_labels(

@@ -66,7 +66,7 @@ class Transaction:
         if "event" in record:
             self._take(record["event"], record["at"])
         else:
-            CHANGES[record["record"]](self.connection, record)
+            CHANGES[record["record"]].apply(self.connection, record)
         self.done.append(record)
 
     def lease(self, records: list[dict[str, Any]]) -> None:

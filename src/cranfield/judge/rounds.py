@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from cranfield.judge.records import Transaction
 
 
+def refuse_round(plan: Round, asked: list[Asked]) -> None:
+    """Stop where a round cannot be begun in any log."""
+    if not plan.name.strip():
+        raise DataError(f"expected a name for the round, found {plan.name!r}")
+    if plan.passing is not None and not any(each.role == "gold" for each in asked):
+        raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
+    if plan.strategy:
+        refuse_strategy(plan)
+
+
 def open_round(log: Log, plan: Round, asked: list[Asked]) -> None:
     """Begin a round: all its documents and places, or nothing."""
     record = {
@@ -30,11 +40,7 @@ def open_round(log: Log, plan: Round, asked: list[Asked]) -> None:
         **asdict(plan),
         "items": [tuple(each) for each in asked],
     }
-    if plan.passing is not None and not any(each.role == "gold" for each in asked):
-        raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
-
-    if plan.strategy:
-        refuse_strategy(plan)
+    refuse_round(plan, asked)
 
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:

@@ -7,23 +7,29 @@ every column is read; in any other table a column that says whose a label is, or
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.errors import BadLineError, DataError, FormatError
+from cranfield.columns import counted
+from cranfield.errors import BadLineError, DataError, DuplicateError, FormatError
+from cranfield.formats.by_text import ids_of_texts, joined_in_words
 from cranfield.formats.named import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.reading import read_qrels
-from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name
+from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
+from cranfield.formats.tables import DETECTED, Dialect, Numbers, SeparatedValues
+from cranfield.hearing import say
+from cranfield.judge.adding import same_bytes
 from cranfield.judge.event import DEFAULTS, KINDS, SOURCES, Event, instant
 from cranfield.judge.lines import parsed
-from cranfield.parameters import real, shortened
+from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cranfield.collection import Duplicates
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "topic": TOPIC,
@@ -65,22 +71,122 @@ class File(NamedTuple):
             raise BadLineError(self.path, line, str(error)) from None
 
 
-def read_events(
-    path: str, *, fields: Mapping[str, Sequence[str]] | None = None, format: str | None = None, **more: Any
-) -> list[Event]:
-    """Every label in a file as an event. `fields` names columns, `more` holds for every event that does not say so itself."""
-    raw = bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf")
+class Reading(NamedTuple):
+    """How files of labels are read, as far as somebody said so."""
+
+    fields: Mapping[str, Sequence[str]] | None = None  # what columns are called
+    format: str | None = None  # of qrels
+    dialect: Dialect = DETECTED
+    lenient: bool = False  # malformed rows are left out
+    duplicates: Duplicates | None = (
+        None  # which label counts where a person labels a document twice; None: all are kept
+    )
+    grades: Mapping[float, float] | None = None  # what the grades of the file count as
+    queries: Mapping[str, str] | None = None  # what topics ask, to join labels by
+    ignore_case: bool = False
+
+
+def read_events(path: str, reading: Reading = Reading(), **more: Any) -> list[Event]:  # noqa: B008
+    """Every label in a file as an event. `more` holds for every event that does not say so itself."""
+    return _read(path, _content(path), reading, more)
+
+
+def read_files(paths: Sequence[str], reading: Reading = Reading(), **more: Any) -> dict[str, list[Event]]:  # noqa: B008
+    """The labels of several files, each read once, as by `read_events`. Two files of equal bytes are refused."""
+    contents = {path: _content(path) for path in paths}
+    for place, (path, raw) in enumerate(contents.items()):
+        for other, before in list(contents.items())[:place]:
+            if raw == before and os.path.realpath(path) != os.path.realpath(other):
+                raise DataError(f"{path}: {same_bytes(other)}")
+    return {path: _read(path, raw, reading, more) for path, raw in contents.items()}
+
+
+def _content(path: str) -> bytes:
+    return bytes(open_buffer(path)).removeprefix(b"\xef\xbb\xbf")
+
+
+def _read(path: str, raw: bytes, reading: Reading, more: Mapping[str, Any]) -> list[Event]:
+    """The labels of a file on the scale, under the topics and without the duplicates that the reading names."""
+    events = _events(path, raw, reading, more)
+    if reading.grades is not None:
+        events = [_regraded(event, reading.grades, path) for event in events]
+    if reading.queries is not None:
+        ids = ids_of_texts({event.topic: None for event in events}, reading.queries, path, reading.ignore_case)
+        if ids is not None:
+            say([joined_in_words(os.path.basename(path), len(ids))])
+            events = [replace(event, topic=ids[event.topic]) for event in events]
+    return events if reading.duplicates is None else _settled(events, reading.duplicates, path)
+
+
+def _line(event: Event) -> int:
+    """The line that an event stood on, as its origin has it."""
+    return int(event.origin.rpartition(" ")[2])
+
+
+def _regraded(event: Event, grades: Mapping[float, float], path: str) -> Event:
+    if event.grade is None or event.kind != "judgment":
+        return event
+    if event.grade not in grades:
+        listed = ", ".join(f"{grade:g}" for grade in sorted(grades))
+        problem = f"grade {event.grade:g} is not among those that grades names ({listed})"
+        raise BadLineError(path, _line(event), problem)
+    return replace(event, grade=grades[event.grade])
+
+
+def _settled(events: list[Event], which: Duplicates, path: str) -> list[Event]:
+    """One label of each person, topic, document and aspect."""
+    labels: dict[tuple[str, ...], Event] = {}
+    for event in events:
+        labelled = event.kind == "judgment"
+        key = (event.assessor, event.topic, event.document, event.aspect) if labelled else (event.id,)
+        before = labels.get(key)
+        if before is not None and which == "error":
+            problem = (
+                f"document {event.document!r} is judged twice for topic {event.topic!r}, first on line {_line(before)}"
+            )
+            raise DuplicateError(path, _line(event), problem)
+        if before is None or which == "last" or (which == "best" and (event.grade or 0) > (before.grade or 0)):
+            labels[key] = event
+    return list(labels.values())
+
+
+def _events(path: str, raw: bytes, reading: Reading, more: Mapping[str, Any]) -> list[Event]:
     digest = hashlib.sha256(raw).hexdigest()
     if _is_lines(raw):
         file = File(path, digest, {"source": "import", **more})
-        return [_of_line(file, number, line) for number, line in data_lines(raw)]
+        return _without_faults((_of_line(file, number, line) for number, line in data_lines(raw)), reading, path)
     ending = plain_ending(path).rpartition(".")[2]
-    if format is None and (ending in ("csv", "tsv") or fields) and ending not in ("parquet", "jsonl", "json"):
+    wide = wide_encoding(raw[:64]) is not None
+    is_table = ending in ("csv", "tsv") or wide or reading.fields or reading.dialect.delimiter
+    if reading.format is None and is_table and ending not in ("parquet", "jsonl", "json"):
         file = File(path, digest, {"source": "import", **more})
-        return [file.event(number, row) for number, row in _table(raw, path, fields or {}, more.get("topic", NO_TOPIC))]
+        rows = _table(raw, reading, path, more.get("topic", NO_TOPIC))
+        return _without_faults((_of_row(file, *row) for row in rows), reading, path)
     stem = run_name(path)
     file = File(path, digest, {"source": "import", "assessor": stem, **more})
-    return list(_of_qrels(file, raw, format, fields))
+    return list(_of_qrels(file, raw, reading))
+
+
+def _of_row(file: File, line: int, last: int, cells: dict[str, Any] | BadLineError) -> Event | BadLineError:
+    """The event of a row, or its fault; its id is made of the row's last line, its fault names the first."""
+    try:
+        return cells if isinstance(cells, BadLineError) else file.event(last, cells)
+    except BadLineError as error:
+        return BadLineError(file.path, line, error.problem)
+
+
+def _without_faults(rows: Iterable[Event | BadLineError], reading: Reading, path: str) -> list[Event]:
+    """The events; a fault is raised, or counted and passed over where the reading is lenient."""
+    events, skipped = [], 0
+    for row in rows:
+        if isinstance(row, Event):
+            events.append(row)
+        elif reading.lenient:
+            skipped += 1
+        else:
+            raise row
+    say([f"{path}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])
+    return events
 
 
 def _is_lines(raw: bytes) -> bool:
@@ -89,17 +195,24 @@ def _is_lines(raw: bytes) -> bool:
     return isinstance(head, dict) and ("kind" in head or {"topic", "document", "grade"} <= head.keys())
 
 
-def _of_line(file: File, number: int, line: bytes) -> Event:
+def _of_line(file: File, number: int, line: bytes) -> Event | BadLineError:
     row = parsed(line)
     if not isinstance(row, dict):
-        raise BadLineError(file.path, number, f"expected a JSON object, found {line[:60]!r}")
-    return file.event(number, {name: value for name, value in row.items() if name in DEFAULTS})
+        return BadLineError(file.path, number, f"expected a JSON object, found {line[:60]!r}")
+    try:
+        return file.event(number, {name: value for name, value in row.items() if name in DEFAULTS})
+    except BadLineError as error:
+        return error
 
 
-def _of_qrels(
-    file: File, raw: bytes, format: str | None, fields: Mapping[str, Sequence[str]] | None
-) -> Iterator[Event]:
-    qrels = read_qrels(file.path, format, fields=fields)
+def _of_qrels(file: File, raw: bytes, reading: Reading) -> Iterator[Event]:
+    dialect = {name: getattr(reading.dialect, name) for name in ("delimiter", "encoding", "decimal")}
+    duplicates = reading.duplicates or "error"
+    qrels = read_qrels(
+        file.path, reading.format, reading.lenient, fields=reading.fields, duplicates=duplicates, **dialect
+    )
+    skipped = len(qrels.skipped)
+    say([f"{file.path}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])
     rows = [(topic, document, grade) for topic, grades in qrels.to_dict().items() for document, grade in grades.items()]
     where = _lines_of(raw, rows)
     for number, (topic, document, grade) in enumerate(rows, 1):
@@ -118,34 +231,37 @@ def _lines_of(raw: bytes, rows: list[tuple[str, str, float]]) -> dict[tuple[str,
 
 
 def _table(
-    raw: bytes, path: str, fields: Mapping[str, Sequence[str]], topic: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of separated values, by the fields of an event; `question,worker,answer` and other usual names are known.
+    raw: bytes, reading: Reading, path: str, topic: str
+) -> Iterator[tuple[int, int, dict[str, Any] | BadLineError]]:
+    """The first and last line of each row of separated values, and its cells by the fields of an event, or its fault.
 
-    A row of an export is an event as it is; another that names no topic has the one given.
+    `question,worker,answer` and other usual names are known. A row of an export is an event as it is; another that names no
+    topic has the one given.
     """
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise BadLineError(
-            path, line, f"expected UTF-8, found byte {raw[error.start]:#04x}; save it as UTF-8"
-        ) from None
-    head = text.split("\n", 1)[0]
-    separator = max("\t;,", key=head.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        exported = not fields and _is_export(names)
-        columns = {name: place for place, name in enumerate(names)} if exported else _columns(names, path, fields)
-        for row in reader:
-            if any(row):
-                if len(row) < len(names):
-                    raise BadLineError(path, reader.line_num, f"expected {len(names)} columns, found {len(row)}")
-                cells = _cells(row, columns, path, reader.line_num)
-                yield reader.line_num, cells if exported or cells.get("topic") else {**cells, "topic": topic}
-    except csv.Error as error:
-        raise BadLineError(path, reader.line_num, f"is no separated text: {error}") from None
+    fields = reading.fields or {}
+    table = SeparatedValues(raw, path, lambda names: _names_labels(names, fields), reading.dialect)
+    names = table.names
+    exported = not fields and _is_export(names)
+    columns = {name: place for place, name in enumerate(names)} if exported else _columns(names, path, fields)
+    for line, last, row in table:
+        if not any(row):
+            continue
+        try:
+            if len(row) < len(names):
+                raise BadLineError(path, line, f"expected {len(names)} columns, found {len(row)}")
+            cells = _cells(row, columns, path, line, table.numbers)
+        except BadLineError as error:
+            yield line, last, error
+            continue
+        yield line, last, cells if exported or cells.get("topic") else {**cells, "topic": topic}
+    table.report()
+
+
+def _names_labels(names: list[str], fields: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a header names the document and the grade of labels."""
+    plain = {name.lower().replace(" ", "_").replace("-", "_") for name in names}
+    wanted = ({each.lower() for each in fields.get(role, COLUMNS[role])} for role in ("document", "grade"))
+    return all(plain & each for each in wanted)
 
 
 def _is_export(names: list[str]) -> bool:
@@ -176,16 +292,14 @@ def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -
     return answer
 
 
-def _cells(row: list[str], columns: dict[str, int], path: str, line: int) -> dict[str, Any]:
+def _cells(row: list[str], columns: dict[str, int], path: str, line: int, numbers: Numbers) -> dict[str, Any]:
     cells: dict[str, Any] = {role: row[place] for role, place in columns.items()}
     for role in ("grade", "seconds", "rank"):
         if cells.get(role, "") != "":
             try:
-                cells[role] = real(cells[role].strip())
-            except ValueError:
-                raise BadLineError(
-                    path, line, f"expected a number as {role}, found {shortened(cells[role])!r}"
-                ) from None
+                cells[role] = numbers.read(cells[role], line)
+            except ValueError as error:
+                raise BadLineError(path, line, f"expected a number as {role}, {error}") from None
     for role in ("sure", "repeat"):
         if cells.get(role, "") != "":
             cells[role] = TRUE.get(cells[role].strip().lower(), cells[role])

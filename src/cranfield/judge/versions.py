@@ -15,8 +15,12 @@ from sqlalchemy import select
 
 from cranfield.answer import Answer, Table
 from cranfield.errors import DataError
-from cranfield.judge.policy import Decided, Settings, decide
+from cranfield.judge.places import Version
+from cranfield.judge.policy import Decided, Settings, decide, meanings
 from cranfield.judge.standing import standing
+from cranfield.parameters import shortened
+from cranfield.shapes import check, read_json
+from cranfield.store.hashes import refuse_changed_documents
 from cranfield.store.tables import items, versions
 
 if TYPE_CHECKING:
@@ -28,21 +32,6 @@ if TYPE_CHECKING:
     from cranfield.judge.policy import Grades, Subject
     from cranfield.judge.records import Transaction
     from cranfield.judge.standing import Key
-
-
-@dataclass(frozen=True)
-class Version:
-    """What was frozen."""
-
-    name: str
-    policy: str
-    settings: dict[str, Any]
-    place: int  # in the log: events up to here count
-    hash: str
-    documents: int
-    created: str
-    note: str = ""
-    gold: list[str] | None = None  # the rounds whose gold counted; None: all there are
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +105,10 @@ def freeze(
         decided = decide(standing(transaction.events(place)), policy, how, gold_of(transaction))
         if not len(decided):
             raise DataError(f"{log.name}: there is nothing to freeze, no label stands")
-        rounds = select(items.c.round).where(items.c.role == "gold").distinct()
+        query = select(items.c.round).where(items.c.role == "gold").distinct()
+        rounds = sorted(transaction.connection.execute(query).scalars())
+        for each in rounds:
+            refuse_changed_documents(transaction.connection, each)
         version = Version(
             name=name,
             policy=policy,
@@ -126,7 +118,7 @@ def freeze(
             documents=len(decided),
             created=transaction.now,
             note=note,
-            gold=sorted(transaction.connection.execute(rounds).scalars()),
+            gold=rounds,
         )
         transaction.apply({"record": "version", "kind": "version", **asdict(version)})
         return version, decided
@@ -138,7 +130,7 @@ def all_versions(log: Log) -> list[Version]:
     """Every version of a log, the oldest first."""
     with log.reading() as transaction:
         rows = transaction.connection.execute(select(versions).order_by(versions.c.created, versions.c.name)).all()
-    return [Version(**json.loads(row.definition)) for row in rows]
+    return [read_json(row.definition, Version, f"version {shortened(row.name)!r}") for row in rows]
 
 
 def find_version(log: Log, name: str) -> Version:
@@ -163,9 +155,13 @@ def thaw(log: Log, name: str) -> Decided:
     with log.reading() as transaction:
         up_to = transaction.events(version.place)
         gold = gold_of(transaction, version.gold)
-    how = Settings(**{**version.settings, "sources": tuple(version.settings["sources"])})
-    decided = decide(standing(up_to), version.policy, how, gold)
-    if hash_of(decided.grades) != version.hash:
-        told = f"{log.name}: version {name!r} no longer comes out as it was frozen ({version.policy}, {version.created[:10]})"
-        raise DataError(f"{told}: events before it were changed, or {version.policy} now gives something else")
-    return decided
+    how = check(version.settings, Settings, f"{log.name}: settings of version {name!r}")
+    stand = standing(up_to)
+    for policy in meanings(version.policy):
+        decided = decide(stand, policy, how, gold)
+        if hash_of(decided.grades) == version.hash:
+            return decided
+    told = (
+        f"{log.name}: version {name!r} no longer comes out as it was frozen ({version.policy}, {version.created[:10]})"
+    )
+    raise DataError(f"{told}: events before it were changed, or {version.policy} now gives something else")

@@ -582,6 +582,7 @@ typedef struct {
     Block places, turn; /* Place: the documents by score, and room to sort them */
     Block group;        /* Answer: the documents of one score */
     Block hits;         /* five int32 each: topic, row, rank, first, last */
+    Block single;       /* the same for hits that tie with more documents as 32-bit floats: where they would stand then */
 } Topic;
 
 enum { REAL = -1, NONE = -2, DECIMALS = 18 };
@@ -866,17 +867,50 @@ static int ranks_of_sorted(Topic *t, int32_t topic) {
     return 1;
 }
 
-/* Rank the topic's judged documents and append them to the hits. Returns 0 when memory ran out. */
-static int topic_finish(Topic *t, const Index *x, int32_t topic) {
-    if (t->order.single && t->decimals != REAL) topic_real(t);
-    if ((t->order.collapse_size || !surely_once(t)) && !keep_one_of_each(t)) return 0;
-    if (!topic_join(t, x, topic)) return 0;
+/* The score at a place in the order of scores as a 32-bit float. */
+static inline float single_at(const Topic *t, const Place *order, size_t place) {
+    size_t at = order ? order[place].at : place;
+    return (float)(t->decimals >= 0 ? real_of(t->score[at].whole, t->decimals) : t->score[at].real);
+}
+
+/* The row of the judged document that came at a place, or -1. */
+static int32_t judged_row(const Topic *t, uint64_t at) {
+    const Judged *j = (const Judged *)t->judged.data;
+    size_t low = 0, high = t->judged.used / sizeof(Judged), n = high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (j[middle].at < at) low = middle + 1; else high = middle;
+    }
+    return low < n && j[low].at == at ? j[low].row : -1;
+}
+
+/* Where the hits from byte `before` on would stand among the documents whose scores equal theirs as 32-bit floats, if these
+ * are more than those that tie. Only the neighbours of hits are looked at. Returns 0 when memory ran out. */
+static int topic_single(Topic *t, const Place *order, int32_t topic, size_t before) {
+    const int32_t(*hits)[5] = (const int32_t(*)[5])(t->hits.data + before);
+    size_t count = (t->hits.used - before) / sizeof *hits, done = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t start = (size_t)hits[i][3] - 1, stop = (size_t)hits[i][4], from = start, to = stop;
+        if (start < done) continue;
+        float own = single_at(t, order, start);
+        while (from > 0 && single_at(t, order, from - 1) == own) from--;
+        while (to < t->count && single_at(t, order, to) == own) to++;
+        if (from == start && to == stop) continue;
+        done = to;
+        if (!group_sorted(t, order, from, to)) return 0;
+        const Answer *group = (const Answer *)t->group.data;
+        for (size_t k = from; k < to; k++) {
+            int32_t row = judged_row(t, group[k - from].place);
+            if (row >= 0 && !add_hit(&t->single, topic, row, k + 1, from + 1, to)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* The ranks of the judged documents in an order. Returns 0 when memory ran out. */
+static int topic_ranks(Topic *t, const Place *order, int32_t topic) {
     size_t n = t->count, judged = t->judged.used / sizeof(Judged);
     const Judged *j = (const Judged *)t->judged.data;
-    if (!judged) return 1;
-    if (!reserve(&t->hits, judged * 5 * sizeof(int32_t))) return 0;
-    const Place *order;
-    if (!topic_order(t, &order)) return 0;
     if (t->strict) {
         for (size_t i = 0; i < judged; i++) add_hit(&t->hits, topic, j[i].row, j[i].at + 1, j[i].at + 1, j[i].at + 1);
         return 1;
@@ -905,6 +939,19 @@ static int topic_finish(Topic *t, const Index *x, int32_t topic) {
         }
     }
     return 1;
+}
+
+/* Rank the topic's judged documents and append them to the hits. Returns 0 when memory ran out. */
+static int topic_finish(Topic *t, const Index *x, int32_t topic) {
+    if (t->order.single && t->decimals != REAL) topic_real(t);
+    if ((t->order.collapse_size || !surely_once(t)) && !keep_one_of_each(t)) return 0;
+    if (!topic_join(t, x, topic)) return 0;
+    size_t judged = t->judged.used / sizeof(Judged), before = t->hits.used;
+    if (!judged) return 1;
+    if (!reserve(&t->hits, judged * 5 * sizeof(int32_t))) return 0;
+    const Place *order;
+    if (!topic_order(t, &order) || !topic_ranks(t, order, topic)) return 0;
+    return t->order.single || t->order.ties == TIES_INPUT || topic_single(t, order, topic, before);
 }
 
 /* The best documents of topics, as columns. */
@@ -946,7 +993,7 @@ static void tops_drop(Tops *tops) {
 }
 
 static void topic_drop(Topic *t) {
-    Block *blocks[] = {&t->judged, &t->places, &t->turn, &t->group, &t->hits};
+    Block *blocks[] = {&t->judged, &t->places, &t->turn, &t->group, &t->hits, &t->single};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) drop(blocks[i]);
     free(t->document);
     free(t->size);
@@ -1690,13 +1737,13 @@ static PyObject *core_index(PyObject *self, PyObject *args) {
 static PyObject *scan_out(Scan *s) {
     PyObject *tag = s->tag ? PyBytes_FromStringAndSize(s->tag, (Py_ssize_t)s->tag_size) : Py_NewRef(Py_None);
     return Py_BuildValue(
-        "iLLNNNNN", s->fault, (long long)s->fault_at, (long long)s->twice_at, bytes_of(&s->segments),
-        bytes_of(&s->topic.hits), names_out(&s->others), bytes_of(&s->skipped), tag);
+        "iLLNNNNNN", s->fault, (long long)s->fault_at, (long long)s->twice_at, bytes_of(&s->segments),
+        bytes_of(&s->topic.hits), names_out(&s->others), bytes_of(&s->skipped), tag, bytes_of(&s->topic.single));
 }
 
 PyDoc_STRVAR(scan_doc,
     "scan(index, buffer, start, stop, layout, order, lenient)\n"
-    "-> (fault, offset, duplicate_offset, segments, hits, others, skipped, tag)");
+    "-> (fault, offset, duplicate_offset, segments, hits, others, skipped, tag, hits as 32-bit floats have them)");
 
 static PyObject *core_scan(PyObject *self, PyObject *args) {
     (void)self;
@@ -1884,7 +1931,7 @@ static PyObject *core_columns(PyObject *self, PyObject *args) {
         }
         PyEval_RestoreThread(saved);
         if (fine) {
-            answer = Py_BuildValue("LNN", (long long)twice, retrieved, bytes_of(&t.hits));
+            answer = Py_BuildValue("LNNN", (long long)twice, retrieved, bytes_of(&t.hits), bytes_of(&t.single));
         } else {
             Py_XDECREF(retrieved);
             PyErr_NoMemory();
@@ -1918,6 +1965,7 @@ typedef struct {
     PyObject *held; /* encoded ids that must live as long as the group */
     Block found;  /* Answer: row and score of the judged documents of this topic */
     Block hits;
+    Block single; /* as in Topic */
 } Dict;
 
 /* The bytes of an id, as `encode` in table.py makes them. */
@@ -2042,15 +2090,16 @@ static int compare_scores(const void *a, const void *b) {
     return (p < q) - (p > q);
 }
 
-/* Collect the documents with this score, ordered by id; each remembers its place in the dict's order. */
-static int group_collect(Dict *d, PyObject *documents, double score, int64_t from, int64_t to) {
+/* Collect the documents with this score, or that equal it as 32-bit floats, ordered by id; each remembers its place in the
+ * dict's order. */
+static int group_collect(Dict *d, PyObject *documents, double score, int single, int64_t from, int64_t to) {
     const Entry *p = (const Entry *)d->places.data;
     d->group.used = 0;
     PyObject *const *known = d->known.used ? (PyObject *const *)d->known.data : NULL;
     if (!known && !d->keys) d->keys = PyDict_Keys(documents);
     if (!known && !d->keys) return 0;
     for (int64_t i = from, place = 0; i < to; i++) {
-        if (p[i].score != score) continue;
+        if (single ? (float)p[i].score != (float)score : p[i].score != score) continue;
         Answer a = {.place = (uint64_t)place++};
         PyObject *key = known ? known[p[i].place] : PyList_GetItem(d->keys, (Py_ssize_t)p[i].place);
         if (!key || !id_bytes(d, key, &a) || !push(&d->group, &a, sizeof a)) return 0;
@@ -2069,6 +2118,31 @@ static int64_t place_in_group(const Dict *d, const Answer *document) {
     }
     if (d->order.ties == TIES_ASCENDING) return low;
     return d->order.ties == TIES_DESCENDING ? n - 1 - low : (int64_t)group[low].place;
+}
+
+/* Where a document would stand among those whose scores equal its own as 32-bit floats, if these are more than those that tie:
+ * `higher` documents have a higher score, `equal` ones the same. */
+static int dict_single(
+    Dict *d, PyObject *documents, PyObject *name, int32_t t, Answer a, int sorted, int64_t higher, int64_t equal) {
+    const Entry *p = (const Entry *)d->places.data;
+    int64_t n = (int64_t)(d->places.used / sizeof(Entry)), from = 0, to = n, above = 0, level = 0;
+    float own = (float)a.score;
+    if (sorted) {
+        for (from = higher; from > 0 && (float)p[from - 1].score == own;) from--;
+        for (to = higher + equal; to < n && (float)p[to].score == own;) to++;
+        above = from;
+        level = to - from;
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            float other = (float)p[i].score;
+            above += other > own;
+            level += other == own;
+        }
+    }
+    if (level == equal) return 1;
+    if (!id_bytes(d, name, &a) || !group_collect(d, documents, a.score, 1, from, to)) return 0;
+    size_t rank = (size_t)(above + place_in_group(d, &a) + 1);
+    return add_hit(&d->single, t, a.row, rank, (size_t)above + 1, (size_t)(above + level));
 }
 
 /* Put the hits of one topic, from byte `first` on, into the order of their ranks, which run from 1 to n. */
@@ -2090,7 +2164,7 @@ static int order_hits(Dict *d, size_t first, int64_t n) {
 
 /* Look the topic's judged documents up in its dict and rank those that are there. */
 static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObject *topic, PyObject *documents) {
-    int sorted, many = (x->rows[t + 1] - x->rows[t]) * 4 > PyDict_Size(documents);
+    int sorted, many = (x->rows[t + 1] - x->rows[t]) * 8 > PyDict_Size(documents);
     d->known.used = 0;
     if (!(many && dict_read_plain(d, documents, &sorted)) && !dict_read(d, topic, documents, &sorted)) return 0;
     for (int64_t row = x->rows[t]; row < x->rows[t + 1]; row++) {
@@ -2117,6 +2191,9 @@ static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObj
     for (size_t i = 0; i < found; i++) {
         span(places, n, answers[i].score, sorted, &higher, &equal);
         if (equal == 0) continue; /* a number that changed while it was looked at */
+        if (!d->order.single && d->order.ties != TIES_INPUT &&
+            !dict_single(d, documents, PyList_GetItem(names, answers[i].row), t, answers[i], sorted, higher, equal))
+            return 0;
         if (equal > 1)
             answers[tied++] = answers[i];
         else if (!add_hit(&d->hits, t, answers[i].row, (size_t)higher + 1, (size_t)higher + 1, (size_t)higher + 1))
@@ -2128,7 +2205,7 @@ static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObj
         span(places, n, a->score, sorted, &higher, &equal);
         int64_t from = sorted ? higher : 0, to = sorted ? higher + equal : n;
         if (!id_bytes(d, PyList_GetItem(names, a->row), a)) return 0;
-        if ((i == 0 || a[-1].score != a->score) && !group_collect(d, documents, a->score, from, to)) return 0;
+        if ((i == 0 || a[-1].score != a->score) && !group_collect(d, documents, a->score, 0, from, to)) return 0;
         size_t rank = (size_t)(higher + place_in_group(d, a) + 1);
         if (!add_hit(&d->hits, t, a->row, rank, (size_t)higher + 1, (size_t)(higher + equal))) return 0;
     }
@@ -2137,7 +2214,7 @@ static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObj
     return PyList_SetSlice(d->held, 0, PyList_Size(d->held), NULL) == 0;
 }
 
-PyDoc_STRVAR(mapping_doc, "mapping(index, topics, documents, run, order) -> (retrieved, hits)");
+PyDoc_STRVAR(mapping_doc, "mapping(index, topics, documents, run, order) -> (retrieved, hits, hits as 32-bit floats have them)");
 
 static PyObject *core_mapping(PyObject *self, PyObject *args) {
     (void)self;
@@ -2171,10 +2248,10 @@ static PyObject *core_mapping(PyObject *self, PyObject *args) {
         Py_DECREF(own);
     }
     if (fine)
-        answer = Py_BuildValue("ON", retrieved, bytes_of(&d.hits));
+        answer = Py_BuildValue("ONN", retrieved, bytes_of(&d.hits), bytes_of(&d.single));
     else if (!PyErr_Occurred())
         PyErr_NoMemory();
-    Block *all[] = {&d.places, &d.known, &d.group, &d.found, &d.hits};
+    Block *all[] = {&d.places, &d.known, &d.group, &d.found, &d.hits, &d.single};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
     Py_XDECREF(d.values);
     Py_XDECREF(d.keys);

@@ -146,8 +146,8 @@ def hits_of_text(
         raise FaultError(Fault(offset, WHY[fault]))
     again = [part[2] for part in parts if part[2] >= 0]
     segments = np.concatenate([np.frombuffer(part[3], SEGMENT) for part in parts])
-    hits = np.concatenate([np.frombuffer(part[4], np.int32) for part in parts]).reshape(-1, 5)
-    segments, hits = _gather_scattered(index, buffer, segments, hits, (shape, rule, lenient), again)
+    hits, single = (np.concatenate([_rows(part[column]) for part in parts]) for column in (4, 8))
+    segments, hits, single = _gather_scattered(index, buffer, segments, (hits, single), (shape, rule, lenient), again)
     if again:
         raise FaultError(Fault(min(again), "duplicate"))
     retrieved = np.zeros(len(index.topics), np.int32)
@@ -156,22 +156,23 @@ def hits_of_text(
     others = dict.fromkeys(name for part in parts for name in _strings(part[5]).text())
     tags = [part[7] for part in parts if part[7] is not None]
     skipped = [fault for part in parts for fault in _faults(part[6])]
-    found = _found(hits, retrieved, list(others))
+    found = _found(hits, retrieved, list(others), single)
     found.tag = decode(tags[-1]) if tags else None
     found.skipped = skipped
     return found
 
 
 def _gather_scattered(
-    index: Index, buffer: Buffer, segments: Any, hits: Any, how: tuple[Any, ...], again: list[int]
-) -> tuple[Any, Any]:
+    index: Index, buffer: Buffer, segments: Any, hits: tuple[Any, Any], how: tuple[Any, ...], again: list[int]
+) -> tuple[Any, Any, Any]:
     """Read topics that stand in several segments again, each as a whole."""
     times = np.bincount(segments["topic"][segments["topic"] >= 0], minlength=len(index.topics))
     scattered = np.flatnonzero(times > 1)
     if not len(scattered):
-        return segments, hits
+        return segments, *hits
     whole = np.isin(segments["topic"], scattered, invert=True)
-    kept, found = [segments[whole]], [hits[np.isin(hits[:, 0], scattered, invert=True)]]
+    kept = [segments[whole]]
+    found, single = ([rows[np.isin(rows[:, 0], scattered, invert=True)]] for rows in hits)
     rest = segments[~whole]
     rest = rest[np.argsort(rest["topic"], kind="stable")]
     ends = np.cumsum(times[scattered])
@@ -182,8 +183,13 @@ def _gather_scattered(
         if part[2] >= 0:
             again.append(part[2])
         kept.append(np.frombuffer(part[3], SEGMENT))
-        found.append(np.frombuffer(part[4], np.int32).reshape(-1, 5))
-    return np.concatenate(kept), np.concatenate(found)
+        found.append(_rows(part[4]))
+        single.append(_rows(part[8]))
+    return np.concatenate(kept), np.concatenate(found), np.concatenate(single)
+
+
+def _rows(hits: bytes) -> Any:
+    return np.frombuffer(hits, np.int32).reshape(-1, 5)
 
 
 def _in_threads(jobs: list[Callable[[], Any]]) -> list[Any]:
@@ -219,7 +225,7 @@ def hits_of_table(index: Index, table: Table, order: Order) -> Found:
         by_topic = np.argsort(topic, kind="stable")
         topic, place = topic[by_topic], place[by_topic]
     documents = table.documents
-    twice, retrieved, hits = _core.columns(
+    twice, retrieved, hits, single = _core.columns(
         index.capsule, topic, place.astype(np.int64), documents.block, documents.offsets, table.value, _order(order)
     )
     if twice >= 0:
@@ -227,7 +233,7 @@ def hits_of_table(index: Index, table: Table, order: Order) -> Found:
     used = np.zeros(len(names), bool)
     used[table.topic] = True
     others = [decode(name) for name, t, u in zip(names, known.tolist(), used.tolist(), strict=True) if t < 0 and u]
-    return _found(np.frombuffer(hits, np.int32).reshape(-1, 5), np.frombuffer(retrieved, np.int32), others)
+    return _found(_rows(hits), np.frombuffer(retrieved, np.int32), others, _rows(single))
 
 
 def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order: Order) -> Found:
@@ -235,7 +241,7 @@ def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order:
     topics, documents, known = index.names
     answers = run if isinstance(run, dict) else dict(run)
     try:
-        retrieved, hits = _core.mapping(index.capsule, topics, documents, answers, _order(order))
+        retrieved, hits, single = _core.mapping(index.capsule, topics, documents, answers, _order(order))
         others = [topic for topic in answers if topic not in known and encode(topic) not in index.number]
     except (TypeError, AttributeError):
         refuse_ids(answers)
@@ -245,11 +251,13 @@ def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order:
         topic, document, score = error.args
         expected = "expected a number as its score"
         raise DataError(f"topic {topic!r}, document {document!r}: {expected}, found {score!r}") from None
-    return _found(np.frombuffer(hits, np.int32).reshape(-1, 5), np.frombuffer(retrieved, np.int32), others)
+    return _found(_rows(hits), np.frombuffer(retrieved, np.int32), others, _rows(single))
 
 
-def _found(hits: Any, retrieved: Ints, others: list[str]) -> Found:
+def _found(hits: Any, retrieved: Ints, others: list[str], single: Any) -> Found:
     if (np.diff(hits[:, 0]) < 0).any():
         hits = hits[np.argsort(hits[:, 0], kind="stable")]
+    if len(single):
+        single = single[np.lexsort((single[:, 2], single[:, 0]))]
     topic, row, rank, first, last = np.ascontiguousarray(hits.T)
-    return Found(topic, row, rank, first, last, retrieved, others)
+    return Found(topic, row, rank, first, last, retrieved, others, single=single)

@@ -36,6 +36,8 @@ def refuse_ids(run: Mapping[Any, Iterable[Any]]) -> None:
     for topic, documents in run.items():
         if not isinstance(topic, str):
             raise DataError(f"topic {topic!r}: expected an id that is text, found {type(topic).__name__}")
+        if set(map(type, documents)) <= {str}:
+            continue
         for document in documents:
             if not isinstance(document, str):
                 where = f"topic {topic!r}, document {document!r}"
@@ -65,7 +67,7 @@ class Strings:
         """Lay a list of byte strings out as a column."""
         items = list(values)
         offsets = np.zeros(len(items) + 1, np.int64)
-        np.cumsum([len(item) for item in items], out=offsets[1:])
+        np.cumsum(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
         return cls(b"".join(items), offsets)
 
     @classmethod
@@ -196,9 +198,17 @@ class Table:
         )
 
 
+def _no_hits() -> npt.NDArray[np.int32]:
+    return np.zeros((0, 5), np.int32)
+
+
 @dataclass
 class Found:
-    """The judged documents that a run returned, by topic and then by rank; `row` numbers the index's rows."""
+    """The judged documents that a run returned, by topic and then by rank; `row` numbers the index's rows.
+
+    `single` has a row (topic, row, rank, first, last) for each hit that ties with more documents when scores are compared as
+    32-bit floats: where it would stand then. It is empty where scores are compared so anyway, and for ties in the order given.
+    """
 
     topic: Ints
     row: Ints
@@ -209,6 +219,7 @@ class Found:
     others: list[str]  # topics of the run that the index does not know
     tag: str | None = None  # the last line's
     skipped: list[Fault] = field(default_factory=list)
+    single: npt.NDArray[np.int32] = field(default_factory=_no_hits)
 
 
 class Top(NamedTuple):

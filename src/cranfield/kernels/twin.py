@@ -1,12 +1,14 @@
 """The kernels in plain Python and NumPy: what runs where no compiler was found, and what the C core is checked against.
 
-Slow and short on purpose. Every rule that the C core implements (what a line is, what a number is,
-which of two tied documents comes first) is stated here in a form that can be read.
+Every rule that the C core implements (what a line is, what a number is, which of two tied documents comes first) is
+stated here in a form that can be read: `_add_lines`, `number`, `counted`, `rank`. Beside each rule stands the quick way
+through what is usual, which has its results and leaves everything else to it.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +19,13 @@ from cranfield.kernels.table import Fault, FaultError, Found, Strings, Table, de
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy.typing as npt
+
     from cranfield.kernels.table import Buffer, Floats, Ints, Layout, Order, Top, Wanted
 
+BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))
+NEWLINE = 10
+PIECE = 1 << 20  # bytes read at a time
 NUMBER = re.compile(rb"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)")
 
 
@@ -30,44 +37,117 @@ def number(text: bytes, finite: bool) -> float | None:
     return None if finite and value in (np.inf, -np.inf) else value
 
 
+class _Rows:
+    """The rows of lines, gathered."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.topics: dict[bytes, int] = {}
+        self.labels: dict[bytes, int] = {}
+        self.documents: list[bytes] = []
+        self.columns: list[list[Any]] = [[], [], [], []]  # arrays: topic, value, label, start
+        self.skipped: list[Fault] = []
+
+    def add(self, fields: Sequence[Sequence[bytes]], values: Sequence[float], start: Any) -> None:
+        """Rows whose values are known: their fields column by column, and where their lines start."""
+        layout, number = self.layout, len(values)
+        self.documents += fields[layout.document]
+        label = _numbers(self.labels, fields[layout.label]) if layout.label >= 0 else np.zeros(number, np.int32)
+        value = np.array(values, np.float64)
+        row = _numbers(self.topics, fields[layout.topic]), value if layout.descending else -value, label, start
+        for column, part in zip(self.columns, row, strict=True):
+            column.append(part)
+
+    def table(self) -> Table:
+        """All of them as columns."""
+        kinds = np.int32, np.float64, np.int32, np.int64
+        topic, value, label, start = (
+            np.concatenate([*parts, np.empty(0, kind)]).astype(kind, copy=False)
+            for parts, kind in zip(self.columns, kinds, strict=True)
+        )
+        names = Strings.of(self.topics), topic, Strings.of(self.documents)
+        return Table(*names, value, Strings.of(self.labels), label, start, self.skipped)
+
+
+def _numbers(known: dict[bytes, int], names: Sequence[bytes]) -> Ints:
+    """The number of each name, in the order of first appearance."""
+    stretches = [(known.setdefault(name, len(known)), len(list(same))) for name, same in groupby(names)]
+    number, length = np.array(stretches, np.int32).reshape(-1, 2).T
+    return np.repeat(number, length)
+
+
 def parse(buffer: Buffer, layout: Layout, lenient: bool = False) -> Table:
     """Read the rows of a buffer; the first bad line raises FaultError, or is noted and passed over if `lenient`."""
-    topics: dict[bytes, int] = {}
-    labels: dict[bytes, int] = {}
-    topic, label, start = [], [], []
-    documents, values = [], []
-    skipped: list[Fault] = []
-    offset = 0
-    for line in bytes(buffer).split(b"\n"):
+    raw, rows, start = bytes(buffer), _Rows(layout), 0
+    while start < len(raw):
+        end = raw.find(b"\n", start + PIECE) + 1 or len(raw)
+        piece = raw[start:end]
+        if not _add_usual(rows, piece, start):
+            _add_lines(rows, piece, start, lenient)
+        start = end
+    return rows.table()
+
+
+def _add_lines(rows: _Rows, piece: bytes, offset: int, lenient: bool) -> None:
+    """Read lines one by one, by every rule."""
+    layout, end = rows.layout, offset + len(piece)
+    kept, values, starts = [], [], []
+    for line in piece.removesuffix(b"\n").split(b"\n"):
         here, offset = offset, offset + len(line) + 1
         if layout.comments and line.startswith(b"#"):
             continue
         fields = line.split()
-        if not fields and (layout.blanks or offset > len(buffer)):
+        if not fields and (layout.blanks or offset > end):
             continue
         fault = _fault(fields, layout)
         if fault is not None:
             if not lenient:
                 raise FaultError(Fault(here, fault))
-            skipped.append(Fault(here, fault))
+            rows.skipped.append(Fault(here, fault))
             continue
-        value = number(fields[layout.value], layout.finite)
-        assert value is not None
-        topic.append(topics.setdefault(fields[layout.topic], len(topics)))
-        documents.append(fields[layout.document])
-        values.append(value if layout.descending else -value)
-        label.append(labels.setdefault(fields[layout.label], len(labels)) if layout.label >= 0 else 0)
-        start.append(here)
-    return Table(
-        Strings.of(topics),
-        np.array(topic, np.int32),
-        Strings.of(documents),
-        np.array(values, np.float64),
-        Strings.of(labels),
-        np.array(label, np.int32),
-        np.array(start, np.int64),
-        skipped,
-    )
+        kept.append(fields[: layout.fewest])
+        values.append(float(fields[layout.value]))
+        starts.append(here)
+    if kept:
+        rows.add(list(zip(*kept, strict=True)), values, np.array(starts, np.int64))
+
+
+def _add_usual(rows: _Rows, piece: bytes, offset: int) -> bool:
+    """Read lines that all have the fewest columns and a number where one belongs; False, nothing read, if one has not."""
+    layout, number = rows.layout, rows.layout.fewest
+    if layout.comments and (piece.startswith(b"#") or b"\n#" in piece):
+        return False
+    letters = np.frombuffer(piece, np.uint8)
+    blank = BLANK[letters]
+    begins = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]]))
+    ends = np.flatnonzero(letters == NEWLINE)
+    if not piece.endswith(b"\n"):
+        ends = np.append(ends, len(piece))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    if (
+        len(begins) != number * len(ends)
+        or (begins[::number] < starts).any()
+        or (begins[number - 1 :: number] > ends).any()
+    ):
+        return False  # with as many words in all, each line has its own only if its first and its last lie in it
+    words = piece.split()
+    fields = [words[column::number] for column in range(number)]
+    values = _usual_values(fields[layout.value], layout.finite)
+    if values is None:
+        return False
+    rows.add(fields, values, starts + offset)
+    return True
+
+
+def _usual_values(texts: list[bytes], finite: bool) -> list[float] | None:
+    """What `number` reads in each text; None if one is no number. Python's own reading takes nan and 1_000 besides."""
+    try:
+        values = list(map(float, texts))
+    except ValueError:
+        return None
+    known = np.array(values)
+    wrong = ~np.isfinite(known) if finite else np.isnan(known)
+    return None if wrong.any() or b"_" in b"".join(texts) else values
 
 
 def _fault(fields: list[bytes], layout: Layout) -> Any:
@@ -91,6 +171,14 @@ class Index:
         self.rows: list[dict[bytes, int]] = [{} for _ in self.number]
         first = [self.rows[t].setdefault(d, i) for i, (t, d) in enumerate(zip(topic.tolist(), documents, strict=True))]
         self.first: Ints = np.array(first, np.int32)
+        self._text: list[dict[str, int] | None] = [None] * len(self.rows)
+
+    def rows_of_text(self, topic: int) -> dict[str, int]:
+        """The rows of a topic's documents by their ids as text."""
+        known = self._text[topic]
+        if known is None:
+            known = self._text[topic] = {decode(name): row for name, row in self.rows[topic].items()}
+        return known
 
 
 def hits_of_text(
@@ -107,25 +195,35 @@ def hits_of_text(
 
 def hits_of_table(index: Index, table: Table, order: Order) -> Found:
     """The hits of a run in columns; its topics may be scattered."""
-    lines: dict[int, list[int]] = {}
-    for i, t in enumerate(table.topic.tolist()):
-        lines.setdefault(t, []).append(i)
     documents = list(table.documents)
-    parts: dict[int, tuple[list[bytes], Floats]] = {}
+    by_topic = np.argsort(table.topic, kind="stable")
+    ends = np.searchsorted(table.topic[by_topic], np.arange(len(table.topics) + 1)).tolist()
+    parts: dict[int, Part] = {}
     others, again = [], []
-    for t, rows in lines.items():
-        name = table.topics[t]
+    for t, name in enumerate(table.topics):
+        rows = by_topic[ends[t] : ends[t + 1]]
         if name not in index.number:
-            others.append(decode(name))
+            others += [decode(name)] if len(rows) else []
             continue
-        scores, repeated = counted(name, [documents[i] for i in rows], table.value[rows], order)
+        names, scores, repeated = _counted([documents[i] for i in rows.tolist()], table.value[rows], name, order)
         if order.duplicates == "error" and not order.collapse:
-            again += [int(table.start[rows[i]]) if len(table.start) else rows[i] for i in repeated]
-        if scores:
-            parts[index.number[name]] = list(scores), np.array(list(scores.values()))
+            again += [int(table.start[rows[i]]) if len(table.start) else int(rows[i]) for i in repeated]
+        if names:
+            number = index.number[name]
+            parts[number] = names, scores, index.rows[number]
     if again:
         raise FaultError(Fault(min(again), "duplicate"))
     return _found(index, parts, others, order)
+
+
+def _counted(
+    documents: list[bytes], values: Floats, topic: bytes, order: Order
+) -> tuple[list[bytes], Floats, list[int]]:
+    """The same as `counted`, the documents apart from their scores; nothing to do where no document stands twice."""
+    if not (order.collapse or order.drop_self) and len(set(documents)) == len(documents):
+        return documents, values, []
+    scores, repeated = counted(topic, documents, values, order)
+    return list(scores), np.array(list(scores.values())), repeated
 
 
 def counted(topic: bytes, documents: list[bytes], values: Floats, order: Order) -> tuple[dict[bytes, float], list[int]]:
@@ -151,20 +249,38 @@ def counted(topic: bytes, documents: list[bytes], values: Floats, order: Order) 
 def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order: Order) -> Found:
     """The hits of a run in a dict of dicts."""
     refuse_ids(run)
-    topics: dict[bytes, int] = {}
-    numbers, names, values = [], [], []
+    parts: dict[int, Part] = {}
+    others, again = [], 0
     for topic, documents in run.items():
-        if encode(topic) not in index.number:
+        t = index.number.get(encode(topic))
+        if t is None:
+            others.append(topic)
             continue
-        t = topics.setdefault(encode(topic), len(topics))
-        for document, score in documents.items():
-            values.append(_score(topic, document, score))
-            numbers.append(t)
-            names.append(encode(document))
-    table = Table(Strings.of(topics), np.array(numbers, np.int32), Strings.of(names), np.array(values, np.float64))
-    found = hits_of_table(index, table, order)
-    found.others = [topic for topic in run if encode(topic) not in index.number]
-    return found
+        names: list[Any] = list(documents)
+        scores = _scores(topic, documents)
+        rows: Mapping[Any, int] = index.rows[t]
+        if "".join(names).isascii():  # two texts may stand for the same bytes otherwise
+            rows = index.rows_of_text(t)
+        else:
+            names, scores, repeated = _counted([encode(name) for name in names], scores, encode(topic), order)
+            if repeated and order.duplicates == "error":
+                raise FaultError(Fault(again + repeated[0], "duplicate"))
+        again += len(documents)
+        if names:
+            parts[t] = names, scores, rows
+    return _found(index, parts, others, order)
+
+
+def _scores(topic: str, documents: Mapping[str, float]) -> Floats:
+    values = documents.values()
+    if set(map(type, values)) <= {int, float}:
+        try:
+            scores = np.fromiter(values, np.float64, len(documents))
+        except OverflowError:
+            scores = np.array([np.nan])
+        if not np.isnan(scores).any():
+            return scores
+    return np.array([_score(topic, document, score) for document, score in documents.items()], np.float64)
 
 
 def _score(topic: str, document: str, score: float) -> float:
@@ -177,10 +293,17 @@ def _score(topic: str, document: str, score: float) -> float:
     return value
 
 
+def compared(scores: Floats, order: Order) -> Floats:
+    """What is compared of scores: all of them, or what is left when they are rounded to 32 bits."""
+    if not order.single:
+        return scores
+    with np.errstate(over="ignore"):  # beyond a 32-bit float's range a score is infinite, as in trec_eval 9
+        return scores.astype(np.float32).astype(np.float64)
+
+
 def rank(documents: list[bytes], scores: Floats, order: Order) -> tuple[list[int], Ints, Ints]:
     """The order of a topic's documents: positions best first, and for each rank the span of its tie group."""
-    with np.errstate(over="ignore"):  # beyond a 32-bit float's range a score is infinite, as in trec_eval 9
-        key = scores.astype(np.float32).astype(np.float64) if order.single else scores
+    key = compared(scores, order)
     best = list(range(len(documents)))
     if order.ties != "input":
         best.sort(key=documents.__getitem__, reverse=order.ties == "descending")
@@ -193,21 +316,69 @@ def rank(documents: list[bytes], scores: Floats, order: Order) -> tuple[list[int
     return best, first.astype(np.int32), last.astype(np.int32)
 
 
-def _found(index: Index, parts: dict[int, tuple[list[bytes], Floats]], others: Iterable[str], order: Order) -> Found:
-    columns: list[list[int]] = [[], [], [], [], []]
+Part = tuple[list[Any], "Floats", "Mapping[Any, int]"]  # a topic's documents and scores, and the rows of those judged
+
+
+def _found(index: Index, parts: Mapping[int, Part], others: Iterable[str], order: Order) -> Found:
+    single = [np.empty((0, 5), np.int32)]
     retrieved = np.zeros(len(index.rows), np.int32)
+    columns = [np.empty((0, 5), np.int32)]
     for t in sorted(parts):
-        documents, scores = parts[t]
-        retrieved[t] = len(documents)
-        best, first, last = rank(documents, scores, order)
-        rows = index.rows[t]
-        for position, i in enumerate(best):
-            row = rows.get(documents[i])
-            if row is not None:
-                for column, value in zip(columns, (t, row, position + 1, first[position], last[position]), strict=True):
-                    column.append(int(value))
-    topic, row_, rank_, first_, last_ = (np.array(column, np.int32) for column in columns)
-    return Found(topic, row_, rank_, first_, last_, retrieved, list(others))
+        retrieved[t] = len(parts[t][0])
+        columns.append(_hits(t, *parts[t], order))
+        if not order.single and order.ties != "input" and _ties_in_single(parts[t][1]):
+            single.append(_moved(columns[-1], _hits(t, *parts[t], order._replace(single=True))))
+    topic, row, rank, first, last = np.concatenate(columns).T.copy()
+    return Found(topic, row, rank, first, last, retrieved, list(others), single=np.concatenate(single))
+
+
+def _ties_in_single(scores: Floats) -> bool:
+    """Whether scores that differ are equal as 32-bit floats."""
+    falling = np.sort(scores)
+    with np.errstate(over="ignore"):
+        singles = falling.astype(np.float32)
+    return bool(((falling[1:] != falling[:-1]) & (singles[1:] == singles[:-1])).any())
+
+
+def _moved(hits: Ints, single: Ints) -> Ints:
+    """The hits by 32-bit scores that tie with more documents there than by their own scores."""
+    sizes = dict(zip(hits[:, 1].tolist(), (hits[:, 4] - hits[:, 3]).tolist(), strict=True))
+    larger = [last - first > sizes[row] for _, row, _, first, last in single.tolist()]
+    return np.asarray(single[np.array(larger, np.bool_)], np.int32)
+
+
+def _hits(topic: int, documents: list[Any], scores: Floats, rows: Mapping[Any, int], order: Order) -> Ints:
+    """The judged documents of a topic, by rank: topic, row, rank, and the ranks that its tie group covers.
+
+    The same ranks as by `rank`, but names are put in order only where a judged document is tied.
+    """
+    key = compared(scores, order)
+    places = [place for place, document in enumerate(documents) if document in rows]
+    best = np.argsort(-key, kind="stable")
+    falling = -key[best]
+    above = np.searchsorted(falling, -key[places], "left")
+    last = np.searchsorted(falling, -key[places], "right")
+    ranks = above + 1
+    tied = np.flatnonzero(last > ranks)
+    if len(tied):
+        placed = _ranks_in_ties({(int(above[i]), int(last[i])) for i in tied}, best, documents, order)
+        ranks[tied] = [placed[places[i]] for i in tied.tolist()]
+    row = [rows[documents[place]] for place in places]
+    hits = np.stack([np.full(len(places), topic), row, ranks, above + 1, last], axis=1).astype(np.int32)
+    return np.asarray(hits[np.argsort(ranks)], np.int32)
+
+
+def _ranks_in_ties(
+    groups: Iterable[tuple[int, int]], best: npt.NDArray[np.int64], documents: list[Any], order: Order
+) -> dict[int, int]:
+    """The ranks of the documents, by their places, in groups of equal scores: the stretches of `best` in which they lie."""
+    ranks: dict[int, int] = {}
+    for start, end in groups:
+        group = best[start:end].tolist()
+        if order.ties != "input":
+            group.sort(key=documents.__getitem__, reverse=order.ties == "descending")
+        ranks |= zip(group, range(start + 1, end + 1), strict=True)
+    return ranks
 
 
 # What the C core does beside: quick ways through what is usual. Here the careful ways, which stand above the kernels, do it.

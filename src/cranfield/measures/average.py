@@ -48,6 +48,10 @@ class AP(_Binary):
         "ranx": ("map",),
     }
     divide = Choice("relevant", "over how many documents it averages", "cut", "found")
+    rewrites = {
+        "divide=cut": (" / rank) / relevant documents", " / rank) / min(k, relevant documents)"),
+        "divide=found": (" / rank) / relevant documents", " / rank) / relevant documents found"),
+    }
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
@@ -100,6 +104,10 @@ class _Interpolated(_Binary):
 
     reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
     level = Choice("exact", "how a recall level becomes a number of documents", "trec_eval-9", "trec_eval-10")
+    rewrites = {
+        f"level=trec_eval-{version}": ("", f",  a level x is reached with ⌊x · R + {half}⌋ relevant documents")
+        for version, half in ((9, 0.9), (10, 0.5))
+    }
 
     def precision(self, hits: Hits, recall: float) -> Floats:
         """The highest precision at any rank that reaches the recall level; 0 where it is never reached."""

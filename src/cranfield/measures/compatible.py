@@ -6,7 +6,7 @@ round, and the last three at which recall one run has found what another has not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,8 +28,9 @@ class Accuracy(Binary):
     """Pairwise accuracy: the share of pairs of a relevant and another document that stand in the right order.
 
     Only what was returned (down to rank k) is looked at; unjudged documents count as not relevant, unless
-    `judged_only`. A list without a relevant document scores 0, one of nothing but relevant documents 1. The accuracy
-    of a contingency table is another measure, SetAccuracy.
+    `judged_only`. A list without a relevant document scores 0, or is left out of the mean with `nothing_found=skip`,
+    as in ir_measures. One of nothing but relevant documents scores 1. The accuracy of a contingency table is another
+    measure, SetAccuracy.
 
     Use it to see whether a ranker that was trained on pairs learnt them; not to compare systems, because what was
     not returned costs nothing, and a swap at the very end of the list counts as much as one at its top.
@@ -45,7 +46,14 @@ class Accuracy(Binary):
     peers = {"ir_measures": ("Accuracy",)}
     normalised = True
     monotone = False  # a relevant document that moves into the first k brings pairs of its own
+    undefined = "no relevant document was returned (`nothing_found=skip`)"
+    rewrites = {"nothing_found=skip": ("", ";  no value for a list without a relevant document")}
+    nothing_found = Choice("zero", "a list without a relevant document scores 0, or has no value", "skip")
     k = Depth()
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.empty_is_zero = self.nothing_found == "zero"
 
     def score(self, hits: Hits) -> Floats:
         seen = hits.top(self.k)
@@ -53,7 +61,8 @@ class Accuracy(Binary):
         relevant = found.count().astype(np.float64)
         pairs = relevant * (seen.retrieved - relevant)
         wrong = found.sum(found.rank - found.nth)
-        return np.where(pairs > 0, 1 - ratio(wrong, pairs), (relevant > 0).astype(np.float64))
+        without = np.where(relevant > 0, 1.0, np.nan if self.nothing_found == "skip" else 0.0)
+        return np.where(pairs > 0, 1 - ratio(wrong, pairs), without)
 
 
 class Compat(Measure):
@@ -83,6 +92,7 @@ class Compat(Measure):
     p = Real(0.95, "how likely a reader goes on from one rank to the next", low=0, high=1, open=True)
     normalize = Flag("divide by the overlap of the ideal ranking with itself", default=True)
     k = Depth("how many ranks are compared")
+    rewrites = {"normalize=False": (" / RBO(ideal, ideal)", "")}
 
     def score(self, hits: Hits) -> Floats:
         found, ideal = hits.where(hits.grade > 0), hits.ideal
@@ -163,6 +173,11 @@ class RPP(_Paired):
     reference = "Diaz & Ferraro (2022), Offline retrieval evaluation without evaluation metrics, SIGIR"
     peers = {"pref_eval": ("rpp", "invrpp = RPP(weights=inverse)", "dcgrpp = RPP(weights=dcg)")}
     weights = Choice("uniform", "how recall levels are weighed: alike, by 1/i, or by 1/log2(i + 1)", "inverse", "dcg")
+    rewrites = {
+        "weights=uniform": ("", ",  w(i) the same for all i"),
+        "weights=inverse": ("", ",  w(i) in proportion to 1 / i"),
+        "weights=dcg": ("", ",  w(i) in proportion to 1 / log2(i + 1)"),
+    }
 
     def score(self, hits: Hits) -> Floats:
         sooner = self.sooner(hits)

@@ -258,6 +258,7 @@ class _PerIdeal(_Novelty):
     normalised = True
     high = BEYOND_GREEDY
     ideal = Choice("greedy", "the ideal list: greedy as in ndeval, or the best there is", "exact")
+    rewrites = {"ideal=exact": ("greedy ideal list", "best of all possible lists")}
 
     def score(self, hits: Hits) -> Floats:
         judgments, rel, k = hits.judgments, self.values["rel"], self.values.get("k")

@@ -35,6 +35,10 @@ PALOTTI = (
 )
 
 
+EXPOSURE = "p^(r−1) at rank r"
+GERR_EXPOSURE = "p^(r−1) · (1−u)^(relevant documents above) at rank r"
+
+
 class _Exposure(Measure):
     """What measures of expected exposure share: a user who goes on to the next rank with probability p, and with gerr
     past a relevant document with 1 − u of that.
@@ -52,6 +56,7 @@ class _Exposure(Measure):
     p = Real(0.5, "the probability of going on to the next rank (patience)", low=0, high=1, open=True)
     u = Real(0.5, "the probability of stopping at a relevant document (gerr)", low=0, high=1)
     rel = Real(1, "the lowest relevant grade")
+    rewrites = {"model=rbp": ("", f",  ε = {EXPOSURE}"), "model=gerr": ("", f",  ε = {GERR_EXPOSURE}")}
 
     @property
     def past(self) -> float:
@@ -123,7 +128,11 @@ class EE_D(_Exposure):
     1.25
     """
 
-    formula = "Σ over documents of ε²,  ε = p^(r−1) at rank r (gerr: · (1−u)^(relevant documents above))"
+    formula = f"Σ over documents of ε²,  ε = {EXPOSURE} (gerr: · (1−u)^(relevant documents above))"
+    rewrites = {
+        "model=rbp": (" (gerr: · (1−u)^(relevant documents above))", ""),
+        "model=gerr": (f"{EXPOSURE} (gerr: · (1−u)^(relevant documents above))", GERR_EXPOSURE),
+    }
     peers = {"expeval": ("EE-D",)}
 
     def score(self, hits: Hits) -> Floats:
@@ -308,6 +317,16 @@ class AWRF(Measure):
     p = Real(0.5, "the probability of going on to the next rank (attention=geometric)", low=0, high=1, open=True)
     rel = Real(1, "the lowest relevant grade (target=relevant)")
     k = Depth()
+    rewrites = {
+        "attention=log": ("", ",  attention(r) = 1 / log2(max(r, 2))"),
+        "attention=dcg": ("", ",  attention(r) = 1 / log2(r + 1)"),
+        "attention=geometric": ("", ",  attention(r) = p^(r − 1)"),
+        "target=relevant": ("", ",  target: the shares among relevant documents"),
+        "target=uniform": ("", ",  target: equal shares"),
+        "distance=js": ("", ",  distance: Jensen-Shannon divergence in nats"),
+        "distance=js2": ("", ",  distance: Jensen-Shannon divergence in bits"),
+        "distance=absolute": ("", ",  distance = Σ over groups of |share − target| / 2"),
+    }
 
     def score(self, hits: Hits) -> Floats:
         shares, targets = _as_shares(self._attended(hits)), _as_shares(self._targets(hits.judgments))
@@ -367,6 +386,10 @@ class _SecondAspect(Measure):
 
     family = "multi-aspect"
     needs = ("aspect",)
+    rewrites = {
+        "worth=graded": ("", ",  worth = grade / max"),
+        "worth=binary": ("", ",  worth = 1 for grades of max or more, else 0"),
+    }
 
     def worths(self, judgments: Judgments) -> Floats:
         """What each row of the qrels' index is worth for it, from 0 to 1; 0 where that was not judged."""

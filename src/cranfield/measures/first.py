@@ -148,6 +148,10 @@ class ERR(_Cascade):
     max = Real(4, "the highest grade of the scale", low=0, open=True)
     stop = Choice("exp2", "how a grade becomes the probability of stopping", "linear")
     unjudged = Choice("irrelevant", "what an unjudged document is: irrelevant, or half the highest grade", "half")
+    rewrites = {
+        "stop=linear": ("(2^grade − 1) / 2^max", "grade / (max + 1)"),
+        "unjudged=half": ("", ",  grade = max / 2 where unjudged"),
+    }
 
     def score(self, hits: Hits) -> Floats:
         self.refuse_beyond_scale(hits)

@@ -34,36 +34,54 @@ class _Discounted(_Gained):
     """Measures of a gain that counts for less the further down it stands."""
 
     synonyms = SYNONYMS
+    level = "lowest"  # trec_eval's -l leaves gains as they are, ranx's -l2 does not
     discount = Choice("log2", "how a gain is discounted by its rank", "jk")
     base = Real(2, "the logarithm's base for discount=jk", low=1, open=True)
+    lowest = Real(0, "the lowest grade above 0 that is worth anything", low=0)
     k = Depth()
+    rewrites = {"discount=jk": ("", ",  DCG = Σ gain / max(1, log(rank) / log(base))")}
 
     def discounts(self, rank: Ints) -> Floats:
         """What a gain is divided by: log2(rank + 1), or Järvelin and Kekäläinen's log_base(rank) from `base` on."""
-        at = rank.astype(np.float64)
+        deepest = int(rank.max(initial=0))
+        if deepest < len(rank):  # hits of many topics: each rank's logarithm is taken once
+            return self._divisors(np.arange(1, deepest + 1, dtype=np.float64))[rank - 1]
+        return self._divisors(rank.astype(np.float64))
+
+    def _divisors(self, at: Floats) -> Floats:
         if self.discount == "log2":
             return np.log2(at + 1)
         logarithm: Floats = np.log(at) / np.log(self.base)
         return np.maximum(logarithm, 1.0)
 
+    def worth(self, grade: Floats) -> Floats:
+        """The gain of each grade, none below the lowest that is worth anything."""
+        gain = Gain.of(self.gain, grade)
+        return np.where((grade > 0) & (grade < self.lowest), 0.0, gain) if self.lowest > 0 else gain
+
+    def best(self, hits: Hits) -> Hits:
+        """The hits of the best possible run, not cut."""
+        if self.lowest > 0 and not isinstance(self.gain, str):
+            return hits.judgments.best(self.worth(hits.judgments.grade), 0.0)
+        return ideal(hits, self.gain)[0]
+
     def dcg(self, hits: Hits) -> Floats:
         """The discounted gain of all hits."""
-        return hits.sum(Gain.of(self.gain, hits.grade) / self.discounts(hits.rank))
+        hits = hits.above_zero() if self.gain in ("linear", "exp2") else hits  # the others add nothing
+        return hits.sum(self.worth(hits.grade) / self.discounts(hits.rank))
 
     def gained(self, hits: Hits) -> Floats:
         """The discounted gain of each hit, 0 below rank k."""
-        return np.where(
-            hits.rank <= (self.k or np.inf), Gain.of(self.gain, hits.grade) / self.discounts(hits.rank), 0.0
-        )
+        return np.where(hits.rank <= (self.k or np.inf), self.worth(hits.grade) / self.discounts(hits.rank), 0.0)
 
     def expected_dcg(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: each document at the mean discount of its tie group's ranks."""
         counts = averaged(hits, np.r_[0.0, 1 / self.discounts(ranks(hits, self.k))])
-        return hits.sum(Gain.of(self.gain, hits.grade) * counts)
+        return hits.sum(self.worth(hits.grade) * counts)
 
     def steps(self, hits: Hits) -> dict[str, Floats]:
         """Gain, discount and their quotient, within the first k ranks."""
-        worth, divisor = Gain.of(self.gain, hits.grade), self.discounts(hits.rank)
+        worth, divisor = self.worth(hits.grade), self.discounts(hits.rank)
         columns = {"gain": worth, "discount": divisor, "gain / discount": worth / divisor}
         return traced(hits.rank <= (self.k or np.inf), columns)
 
@@ -165,6 +183,7 @@ class DCG(_Discounted):
     formula = "Σ over ranks 1…k of gain / log2(rank + 1)"
     high = np.inf
     peers = {"trec_eval": ("dcg",), "ranx": ("dcg", "dcg_burges = DCG(gain=exp2)")}
+    rewrites = {"discount=jk": ("log2(rank + 1)", "max(1, log(rank) / log(base))")}
 
     def score(self, hits: Hits) -> Floats:
         return self.dcg(hits.top(self.k))
@@ -187,7 +206,8 @@ class nDCG(_Discounted):
 
     The best ranking is made from all judged documents. It is cut at k (`ideal=cut`), left whole (`ideal=all`), or cut at
     the number of documents returned if that is smaller (`ideal=hits`, Elasticsearch's way). A negative grade gains
-    nothing, or with `gain=signed` and `gain=signed-exp2` costs something, in the ideal ranking as well.
+    nothing, or with `gain=signed` and `gain=signed-exp2` costs something, in the ideal ranking as well. With `lowest=2` a
+    grade of 1 gains nothing either, as in ranx's `ndcg-l2`; `rel` has no part in it.
     NTCIREVAL prints this as MSnDCG; what it prints as nDCG is `discount=jk`. Use it for graded judgments and the top of
     the list: at 10 it is the usual choice for web search (lecture 003), and every topic counts alike (lecture 001). Not
     where judgments are so few that the ideal ranking is unknown, nor across tools without a look at gain and ideal.
@@ -208,15 +228,25 @@ class nDCG(_Discounted):
     normalised = True
     shares_alone = False  # the ideal ranking is made from all judgments
     ideal = Choice("cut", "where the ideal ranking ends", "all", "hits")
+    rewrites = {
+        "ideal=all": ("/ DCG@k of the ideal ranking", "/ DCG of the whole ideal ranking"),
+        "ideal=hits": ("/ DCG@k of the ideal ranking", "/ DCG@n of the ideal ranking,  n the documents at ranks 1…k"),
+    }
 
     def score(self, hits: Hits) -> Floats:
-        return ratio(self.dcg(hits.top(self.k)), self.dcg(self.ideal_hits(hits)))
+        return ratio(self.dcg(hits.top(self.k)), self.ideal_dcg(hits))
 
     def shares(self, hits: Hits) -> Floats:
-        return ratio(self.gained(hits), self.dcg(self.ideal_hits(hits))[hits.topic])
+        return ratio(self.gained(hits), self.ideal_dcg(hits)[hits.topic])
+
+    def ideal_dcg(self, hits: Hits) -> Floats:
+        """The discounted gain of the ideal ranking; worked out once for all runs, unless it ends where a run does."""
+        if self.ideal == "hits":
+            return self.dcg(self.ideal_hits(hits))
+        return hits.judgments.once(("ideal DCG", self), lambda: self.dcg(self.ideal_hits(hits)))
 
     def ideal_hits(self, hits: Hits) -> Hits:
-        best, _ = ideal(hits, self.gain)
+        best = self.best(hits)
         if self.ideal == "hits":
             limit = hits.top(self.k).retrieved
             return best.where(best.rank <= limit[best.topic])
@@ -224,14 +254,14 @@ class nDCG(_Discounted):
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties, as scikit-learn has it; the ideal ranking has none."""
-        return ratio(self.expected_dcg(hits), self.dcg(self.ideal_hits(hits)))
+        return ratio(self.expected_dcg(hits), self.ideal_dcg(hits))
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         return self.steps(hits)
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
         """What was gained over what could have been."""
-        numbers = {"DCG": self.dcg(hits.top(self.k)), "ideal DCG": self.dcg(self.ideal_hits(hits))}
+        numbers = {"DCG": self.dcg(hits.top(self.k)), "ideal DCG": self.ideal_dcg(hits)}
         return "{DCG} / {ideal DCG}", numbers
 
 
@@ -251,7 +281,7 @@ class IdealDCG(_Discounted):
     peers = {"trec_eval": ("ideal_dcg",)}
 
     def score(self, hits: Hits) -> Floats:
-        return self.dcg(ideal(hits, self.gain)[0].top(self.k))
+        return self.dcg(self.best(hits).top(self.k))
 
 
 class nDCGrel(_Gained):
@@ -281,7 +311,8 @@ class Rndcg(_Gained):
     With 5 documents of grade 2 and 10 of grade 1 it is the mean of nDCG@5, nDCG@15 and, if more than 15 documents were
     returned, nDCG of the whole list. trec_eval leaves that last one out where exactly one document more was returned, 16
     here: its loop has gone past that document by the time it looks whether any is left. `cranfield trec_eval` does so
-    too, Rndcg does not. Use it where no one cut-off suits all topics; not where users read a fixed number of results.
+    too, and `end=trec_eval`, which the presets of trec_eval set. Use it where no one cut-off suits all topics; not where
+    users read a fixed number of results.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 1}}, {"q": {"b": 2, "a": 1}}, "Rndcg").mean(), 4)
@@ -292,11 +323,14 @@ class Rndcg(_Gained):
         "mean of nDCG@c, c the number of documents of each gain above 0 or more; and at the list's end if it is longer"
     )
     peers = {"trec_eval": ("Rndcg",)}
+    rewrites = {"end=trec_eval": ("if it is longer", "if it is longer by two documents or more")}
     at = None
     normalised = True
+    end = Choice("counts", "whether the end of a list counts that is longer by one document", "trec_eval")
 
     def score(self, hits: Hits) -> Floats:
-        return r_ndcg(hits, Gain.of(self.gain, hits.grade), *ideal(hits, self.gain))
+        slack = 1 if self.end == "trec_eval" else 0
+        return r_ndcg(hits, Gain.of(self.gain, hits.grade), *ideal(hits, self.gain), slack)
 
 
 class G(_Gained):
@@ -370,6 +404,10 @@ class pFound(Measure):
     gain = Choice("yandex", "how likely a grade satisfies", "grade")
     max = Real(1, "the grade that satisfies everyone (gain=grade)", low=0, open=True)
     k = Depth()
+    rewrites = {
+        "gain=yandex": ("p the probability of the grade", "p = 0.07, 0.14, 0.41, 0.61 for grades 1 to 4"),
+        "gain=grade": ("p the probability of the grade", "p = grade / max, at most 1"),
+    }
 
     def beyond(self, highest: float) -> str:
         """Grades above the last of the scale are worth no more than it."""

@@ -94,7 +94,9 @@ class infAP(Binary):
     """
 
     family = "incomplete judgments"
-    formula = "1/R · Σ over relevant documents at r of 1/r + pooled above / r · (rel + ε) / (rel + nonrel + 2ε)"
+    formula = (
+        "1/R · Σ over relevant documents at r of 1/r + pooled above / r · (relevant above + ε) / (judged above + 2ε)"
+    )
     reference = "Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments, CIKM"
     peers = {"trec_eval": ("infAP",), "ir_measures": ("InfAP",)}
     at = None
@@ -132,6 +134,7 @@ class Judged(_Coverage):
     formula = "judged documents at ranks 1…k / documents at ranks 1…k"
     reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
     divide = Choice("returned", "what the number of judged documents is divided by", "k")
+    rewrites = {"divide=k": ("/ documents at ranks 1…k", "/ k")}
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:

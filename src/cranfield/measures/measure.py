@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 REGISTRY: dict[str, type[Measure]] = {}  # complete after load_all
 GROUP = "cranfield.measures"  # the package of ours, and the entry points of others
+GREEK = {"alpha": "α", "beta": "β"}  # how formulas write these parameters
+WITHOUT_CUT = {
+    "@k": "",
+    "ranks 1…k": "all ranks",
+    ", both cut at k": "",
+}  # what a formula says where there is no cut-off
 LAST = ("depth", "k", "judged_only")  # parameters that are named behind all others, whichever class declares them
 Gains: TypeAlias = "str | tuple[tuple[float, float], ...]"
 _loaded: list[str] = []
@@ -83,6 +89,12 @@ class Gain(Parameter[Gains]):
         if isinstance(value, str):
             return value
         return "{" + ",".join(f"{shown(grade)}:{shown(gain)}" for grade, gain in value) + "}"
+
+    def in_formula(self, value: Gains) -> str:
+        if not isinstance(value, str):
+            return ", ".join(f"{shown(gain)} for grade {shown(grade)}" for grade, gain in value)
+        worth = "2^grade − 1" if value.endswith("exp2") else "grade"
+        return f"{worth}, below 0 for grades below 0" if Gain.signed(value) else worth
 
     @staticmethod
     def of(value: Gains, grade: Floats) -> Floats:
@@ -185,6 +197,11 @@ class Measure(Parametrised, ABC):
     family: ClassVar[str]
     formula: ClassVar[str]
     reference: ClassVar[str]
+    rewrites: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """What a parameter changes in `formula`: "divide=found" → (the part that goes, the part that comes in its place).
+
+    A key without a value holds for all values but the default. An empty first part puts the second at the end. A class
+    has those of its bases, too."""
     at: ClassVar[str | None] = "k"  # the parameter that stands behind the @; None if there is none
     aggregate: str = "mean"  # or "sum", for counts; gmean(AP) and the like change it for one measure
     needs: ClassVar[tuple[str, ...]] = ()  # what it must know beyond hits: see evaluate.NEEDS
@@ -200,7 +217,11 @@ class Measure(Parametrised, ABC):
     undefined: ClassVar[str] = ""  # when a topic has no value (NaN, left out of the mean), in words; "" if never
 
     peers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Peers' spellings. `{k}` stands for a parameter; a fixed one follows `=`: "ndcg_burges = nDCG(gain=exp2)"."""
+    """Peers' spellings. `{k}` stands for a parameter; a fixed one follows `=`: "ndcg_burges = nDCG(gain=exp2)".
+
+    Under the key "--as beir" stand names that mean something else elsewhere: they are read under that preset only.
+    """
+    level: ClassVar[str] = "rel"  # the parameter that ranx's suffix sets: map-l2 is AP(rel=2)
     synonyms: ClassVar[Mapping[str, str]] = {}
     """Peers' spellings of a parameter ("gains": "gain"), or of one with its value ("dcg=log2": "gain=linear")."""
 
@@ -211,6 +232,7 @@ class Measure(Parametrised, ABC):
         for name in LAST:
             if name in cls.parameters:
                 cls.parameters[name] = cls.parameters.pop(name)
+        cls.rewrites = {key: pair for base in reversed(cls.__mro__) for key, pair in _own_rewrites(base)}
         if "name" not in vars(cls):
             cls.name = cls.__name__
         if hasattr(cls, "family") and not cls.__name__.startswith("_"):  # _Walk: what the measures of a family share
@@ -263,6 +285,45 @@ class Measure(Parametrised, ABC):
         return ""
 
     # how `explain` shows it
+
+    def formula_with_values(self) -> str:
+        """The formula of the class with this measure's parameters in it.
+
+        Choices rewrite parts of it. Then follow the values of what it names, and all other values that are not as usual,
+        with their meaning.
+
+        >>> measure("DCG(discount=jk, gain=exp2)@5").formula_with_values()
+        'Σ over ranks 1…k of gain / max(1, log(rank) / log(base)),  gain = 2^grade − 1,  base = 2,  k = 5'
+        """
+        text, settled = self._rewritten()
+        values: list[str] = []
+        for key, parameter in self.parameters.items():
+            value = self.values[key]
+            if key in settled or value is None:
+                continue
+            name = next((name for name in (key, GREEK.get(key, key)) if _uses(text + "".join(values), name)), "")
+            if name and not isinstance(parameter, (Choice, Flag)):
+                values.append(f",  {name} = {parameter.in_formula(value)}")
+            elif value != parameter.default or isinstance(parameter, Inner):
+                values.append(f",  {key} = {parameter.in_formula(value)} ({parameter.meaning})")
+        return text + "".join(values)
+
+    def _rewritten(self) -> tuple[str, set[str]]:
+        """The formula with the parts changed that its choices change, and the parameters that did so."""
+        text, settled = self.formula, set()
+        uncut = "k" in self.values and self.values["k"] is None
+        for key, parameter in self.parameters.items():
+            value = self.values[key]
+            pair = self.rewrites.get(f"{key}={parameter.show(value)}")
+            if pair is None and value != parameter.default:
+                pair = self.rewrites.get(key)
+            if pair is None or (uncut and _uses(_uncut(pair[1]), "k")):  # a list that is not cut has no k to speak of
+                continue
+            assert pair[0] in text, f"{self.name}: {key} rewrites {pair[0]!r}, which its formula does not have"
+            text = text.replace(*pair) if pair[0] else text + pair[1]
+            if isinstance(parameter, (Choice, Flag)):
+                settled.add(key)
+        return _uncut(text) if uncut else text, settled
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """What the calculation does with each hit: named columns, NaN where a hit plays no part.
@@ -317,6 +378,24 @@ class Measure(Parametrised, ABC):
         return hash((type(self), self.aggregate, tuple(self.values.items())))
 
 
+def _own_rewrites(base: type) -> Iterable[tuple[str, tuple[str, str]]]:
+    """What a class itself declares that its parameters change in its formula."""
+    own: Mapping[str, tuple[str, str]] = vars(base).get("rewrites", {})
+    return own.items()
+
+
+def _uncut(formula: str) -> str:
+    """A formula of the first k ranks as one of the whole list."""
+    for cut, whole in WITHOUT_CUT.items():
+        formula = formula.replace(cut, whole)
+    return formula
+
+
+def _uses(formula: str, symbol: str) -> bool:
+    """Whether a formula uses a symbol: 2T names T, max(a, b) does not name the parameter max."""
+    return re.search(rf"(?<![^\W\d_]){re.escape(symbol)}(?![A-Za-z0-9_(])", formula) is not None
+
+
 @contextmanager
 def within_doubles(what: str, judgments: Judgments, hint: str = "use smaller ones") -> Iterator[None]:
     """Stop where grades are so high that a number on the way would be infinite."""
@@ -350,6 +429,7 @@ class Ratio(Measure):
     """
 
     average = Choice("macro", "the mean of the topics' ratios, or the ratio of the topics' sums", MICRO)
+    rewrites = {"average=micro": ("", ",  both sides of the line added up over all topics first")}
     rel = Real(1, "the lowest relevant grade")
 
     @abstractmethod
@@ -394,9 +474,8 @@ def micro_average(measure: Measure) -> Measure | None:
     return measure.with_values(average=MICRO)
 
 
-def _micro(text: str, rel: float | None) -> Measure:
+def _micro(text: str, of: Measure) -> Measure:
     """`micro(R@50)`, by what stands inside."""
-    of = measure(text, rel)
     answer = micro_average(of)
     if answer is None:
         ratios = ", ".join(name for name, cls in load_all().items() if issubclass(cls, Ratio))
@@ -449,8 +528,10 @@ def _names(text: str) -> Iterator[str]:
             yield name
 
 
-def measures(given: str | Measure | Iterable[str | Measure], rel: float | None = None) -> dict[str, Measure]:
-    """Measures by the names they were given: one text, or several texts and measures.
+def measures(
+    given: str | Measure | Iterable[str | Measure], rel: float | None = None, preset: str = ""
+) -> dict[str, Measure]:
+    """Measures by the names they were given: one text, or several texts and measures; see `measure`.
 
     >>> list(measures("nDCG@1,5,10 map")), str(measures("map")["map"])
     (['nDCG@1', 'nDCG@5', 'nDCG@10', 'map'], 'AP')
@@ -462,7 +543,7 @@ def measures(given: str | Measure | Iterable[str | Measure], rel: float | None =
             answer[str(item)] = item
             continue
         for text in _names(item) if isinstance(item, str) else [item]:
-            answer[text] = measure(text, rel)
+            answer[text] = measure(text, rel, preset)
     if not answer:
         raise MeasureError("no measure given; try nDCG@10")
     return answer
@@ -478,13 +559,17 @@ GRAMMAR = re.compile(r"\s*([A-Za-z0-9][\w+\-]*)\s*(?:\((.*)\))?\s*(?:@\s*([0-9.]
 NESTED = 20  # brackets in a name; no measure takes more than three
 
 
-def measure(text: str, rel: float | None = None) -> Measure:
+def measure(text: str, rel: float | None = None, preset: str = "") -> Measure:
     """The measure that a name means. `rel` is the lowest relevant grade where the name does not give one.
+
+    Where programs mean different things by one name, `preset` says whose name it is.
 
     >>> measure("ndcg_cut_10"), measure("mrr@5"), measure("AP( rel=2 )@100")
     (measure('nDCG@10'), measure('RR@5'), measure('AP(rel=2)@100'))
     >>> measure("gmean(AP)") == measure("gm_map")
     True
+    >>> measure("ndcg@10-l2"), measure("precision"), measure("precision@5"), measure("Accuracy@5", preset="beir")
+    (measure('nDCG(lowest=2)@10'), measure('SetP'), measure('P@5'), measure('Success@5'))
     """
     text = _typed(text)
     if not isinstance(text, str):
@@ -495,8 +580,9 @@ def measure(text: str, rel: float | None = None) -> Measure:
     if match and match[1] in (*AGGREGATES, MICRO) and match[2] is not None:
         if match[3] is not None:
             raise MeasureError(f"{text}: a cut-off stands behind the measure: {match[1]}({match[2]}@{match[3]})")
-        return _micro(match[2], rel) if match[1] == MICRO else aggregated(measure(match[2], rel), match[1])
-    cls, arguments = _read(text)
+        of = measure(match[2], rel, preset)
+        return _micro(match[2], of) if match[1] == MICRO else aggregated(of, match[1])
+    cls, arguments = _read(text, preset)
     aggregate = arguments.pop("aggregate", None)
     if rel is not None:
         if "rel" in cls.parameters:
@@ -508,19 +594,34 @@ def measure(text: str, rel: float | None = None) -> Measure:
     return answer if aggregate is None else aggregated(answer, aggregate)
 
 
-def _read(text: str) -> Meaning:
-    meaning = _known(text) or (_known(text) if load_installed() else None)
+def _read(text: str, preset: str) -> Meaning:
+    meaning = _known(text, preset) or _levelled(text, preset) or (_known(text, preset) if load_installed() else None)
     if meaning is None:
-        raise UnknownMeasureError(_unknown(text, [*REGISTRY, *_aliases()[0]]))
+        raise UnknownMeasureError(_unknown(text, [*REGISTRY, *_aliases(preset)[0]]))
     return meaning
 
 
-def _known(text: str) -> Meaning | None:
+LEVELLED = re.compile(r"\s*(.+)-l([0-9]+)\s*")
+
+
+def _levelled(text: str, preset: str) -> Meaning | None:
+    """ranx's names with the lowest relevant grade behind them: ndcg@10-l2, map-l2."""
+    match = LEVELLED.fullmatch(text)
+    meaning = _known(match[1], preset) if match else None
+    if match is None or meaning is None:
+        return None
+    cls, arguments = meaning
+    if cls.level not in cls.parameters:
+        raise MeasureError(f"{text}: {cls.name} has no lowest relevant grade that -l{match[2]} could set")
+    return cls, {**arguments, cls.level: match[2]}
+
+
+def _known(text: str, preset: str) -> Meaning | None:
     match = GRAMMAR.fullmatch(text)
-    if match and match[1] in REGISTRY and match[2] is None:  # nDCG@10: no need to compile the other tools' names
+    if match and match[1] in REGISTRY and match[2] is None and not preset:  # no need to compile the other tools' names
         return REGISTRY[match[1]], _arguments(REGISTRY[match[1]], text, None, match[3])
     load_all()
-    names, templates = _aliases()
+    names, templates = _aliases(preset)
     for pattern, owner, means in templates:
         fits = pattern.fullmatch(text.strip())
         if fits:
@@ -530,13 +631,25 @@ def _known(text: str) -> Meaning | None:
         fixed: dict[str, Any] = {}
         cls = REGISTRY.get(name)
         if cls is None and name in names:
-            cls, fixed = names[name]
+            cls, fixed = _fitting(names[name], at is not None or CUT.search(inside or "") is not None)
         if cls is None:
             folded = [known for known in REGISTRY if known.lower() == name.lower()]
             cls = REGISTRY[folded[0]] if len(folded) == 1 else None
         if cls is not None:
             return cls, {**fixed, **_arguments(cls, text, inside, at)}
     return None
+
+
+CUT = re.compile(r"\b(k|cutoff)\s*=")
+
+
+def _fitting(meanings: list[Meaning], cut: bool) -> Meaning:
+    """Of several measures of one name the first that takes a cut-off where there is one, or does without if not."""
+    for cls, fixed in meanings:
+        needs_cut = cls.at is not None and cls.parameters[cls.at].required
+        if (cls.at is not None) if cut else not needs_cut:
+            return cls, fixed
+    return meanings[0]
 
 
 def _filled(means: dict[str, Any], typed: dict[str, str]) -> dict[str, Any]:
@@ -598,22 +711,42 @@ def _arguments(cls: type[Measure], text: str, inside: str | None, at: str | None
     return arguments
 
 
+UNDER = "--as "  # how a key of `Measure.peers` begins whose names are read under one preset only
+
+
 @functools.cache
-def _aliases() -> tuple[dict[str, Meaning], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
-    """Peers' names, plain ones and those with a place for a number; compiled once, and again after a measure was added."""
-    names: dict[str, Meaning] = {}
-    templates = []
-    for cls in REGISTRY.values():
-        for spelling in (s for spellings in cls.peers.values() for s in spellings):
-            shape, _, means = (part.strip() for part in spelling.partition(" = "))
-            fixed = _fixed(cls, means)
-            if "{" in shape:
-                dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
-                pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
-                templates.append((re.compile(pattern), cls, fixed))
-            else:
-                names.setdefault(shape, (cls, fixed))
+def _aliases(
+    preset: str,
+) -> tuple[dict[str, list[Meaning]], list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]]]:
+    """Peers' names, plain ones and those with a place for a number; compiled once, and again after a measure was added.
+
+    Names of the preset alone come first.
+    """
+    names: dict[str, list[Meaning]] = {}
+    templates: list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]] = []
+    for owned in (True, False):
+        for cls in REGISTRY.values():
+            keys = [key for key in cls.peers if (key == UNDER + preset if owned else not key.startswith(UNDER))]
+            _spellings(cls, [spelling for key in keys for spelling in cls.peers[key]], names, templates)
     return names, templates
+
+
+def _spellings(
+    cls: type[Measure],
+    spellings: list[str],
+    names: dict[str, list[Meaning]],
+    templates: list[tuple[re.Pattern[str], type[Measure], dict[str, Any]]],
+) -> None:
+    """Add the names that peers have for one measure."""
+    for spelling in spellings:
+        shape, _, means = (part.strip() for part in spelling.partition(" = "))
+        fixed = _fixed(cls, means)
+        if "{" in shape:
+            dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
+            pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
+            templates.append((re.compile(pattern), cls, fixed))
+        else:
+            names.setdefault(shape, []).append((cls, fixed))
 
 
 def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:

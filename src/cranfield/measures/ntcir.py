@@ -80,6 +80,7 @@ class Q(_Blended):
     formula = f"1/R · Σ over relevant documents found of {BLENDED}"
     reference = "Sakai (2004), New performance metrics based on multigrade relevance, NTCIR-4"
     peers = {"NTCIREVAL": ("Q-measure", "QMeasure", "Qmeasure")}
+    rewrites = {"k": ("1/R", "1/min(R, k)")}
 
     def score(self, hits: Hits) -> Floats:
         found, _, blend = self.ratios(hits)
@@ -161,6 +162,9 @@ class Stops(Gain):
     def range(self) -> str:
         return "gain (the gain of the grade) | " + super().range
 
+    def in_formula(self, value: Gains) -> str:
+        return "gain" if value == "gain" else super().in_formula(value)
+
     def read(self, given: Any) -> Gains:
         return "gain" if given == "gain" else super().read(given)
 
@@ -201,6 +205,12 @@ class NCU(Measure):
     gamma = Real(0.95, "the share of users who go on to the next relevant document (stop=rb)", low=0, high=1)
     stops = Stops()
     gain = Gain()
+    rewrites = {
+        "stop=gu": ("", ",  P(stop here) = stops / Σ of stops over all relevant documents"),
+        "stop=rb": ("", ",  P(stop here) = gamma^(count − 1) / Σ over i ≤ R of gamma^(i − 1)"),
+        "utility=P": ("", ",  utility = count / rank"),
+        "utility=BR": ("", f",  utility = {BLENDED}"),
+    }
 
     def score(self, hits: Hits) -> Floats:
         found, worth = relevant(hits, self.gain)

@@ -70,6 +70,7 @@ class P(_AtCut):
     reference = KENT
     peers = {"trec_eval": ("P_{k}",), "ir_measures": ("P", "Precision"), "ranx": ("precision",)}
     divide = Choice("k", "what a list of fewer than k documents is divided by", "returned")
+    rewrites = {"divide=returned": ("1…k / k", "1…k / documents at ranks 1…k")}
 
     def score(self, hits: Hits) -> Floats:
         return ratio(hits.top(self.k).relevant(self.rel).count(), self._whole(hits))
@@ -178,8 +179,10 @@ class SetP(_Set, Ratio):
     peers = {
         "trec_eval": ("set_P", "set_relative_P = SetP(relative=True)"),
         "ir_measures": ("SetRelP = SetP(relative=True)",),
+        "ranx": ("precision",),
     }
     relative = Flag("divide by no more than the number of relevant documents")
+    rewrites = {"relative=True": ("/ documents returned", "/ min(documents returned, relevant documents)")}
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
         returned = np.minimum(hits.retrieved, hits.n_relevant(self.rel)) if self.relative else hits.retrieved
@@ -221,7 +224,7 @@ class SetR(_Set, Ratio):
 
     formula = "relevant documents returned / relevant documents"
     reference = KENT
-    peers = {"trec_eval": ("set_recall",)}
+    peers = {"trec_eval": ("set_recall",), "ranx": ("recall",)}
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
         return hits.relevant(self.rel).count(), hits.n_relevant(self.rel)
@@ -243,7 +246,7 @@ class SetF(_Set, Ratio):
 
     formula = "(1 + beta²) · P · R / (beta² · P + R)"
     reference = RIJSBERGEN
-    peers = {"trec_eval": ("set_F",)}
+    peers = {"trec_eval": ("set_F",), "ranx": ("f1",)}
     beta = Real(1, "how many times recall matters as much as precision", low=0, open=True)
 
     def parts(self, hits: Hits) -> tuple[Floats, Floats]:
@@ -299,8 +302,10 @@ class Rprec(_Ranked):
         return ratio(found.sum(found.chance_within(relevant[found.topic])), relevant)
 
 
-class Success(_AtCut):
+class Success(_Ranked):
     """Success at k, or hit rate: 1 if a relevant document stands within the first k ranks, else 0.
+
+    Without k it asks whether a relevant document was returned at all.
 
     Use it where one answer is enough (known items, question answering, suggestions); not where users want several, nor
     to tell good systems apart, as it soon reaches 1. Lecture 000 describes such searches for a known item.
@@ -313,7 +318,9 @@ class Success(_AtCut):
     formula = "1 if a relevant document is at ranks 1…k, else 0"
     reference = "Craswell & Hawking (2004), Overview of the TREC web track"
     peers = {"trec_eval": ("success_{k}",), "ranx": ("hit_rate",), "ir_measures": ("HitRate",)}
+    peers |= {"--as beir": ("Accuracy@{k}", "accuracy@{k}")}
     normalised = True
+    k = Depth()
 
     def score(self, hits: Hits) -> Floats:
         return np.minimum(hits.top(self.k).relevant(self.rel).count(), 1).astype(np.float64)
@@ -321,7 +328,7 @@ class Success(_AtCut):
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: the chance that a relevant document stands within the first k."""
         topic, rank, chance = hits.relevant(self.rel).ties.first_places()
-        return hits.judgments.sum(topic, np.where(rank <= self.k, chance, 0))
+        return hits.judgments.sum(topic, np.where(rank <= (self.k or np.inf), chance, 0))
 
 
 class RelativeP(_AtCut):

@@ -280,6 +280,10 @@ class _Fulfilled(Measure):
     pairs = Choice(
         "all", "all preferences, or those of which both documents were returned, or at least one", *list(ONLY)[1:]
     )
+    rewrites = {
+        "pairs=returned": ("", ",  preferences: those of which both documents were returned"),
+        "pairs=implied": ("", ",  preferences: those of which at least one document was returned"),
+    }
 
     @abstractmethod
     def value(self, topic: Compared, only: str) -> float:

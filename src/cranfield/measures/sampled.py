@@ -109,6 +109,7 @@ class xinfAP(_Sampled):
         "Yilmaz, Kanoulas & Aslam (2008), A simple and efficient sampling method for estimating AP and NDCG, SIGIR"
     )
     divide = Choice("relevant", "over how many documents it averages: all, or no more than k", "cut")
+    rewrites = {"divide=cut": ("1/R · ", "1/min(R, k) · ")}
 
     def score(self, hits: Hits) -> Floats:
         seen = hits.top(self.k)

@@ -28,6 +28,14 @@ NOTHING = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))  # topics,
 NOT_ERR = "Azzopardi, Mackenzie & Moffat (2021), ERR is not C/W/L, ICTIR"
 
 
+def outputs(formula: str, views: str) -> dict[str, tuple[str, str]]:
+    """What the output changes in a formula, or in its beginning, of a model whose users see rank r with a chance V(r)."""
+    gain = "gain = (grade − min) / (max − min), from 0 to 1"
+    sums = {"EU": "Σ V(r) · gain(r) / Σ V(r)", "ETU": "Σ V(r) · gain(r)"}
+    sums |= {"EC": "Σ V(r) · cost(r) / Σ V(r)", "ETC": "Σ V(r) · cost(r)", "ED": "Σ V(r)"}
+    return {f"output={name}": (formula, f"{total},  V(r) = {views},  {gain}") for name, total in sums.items()}
+
+
 class _UserModel(Measure):
     """A measure that is a user model: it has five outputs, and a residual for each."""
 
@@ -35,6 +43,7 @@ class _UserModel(Measure):
     output = Choice("EU", "expected utility, total utility, cost, total cost, or depth", "ETU", "EC", "ETC", "ED")
     residual = Flag("what the output would gain if all that is unjudged were worth 1")
     cost = Real(1, "what a rank costs where no cost is known", low=0, open=True)
+    rewrites = {"residual=True": ("", ",  as the increase if all that is unjudged were worth 1")}
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -80,11 +89,23 @@ class RBP(_UserModel):
     formula = "(1 − p) · Σ over ranks r of gain(r) · p^(r − 1)"
     reference = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness, TOIS"
     peers = {"trec_eval": ("rbp = RBP(p=0.9, gain=topic)",), "ranx": ("rbp{p} = RBP(gain=grade)",)}
+    peers |= {"--as ranx": ("rbp@{p} = RBP(gain=grade, p=0.{p})",)}
+    level = "lowest"
     p = Real(0.8, "the probability of going on to the next rank", low=0, high=1, open=True)
     rel = Real(1, "the lowest relevant grade (gain=binary)")
     gain = Choice("binary", "what a grade is worth", "grade", "topic")
     max = Real(1, "the grade that is worth 1 (gain=grade)", low=0, open=True)
+    lowest = Real(0, "the lowest grade that is worth anything (gain=grade, topic)", low=0)
     k = Depth()
+    rewrites = {
+        "output=ETU": ("(1 − p) · Σ", "Σ"),
+        "output=EC": ("gain(r)", "cost(r)"),
+        "output=ETC": (formula, "Σ over ranks r of cost(r) · p^(r − 1)"),
+        "output=ED": (formula, "1 / (1 − p)"),
+        "gain=binary": ("", ",  gain = 1 for grades of rel or more, else 0"),
+        "gain=grade": ("", ",  gain = grade / max"),
+        "gain=topic": ("", ",  gain = grade / highest grade of the topic"),
+    }
 
     def beyond(self, highest: float) -> str:
         """Grades above `max` are worth more than 1."""
@@ -106,7 +127,7 @@ class RBP(_UserModel):
         """The mean over the orders of ties: each document at the mean weight of its tie group's ranks."""
         if self.output != "EU" or self.residual or self.gain == "topic":
             return None
-        found = hits.relevant(self.rel if self.gain == "binary" else 0)
+        found = hits.relevant(self._least)
         end = np.minimum(found.tied_to, self.k or np.inf)
         weight = np.maximum(self.p ** (found.tied_from - 1.0) - self.p**end, 0) / (found.tied_to - found.tied_from + 1)
         return found.sum(weight if self.gain == "binary" else weight * found.grade / self.max)
@@ -114,12 +135,16 @@ class RBP(_UserModel):
     def shares(self, hits: Hits) -> Floats | None:
         if self.output != "EU" or self.residual or self.gain == "topic":
             return None
-        least = self.rel if self.gain == "binary" else 0
-        seen = (hits.grade >= least) & (hits.rank <= (self.k or np.inf))
+        seen = (hits.grade >= self._least) & (hits.rank <= (self.k or np.inf))
         return np.where(seen, (1 - self.p) * self._worth(hits) * self.p ** (hits.rank - 1.0), 0.0)
 
+    @property
+    def _least(self) -> float:
+        """The lowest grade that is worth anything."""
+        return self.rel if self.gain == "binary" else self.lowest
+
     def _utility(self, hits: Hits) -> Floats:
-        found = hits.top(self.k).relevant(self.rel if self.gain == "binary" else 0)
+        found = hits.top(self.k).relevant(self._least)
         return (1 - self.p) * found.sum(self._worth(found) * self.p ** (found.rank - 1.0))
 
     def _worth(self, hits: Hits) -> Floats:
@@ -135,8 +160,7 @@ class RBP(_UserModel):
         """What the document is worth, and how many users look at it."""
         if self.output != "EU" or self.residual:
             return {}
-        least = self.rel if self.gain == "binary" else 0
-        seen = (hits.grade >= least) & (hits.rank <= (self.k or np.inf))
+        seen = (hits.grade >= self._least) & (hits.rank <= (self.k or np.inf))
         worth, weight = self._worth(hits), (1 - self.p) * self.p ** (hits.rank - 1.0)
         return traced(seen, {"gain": worth, "weight": weight, "contribution": worth * weight})
 
@@ -199,6 +223,7 @@ class _Walk(_UserModel):
     minds_cost: ClassVar[bool] = False  # whether costs move the user; else they only make the sums of EC and ETC
     min = Real(0, "grades of this or less are worth 0")
     max = Real(1, "grades of this or more are worth 1, those between in proportion", low=0, open=True)
+    rewrites = outputs("Σ W(r) · gain(r)", "Π over j < r of C(j)")
 
     def beyond(self, highest: float) -> str:
         """Grades above `max` are worth no more than it, which nobody asked for where nobody gave it."""
@@ -344,6 +369,7 @@ class BPM(_Walk):
     monotone = False
     T = Real(1, "how much gain the user wants", low=0, open=True)
     k = Whole(..., "how much the user spends: ranks, or what they cost")
+    rewrites = outputs(formula, "1 down to the first rank where the gain is T or the cost is k, below it 0")
 
     def reach(self, hits: Hits) -> int:
         """The last rank that anyone can see: k, or with costs a thousand if that is more."""
@@ -449,6 +475,7 @@ class SDCG(_Cut):
     formula = "Σ gain / log2(rank + 1) over Σ 1 / log2(rank + 1), both over ranks 1…k"
     reference = "Moffat, Bailey, Scholer & Thomas (2017), Incorporating user expectations and behavior into the measurement of search effectiveness, TOIS"  # noqa: E501
     peers = {"cwl_eval": ("NDCG-k@{k}",)}
+    rewrites = outputs(formula, "1 / log2(r + 1) at ranks 1…k")
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
         return np.broadcast_to(1 / np.log2(np.arange(2.0, gain.shape[1] + 2)), gain.shape)
@@ -482,6 +509,15 @@ class TBG(_Costly):
     needs = ("costs",)
     halflife = Real(224, "the time after which half of the users have left", low=0, open=True)
     time = Choice("cost", "what a cost is: a time, or a length to work it out from", "words")
+    rewrites = {
+        **outputs(formula, "2^(−t(r) / halflife),  t(r) the time spent above rank r"),
+        "time=cost": ("", ",  time = cost"),
+        "time=words": (
+            "",
+            f",  time = {SKIM} + ({READ} + {PER_WORD} · words) · {CLICK_RELEVANT}, or · {CLICK_OTHER} where the gain is 0,"
+            f"  gains times {CLICK_RELEVANT} · {SAVE}",
+        ),
+    }
 
     def calibrate(self, gain: Floats, cost: Floats) -> tuple[Floats, Floats]:
         if self.time == "cost":
@@ -513,6 +549,10 @@ class Umeasure(_Costly):
     needs = ("costs",)
     L = Real(132000, "how much text it takes to lose everyone", low=0, open=True)
     position = Choice("start", "where in its text a document's gain counts", "end")
+    rewrites = {
+        **outputs(formula, "max(0, 1 − t(r) / L),  t(r) the text read above rank r"),
+        "position=end": ("read above rank r", "read down to the end of rank r"),
+    }
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
         read = np.cumsum(cost, axis=1)
@@ -547,6 +587,10 @@ class IFT(_Costly):
     b2 = Real(0.9, "how likely the user stops whatever the rate", low=0)
     R2 = Real(1, "how strictly the rate is minded", low=0)
     stop = Choice("both", "what makes the user leave", "goal", "rate")
+    rewrites = {
+        "stop=goal": (" · 1 / (1 + b2 · e^((A − G/K) R2))", ""),
+        "stop=rate": ("(1 − 1 / (1 + b1 · e^((T − G) R1))) · ", ""),
+    }
 
     def seen(self, gain: Floats, cost: Floats) -> Floats:
         gained = np.cumsum(gain, axis=1)

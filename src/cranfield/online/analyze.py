@@ -16,18 +16,34 @@ import numpy as np
 from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.online import health
-from cranfield.online.decide import EXIT_CODES, Finding, Limits, compared, findings, overall, rule_at, verdict_of
+from cranfield.online.choice import MEAN_OF_RATIOS
+from cranfield.online.decide import (
+    EXIT_CODES,
+    Finding,
+    cannot_decide,
+    compared,
+    findings,
+    overall,
+    rule_at,
+    undecided,
+    verdict_of,
+)
 from cranfield.online.event import instant
 from cranfield.online.gather import Asked, Filtered, Gathering, day_windows, days, midnight
-from cranfield.online.health import BROKEN, NOTE, Check
+from cranfield.online.health import BROKEN, EARLY, NOTE, Check
+from cranfield.online.lists import read_lists
+from cranfield.online.log import Log
 from cranfield.online.preferences import Preferences, preferences
+from cranfield.parameters import refuse_below
 from cranfield.stats.correction import correct
-from cranfield.stats.sequential import FIXED
+from cranfield.stats.limits import Limits
+from cranfield.stats.sequential import FIXED, information
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cranfield.online.log import Log
+    from cranfield.online.gather import Numbers
+    from cranfield.online.log import EventSource
     from cranfield.online.plan import Plan
     from cranfield.online.token import Keys
     from cranfield.stats.sequential import Rule
@@ -45,7 +61,7 @@ class Moment(NamedTuple):
     until: datetime  # what is looked at ends here
     ended: bool
     open: bool  # whether the method allows a verdict now
-    shares: tuple[float, ...]  # of the planned information, at the looks so far
+    shares: tuple[float, ...]  # the information at the looks so far that had units
     cuts: tuple[datetime, ...] = ()  # of those looks
 
 
@@ -71,6 +87,14 @@ class Point(NamedTuple):
     day: float  # since the start, or since the first exposure
     units: int
     effect: Limits
+
+
+class WithoutLate(NamedTuple):
+    """The verdict without events that happened before the horizon and arrived after it, and how many these are."""
+
+    events: int
+    verdict: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +124,9 @@ class Analysis(Answer):
     rare: int = 0  # values of slices that too few units have
     history: tuple[Point, ...] = ()
     since: tuple[Point, ...] = ()
+    events: int = 0  # of these units, up to the time that is looked at
+    after: int = 0  # events of these units that happened after the horizon, and are not looked at
+    without_late: WithoutLate | None = None
 
     @property
     def exit_code(self) -> int:
@@ -112,14 +139,16 @@ class Analysis(Answer):
 
     def content(self, how: Layout) -> Iterator[Part]:
         facts = f"{self.experiment}, plan {self.plan[:12]}, {self.method}, alpha {self.alpha:g}, {self._span()}"
-        yield Lines([self.sentence(), facts])
+        late = self.without_late
+        lines = [f"{_arrived(late.events)} without them: {late.verdict}: {late.reason}"] if late is not None else []
+        yield Lines([self.sentence(), facts, *lines])
         if self.findings:
             yield self._table(how)
         if self.preferences is not None:
             yield from self.preferences.parts(how)
         if told := self._told_slices(how):
             yield self._slices(how, told)
-        bad = [each for each in self.checks if each.state == BROKEN]
+        bad = [each for each in self.checks if each.state in (BROKEN, EARLY)]
         shown = self.checks if how.told else bad
         if shown:
             yield Table(["health", "", "what was found"], [[*each] for each in shown], names=2, tail=True)
@@ -138,6 +167,8 @@ class Analysis(Answer):
             f"{name}: {_several(n, 'units')} pulled in to {limit:.6g}"
             for name, (limit, n) in (self.winsorised or {}).items()
         ]
+        if self.after:
+            lines.append(f"{_several(self.after, 'events')} after the horizon left out")
         if self.rare:
             lines.append(f"{self.rare:,} more values of slices are too rare to be shown")
         if lines:
@@ -168,7 +199,7 @@ class Analysis(Answer):
                     how.cell(each.control),
                     how.cell(each.value),
                     how.cell(each.difference.value, signed=True),
-                    f"[{how.number(each.difference.low, True)}, {how.number(each.difference.high, True)}]",
+                    how.interval(each.difference.low, each.difference.high, signed=True),
                     _percent(each.ratio.value),
                     f"[{_percent(each.ratio.low)}, {_percent(each.ratio.high)}]"
                     if each.ratio.low == each.ratio.low
@@ -202,7 +233,7 @@ class Analysis(Answer):
                 each.variant,
                 f"{sum(each.units):,}",
                 how.cell(each.difference.value, signed=True),
-                f"[{how.number(each.difference.low, True)}, {how.number(each.difference.high, True)}]",
+                how.interval(each.difference.low, each.difference.high, signed=True),
                 Cell(f"{each.corrected:.2g}", each.corrected),
             ]
             for each in told
@@ -259,6 +290,10 @@ def _several(number: int, what: str) -> str:
     return f"{number:,} {what.removesuffix('s') if number == 1 else what}"
 
 
+def _arrived(number: int) -> str:
+    return f"{_several(number, 'events')} of before the horizon arrived after it;"
+
+
 def _percent(value: float) -> str:
     return "-" if value != value else f"{100 * value:+.2f} %"
 
@@ -294,14 +329,36 @@ def analyze(
     `now` is the clock, which no event may be ahead of. `history` also has the interval over time and by day since the first
     exposure; `memory` is DuckDB's limit (3GB); `expected` is the hash that the plan had when the experiment began.
     """
+    refuse_below(0, seed=seed)
     if not plan.primary and plan.interleave is None:
         raise DataError(f"{plan.path or plan.name}: expected a [[primary]] metric, by which it is decided; found none")
-    unknown = [
-        name for name in plan.winsorise if name not in {each.metric for each in (*plan.primary, *plan.guardrails)}
-    ]
-    if unknown:
-        raise DataError(f"{plan.path or plan.name}: expected a metric of the plan in [winsorise], found {unknown[0]!r}")
-    rng, then = np.random.default_rng(seed), at or now
+    found = _analyze(log, plan, now, at or now, np.random.default_rng(seed), history, memory, expected, keys)
+    if found.ended and isinstance(log, Log):
+        on_time = log.as_of(datetime.fromisoformat(found.until))
+        if on_time is not None:
+            rng = np.random.default_rng(seed)
+            before = _analyze(on_time, plan, now, at or now, rng, memory=memory, keys=keys)
+            return replace(found, without_late=_without_late(found, before))
+    return found
+
+
+def _without_late(found: Analysis, before: Analysis) -> WithoutLate | None:
+    """What the events that arrived in time say; None where none did, as of a log that was brought in afterwards."""
+    late = found.events - before.events
+    return WithoutLate(late, before.verdict, before.reason) if late and before.events else None
+
+
+def _analyze(
+    log: EventSource,
+    plan: Plan,
+    now: datetime,
+    then: datetime,
+    rng: np.random.Generator,
+    history: bool = False,
+    memory: str | None = None,
+    expected: str | None = None,
+    keys: Keys | None = None,
+) -> Analysis:
     with Gathering(log, plan, memory) as gathering:
         first = gathering.first_exposure()
         if first is None:
@@ -310,18 +367,22 @@ def analyze(
             )
         moment = _moment(gathering, first, then)
         gathering.enter(moment.start, moment.until)
-        checks = [*_expected(plan, expected), *_early(gathering, moment), *health.of_exposures(gathering, now)]
+        events = gathering.events()
+        checks = [*_expected(plan, expected), *_early(gathering, moment), *health.leave_out(gathering, now)]
         once = plan.method == "fixed" and moment.ended
-        checks += [health.sample_ratio(gathering, once), *health.of_events(gathering)]
-        units = gathering.counts("all")
+        checks += [health.sample_ratio(gathering, once, moment.ended), *health.of_events(gathering)]
+        units, kept = gathering.counts("all"), gathering.counts()
         if any(each.state == BROKEN for each in checks):
-            return _broken(plan, then, checks, moment, units)
+            return replace(_broken(plan, then, checks, moment, units, kept), events=events)
         filters = gathering.filter()
         if filters:
-            checks.append(health.sample_ratio(gathering, once, "entered"))
+            checks.append(health.sample_ratio(gathering, once, moment.ended, "entered"))
         if any(each.state == BROKEN for each in checks):
-            return _broken(plan, then, checks, moment, units, gathering.counts(), filters)
+            return replace(_broken(plan, then, checks, moment, units, gathering.counts(), filters), events=events)
         base = _base(plan, moment, checks, units, gathering.counts(), filters)
+        base = replace(base, events=events, after=gathering.events_after() if moment.ended else 0)
+        if any(each.state == EARLY for each in checks):
+            return _too_early(gathering, base, moment, then)
         if plan.interleave is not None:
             return _interleaved(gathering, base, moment, then, keys, rng)
         if not moment.open:
@@ -329,44 +390,82 @@ def analyze(
         return _decided(gathering, base, moment, then, rng, history)
 
 
+def _too_early(gathering: Gathering, base: Analysis, moment: Moment, now: datetime) -> Analysis:
+    """An experiment that goes on, with the words of what cannot be seen yet."""
+    early = [each.words for each in base.checks if each.state == EARLY]
+    return replace(base, verdict="continue", reason="; ".join([*early, _so_far(gathering, moment, now)]))
+
+
 def _decided(
     gathering: Gathering, base: Analysis, moment: Moment, now: datetime, rng: np.random.Generator, history: bool
 ) -> Analysis:
     plan = gathering.plan
-    rule = rule_at(plan, moment.shares, moment.ended)
+    rule = rule_at(plan, moment.shares, moment.ended, len(moment.cuts))
     gathering.tabulate()
-    winsorised = gathering.winsorise()
-    try:
-        found = _findings(gathering, rule, rng)
-    except _Doubtful as error:
-        checks = (*base.checks, Check("metrics", BROKEN, str(error)))
-        return replace(base, checks=checks, verdict="broken", reason=str(error), winsorised=winsorised)
-    others = [name for name in plan.variants if name != plan.control]
-    verdicts = {name: verdict_of([each for each in found if each.variant == name], moment.ended) for name in others}
-    verdict = overall(list(verdicts.values()), moment.ended)
+    base = replace(base, winsorised=gathering.winsorise())
+    numbers = [(each, gathering.numbers_to_decide(each)) for each in gathering.asked]
+    outcome = judge(plan, numbers, rule, moment.ended, rng)
+    base = replace(base, checks=(*base.checks, *outcome.checks))
+    base = replace(base, verdict=outcome.verdict, variants=outcome.variants, findings=tuple(outcome.findings))
+    if outcome.verdict == "broken":
+        return replace(base, reason="; ".join(each.words for each in outcome.checks if each.state == BROKEN))
+    if any(each.state == EARLY for each in outcome.checks):
+        return _too_early(gathering, base, moment, now)
     slices, rare = _slices(gathering, rule, rng)
-    made = replace(
-        base, verdict=verdict, variants=verdicts, findings=tuple(found), winsorised=winsorised, slices=slices, rare=rare
-    )
+    found, made = outcome.findings, replace(base, slices=slices, rare=rare)
     if plan.aa and any(each.state in ("good", "bad") for each in found):
         reason = f"all variants are the same, and yet {_differing(found)} differs; look for the mistake before any experiment"
         made = replace(made, verdict="broken", reason=reason)
     else:
-        made = replace(made, reason=_reason(gathering, made, moment, now))
+        made = replace(made, reason=_reason(gathering, made, moment, now, undecided(found, plan, rule)))
     if not history:
         return made
     return replace(made, history=_history(gathering, moment, rng), since=_since(gathering, moment, rng))
+
+
+class Outcome(NamedTuple):
+    """What the numbers of metrics come to: checks of them, findings, the verdict on each variant and on all."""
+
+    checks: list[Check]
+    findings: list[Finding]
+    variants: dict[str, str]
+    verdict: str
+
+
+def judge(
+    plan: Plan, numbers: Iterable[tuple[Asked, Numbers]], rule: Rule, ended: bool, rng: np.random.Generator
+) -> Outcome:
+    """The verdict on the numbers of a plan's metrics: broken or too early where one of them cannot be believed."""
+    known = list(numbers)
+    others = [name for name in plan.variants if name != plan.control]
+    covered = [check for asked, own in known for check in health.coverage(asked, own)]
+    try:
+        found = _findings(plan, known, rule, rng)
+    except _Doubtful as error:
+        state, words = (BROKEN, str(error)) if ended else (EARLY, f"too early: {error}")
+        verdict = "broken" if ended else "continue"
+        return Outcome([Check("metrics", state, words), *covered], [], dict.fromkeys(others, verdict), verdict)
+    heavy = {asked.name: health.leverage(asked, own, ended) for asked, own in known}
+    decided_by_one = {name for name, own in heavy.items() if any(each.state != health.OK for each in own)}
+    found = [replace(each, state="unclear", same=False) if each.metric in decided_by_one else each for each in found]
+    checks = [*(check for own in heavy.values() for check in own), *covered]
+    states = {each.state for each in checks}
+    if BROKEN in states or EARLY in states:
+        verdict = "broken" if BROKEN in states else "continue"
+        return Outcome(checks, found, dict.fromkeys(others, verdict), verdict)
+    verdicts = {name: verdict_of([each for each in found if each.variant == name], ended) for name in others}
+    return Outcome(checks, found, verdicts, overall(list(verdicts.values()), ended))
 
 
 class _Doubtful(Exception):
     """A metric that cannot be compared, in words."""
 
 
-def _findings(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> list[Finding]:
-    plan = gathering.plan
-    comparisons = []
-    for asked in gathering.asked:
-        numbers = gathering.numbers(asked)
+def _findings(
+    plan: Plan, known: Iterable[tuple[Asked, Numbers]], rule: Rule, rng: np.random.Generator
+) -> list[Finding]:
+    comparisons, covered = [], []
+    for asked, numbers in known:
         for variant in list(plan.variants)[1:]:
             found = compared(asked, numbers, plan.control, variant, rng)
             lacking = found.ratio is None and asked.choice.relative
@@ -374,7 +473,10 @@ def _findings(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> lis
                 why = found.doubt or "a relative effect needs levels above 0"
                 raise _Doubtful(f"{asked.name}, {variant} against {plan.control}: {why}")
             comparisons.append((asked, variant, found, (numbers.units[plan.control], numbers.units[variant])))
-    return findings(plan, comparisons, rule)
+            counts = numbers.covered
+            covered.append(None if counts is None else (counts[plan.control], counts[variant]))
+    made = findings(plan, comparisons, rule)
+    return [replace(each, covered=counts) for each, counts in zip(made, covered, strict=True)]
 
 
 def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
@@ -400,8 +502,9 @@ def _moment(gathering: Gathering, first: datetime, now: datetime) -> Moment:
         cuts = tuple(time for share in plan.looks if (time := when(share)) is not None and time <= now)
         gathering.let_in(start, cuts[-1] if cuts else until)
         entered = [sum(counts) for counts in gathering.entered_by(cuts)]
-        observed = [n / plan.units for n in entered] if plan.units else list(plan.looks[: len(cuts)])
-        shares = tuple(share for share, n in zip(observed, entered, strict=True) if n)
+        passed = [(cut - start).total_seconds() for cut in cuts]
+        empty = entered.count(0)  # looks before the first unit
+        shares = information(entered[empty:], passed[empty:])
         return Moment(start, cuts[-1] if cuts else until, ended, bool(shares), shares, cuts)
     if plan.method == "sequence":
         tuned = plan.tuned or plan.units
@@ -476,42 +579,68 @@ def _differing(found: list[Finding]) -> str:
     return ", ".join(dict.fromkeys(each.metric for each in found if each.state in ("good", "bad")))
 
 
-def _reason(gathering: Gathering, made: Analysis, moment: Moment, now: datetime) -> str:
-    if made.verdict == "continue":
-        return _so_far(gathering, moment, now)
-    chosen = [name for name, verdict in made.variants.items() if verdict == made.verdict] or list(made.variants)
-    own = [each for each in made.findings if each.variant in chosen]
-    if made.verdict == "ship":
-        shown = [f"{_called(each)} {_told(each)}" for each in own if each.state == "good"]
-        rails = [each.metric for each in own if each.guards]
-        held = f"; within margins: {_some(dict.fromkeys(rails))}" if rails else ""
-        return f"{' and '.join(chosen)}: {_some(shown)}{held}"
-    if made.verdict == "stop":
-        shown = [f"{_called(each)} {_told(each)}" for each in own if each.state == "bad"]
-        shown += [f"{each.metric} is beyond its margin, {_told(each)}" for each in own if each.state == "beyond"]
-        return f"{' and '.join(chosen)}: {_some(shown)}"
-    if made.verdict == "same":
-        shown = [
+def _reason(gathering: Gathering, made: Analysis, moment: Moment, now: datetime, lacking: str) -> str:
+    """Why the verdict is what it is: what is shown of each variant, those first that have the verdict of the whole.
+
+    `lacking` says why this look has no interval, and comes first where nothing is decided.
+    """
+    own = {name: [each for each in made.findings if each.variant == name] for name in made.variants}
+    is_open = made.verdict in ("not shown", "continue")
+    parts = [lacking] if lacking and is_open else []
+    parts += [_so_far(gathering, moment, now)] if made.verdict == "continue" else []
+    groups: dict[tuple[bool, str, str], list[str]] = {}
+    for name, verdict in made.variants.items():
+        key = (verdict != made.verdict, verdict, _shown(own[name], verdict))
+        groups.setdefault(key, []).append(name)
+    for (other, verdict, words), names in sorted(groups.items(), key=lambda each: each[0][0]):
+        if is_open and not other and len(made.variants) == 1:
+            parts += [words] if verdict == "not shown" and not lacking else []
+            continue
+        both = f" and {gathering.plan.control}" if verdict == "same" else ""
+        parts.append(f"{' and '.join(names)}{both}{f' ({verdict})' if other else ''}: {words}")
+    if made.verdict == "not shown" and not lacking:
+        parts.append(_could(made))
+    return "; ".join(parts)
+
+
+def _shown(own: list[Finding], verdict: str) -> str:
+    """What is shown of one variant, whose verdict this is."""
+    good = [each for each in own if each.state == "good"]
+    rails = [each for each in own if each.guards]
+    if verdict == "ship":
+        held = f"; within margins: {_some(dict.fromkeys(each.metric for each in rails))}" if rails else ""
+        return f"{_some(f'{_called(each)} {_told(each)}' for each in good)}{held}"
+    if verdict == "stop":
+        worse = [f"{_called(each)} {_told(each)}" for each in own if each.state == "bad"]
+        worse += [f"{each.metric} is beyond its margin, {_told(each)}" for each in own if each.state == "beyond"]
+        return _some(worse)
+    if verdict == "same":
+        within = (
             f"{each.metric} {_told(each)} within ±{_sized(each, each.margin or 0)}" for each in own if not each.guards
-        ]
-        return f"{' and '.join(chosen)} and {gathering.plan.control}: {', '.join(shown)}"
-    return _not_shown(made)
+        )
+        return ", ".join(within)
+    when = " at the horizon" if verdict == "not shown" else " so far"
+    if good:
+        unclear = ", ".join(each.metric for each in rails if each.state == "unclear")
+        return f"{good[0].metric} is better, but {unclear} is not shown within its margin{when}"
+    return f"no primary differs{when}"
 
 
-def _not_shown(made: Analysis) -> str:
-    primaries = [each for each in made.findings if not each.guards]
-    unclear = [each.metric for each in made.findings if each.guards and each.state == "unclear"]
-    good = [each for each in primaries if each.state == "good"]
-    said = (
-        f"{good[0].metric} is better, but {', '.join(unclear)} is not shown within its margin"
-        if good
-        else "no primary differs"
-    )
-    first = next((each for each in made.findings if each.metric in unclear), primaries[0]) if good else primaries[0]
+def _first(lacking: str, words: str) -> str:
+    """Why there is no interval, before the rest."""
+    return f"{lacking}; {words}" if lacking else words
+
+
+def _could(made: Analysis) -> str:
+    """What an experiment that shows nothing could have shown, and how many units a new one takes."""
+    own = [each for each in made.findings if made.variants[each.variant] == "not shown"]
+    good = [each for each in own if each.state == "good"]
+    unclear = [each for each in own if each.guards and each.state == "unclear"]
+    first = unclear[0] if good and unclear else next(each for each in own if not each.guards)
     could = f"it could have shown {_sized(first, first.detectable)} of {first.metric} (power 0.8)"
     target = f"its margin of {_sized(first, first.margin)}" if first.margin else "half of that"
     plan = f"; a new plan of about {first.needed:,} units would show {target}" if first.needed else ""
-    return f"{said} at the horizon; {could}{plan}"
+    return f"{could}{plan}"
 
 
 def _so_far(gathering: Gathering, moment: Moment, now: datetime) -> str:
@@ -573,7 +702,7 @@ def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple
             if name == "query":
                 if not _of_searches_only(asked):
                     continue
-                own = replace(asked, choice=replace(asked.choice, estimate="plain"))
+                own = replace(asked, choice=replace(asked.choice, estimate=_without_covariate(asked)))
                 gathering.tabulate([own], by="query")
                 values, rare = gathering.slices_of(i, name, plan.rare)
             for value, where in values:
@@ -584,6 +713,11 @@ def _slices(gathering: Gathering, rule: Rule, rng: np.random.Generator) -> tuple
             gathering.winsorise()
     corrected = correct([each.p for each in found], "benjamini-hochberg").tolist()
     return tuple(each._replace(corrected=p) for each, p in zip(found, corrected, strict=True)), hidden
+
+
+def _without_covariate(asked: Asked) -> str:
+    """The estimate of a part of the time or of the searches, which has no covariate and is not resampled."""
+    return MEAN_OF_RATIOS if asked.choice.estimate == MEAN_OF_RATIOS else "plain"
 
 
 def _of_searches_only(asked: Asked) -> bool:
@@ -619,7 +753,7 @@ def _history(gathering: Gathering, moment: Moment, rng: np.random.Generator) -> 
     had = [(cut, n) for cut, n in zip(cuts, entered, strict=True) if n]
     for i, (cut, n) in enumerate(had):
         shares = moment.shares[: i + 1] if plan.method == "looks" else (moment.shares[-1] * n / max(entered[-1], 1),)
-        rule = rule_at(plan, shares, moment.ended and cut == moment.until)
+        rule = rule_at(plan, shares, moment.ended and cut == moment.until, len(cuts) - len(had) + i + 1)
         gathering.tabulate(until=cut)
         gathering.winsorise()
         day = (cut - moment.start).total_seconds() / 86_400
@@ -633,7 +767,7 @@ def _since(gathering: Gathering, moment: Moment, rng: np.random.Generator) -> tu
     points: list[Point] = []
     for n, window in enumerate(day_windows(min(lasted, MOST_SINCE))):
         asked = [
-            replace(each, window=window, choice=replace(each.choice, estimate="plain"))
+            replace(each, window=window, choice=replace(each.choice, estimate=_without_covariate(each)))
             for each in gathering.asked
             if (each.choice.window is None or n < each.choice.window) and not each.counted
         ]
@@ -659,10 +793,10 @@ def _points(
             effect = compared(each, numbers, plan.control, variant, rng).difference
             if effect is not None:
                 tail = plan.alpha if each.guards else plan.alpha / 2
-                low, high = (float(end) for end in effect.limits((tail, tail), rule))
-                if math.isfinite(low) and math.isfinite(high):
+                own = Limits(float(effect.value), *(float(end) for end in effect.limits((tail, tail), rule)))
+                if own.exists:
                     units = numbers.units[plan.control] + numbers.units[variant]
-                    yield Point(each.name, variant, *at, units, Limits(float(effect.value), low, high))
+                    yield Point(each.name, variant, *at, units, own)
 
 
 def _interleaved(
@@ -670,13 +804,23 @@ def _interleaved(
 ) -> Analysis:
     """The verdict of an experiment that mixes lists."""
     plan = gathering.plan
+    reading = read_lists(gathering, keys)
+    so_far = Preferences((), reading.tokens, reading.clicks)
+    base = replace(base, checks=(*base.checks, *reading.checks), preferences=so_far)
+    if any(each.state == BROKEN for each in reading.checks):
+        reason = "; ".join(each.words for each in reading.checks if each.state == BROKEN)
+        return replace(base, verdict="broken", reason=reason)
     if not moment.open:
         return replace(base, verdict="continue", reason=_so_far(gathering, moment, now))
-    found = preferences(gathering, rule_at(plan, moment.shares, moment.ended), keys, rng)
+    rule = rule_at(plan, moment.shares, moment.ended, len(moment.cuts))
+    found = preferences(reading, plan, rule, rng)
     if found.broken:
         checks = (*base.checks, Check("credit", BROKEN, found.broken))
         return replace(base, checks=checks, verdict="broken", reason=found.broken)
     verdicts = {each.system: each.verdict(moment.ended) for each in found.pairs}
     verdict = overall(list(verdicts.values()), moment.ended)
-    reason = _so_far(gathering, moment, now) if verdict == "continue" else found.reason(verdict, moment.ended)
+    lacking = cannot_decide(rule, plan.alpha / (2 * max(len(found.pairs), 1)))
+    told = lacking if verdict == "not shown" and lacking else found.reason(verdict, moment.ended)
+    reason = _first(lacking, _so_far(gathering, moment, now)) if verdict == "continue" else told
+    reason = "; ".join(filter(None, (reason, found.blind())))
     return replace(base, verdict=verdict, reason=reason, variants=verdicts, preferences=found)

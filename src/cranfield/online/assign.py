@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cranfield.answer import Part
+    from cranfield.online.event import Event
     from cranfield.online.plan import Plan
 
 DIGITS = 13  # hexadecimal: 52 bits, which a double holds
@@ -95,6 +96,23 @@ def assign(plans: Sequence[Plan], unit: str) -> list[Assignment]:
         for plan, one in found
         if one.override or (plan.layer not in taken and (not held_out or plan.holdout is not None))
     ]
+
+
+def refuse_contradiction(plans: Sequence[Plan], event: Event) -> None:
+    """Stop at an event whose variant is not the one that its unit is assigned; of experiments elsewhere nothing is known.
+
+    An exposure that is marked as an override passes: it is left out of analysis.
+    """
+    if event.variant is None or event.experiment not in {plan.name for plan in plans}:
+        return
+    if (event.attributes or {}).get(OVERRIDE) == "true":
+        return
+    own = next((one for one in assign(plans, event.unit) if one.experiment == event.experiment), None)
+    if own is None or own.variant != event.variant:
+        place = (
+            f"is not in {event.experiment!r}" if own is None else f"is in variant {own.variant!r} of {own.experiment!r}"
+        )
+        raise DataError(f"unit {event.unit!r:.60} {place}, and the event says variant {event.variant!r:.60}")
 
 
 class Assigned(NamedTuple):

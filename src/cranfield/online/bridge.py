@@ -7,7 +7,6 @@ known of single topics. Pairs share systems: Wilson's interval takes them for in
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from itertools import combinations
@@ -19,6 +18,7 @@ from cranfield.answer import Cell, Layout, Lines, Part, Rows, Table, plain
 from cranfield.columns import counted
 from cranfield.errors import BadLineError, ConventionError, DataError
 from cranfield.formats.streams import opened
+from cranfield.formats.tables import rows_by_name
 from cranfield.online.world import SIGNALS, World, method_named, users_named
 from cranfield.parameters import real, refuse_below, shortened
 from cranfield.stats.bootstrap import resample_counts
@@ -62,6 +62,7 @@ def simulated(
     seed: int = 0,
 ) -> list[Signal]:
     """What simulated users prefer: by each method of interleaving, and by each metric of A/B, so many searches a topic."""
+    refuse_below(0, seed=seed)
     refuse_below(1, searches=searches)
     chosen, rng = users_named(users), np.random.default_rng(seed)
     topics = np.repeat(np.arange(len(world.topics)), searches)
@@ -95,15 +96,10 @@ def read_preferences(path: str) -> list[Signal]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
     lines = text.splitlines()
-    reader = csv.DictReader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",", strict=True)
-    head = reader.fieldnames or []
-    if lacking := [name for name in COLUMNS if name not in head]:
-        raise BadLineError(
-            path, 1, f"expected columns {', '.join(COLUMNS)}, and topic and signal; there is no {lacking[0]}"
-        )
+    delimiter = "\t" if lines and "\t" in lines[0] else ","
     found: dict[str, dict[Pair, dict[str, list[float]]]] = {}
-    for row in reader:
-        one, other, topic, number = _read(path, reader.line_num, row)
+    for line, row in rows_by_name(lines, path, delimiter, COLUMNS, ", and topic and signal"):
+        one, other, topic, number = _read(path, line, row)
         by_topic = found.setdefault((row.get("signal") or "users").strip(), {})
         flip = (other, one) in by_topic
         pair = (other, one) if flip else (one, other)

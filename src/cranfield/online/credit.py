@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.answer import Answer, Cell, Layout, Part, Table, plain
 from cranfield.errors import ConventionError, DataError
 from cranfield.online.interleave import Interleaved
-from cranfield.online.interleave.packed import unpacked
+from cranfield.online.interleave.packed import Contents, unpacked
 from cranfield.online.token import Keys, unseal
 from cranfield.parameters import shortened
 
@@ -62,15 +62,22 @@ def credit(
     if by not in WORTH:
         raise ConventionError(f"credit by {by!r}: expected one of {', '.join(WORTH)}")
     if isinstance(shown, Interleaved):
-        systems, method, evidence = shown.systems, shown.method, shown.evidence
+        contents = Contents(shown.method, shown.systems, shown.evidence)
     else:
-        method, systems, evidence = unpacked(unseal(shown, keys or Keys.usual(), search, at))
-    worth = _worth(clicks, by, enough, len(evidence.marks))
+        contents = unpacked(unseal(shown, keys or Keys.usual(), search, at))
+    return preferred(contents, worth_of(clicks, by, len(contents.evidence.marks), enough))
+
+
+def preferred(contents: Contents, worth: Mapping[int, float]) -> Preference:
+    """Which system clicks prefer, by what each clicked rank, from 0, is worth."""
+    method, systems, evidence, _ = contents
     return Preference(dict(zip(systems, method.credit(evidence, len(systems), worth), strict=True)))
 
 
-def _worth(clicks: Iterable[int] | Mapping[int, float | None], by: str, enough: float, shown: int) -> dict[int, float]:
-    """What each clicked rank is worth, from rank 0 on; those worth nothing left out."""
+def worth_of(
+    clicks: Iterable[int] | Mapping[int, float | None], by: str, shown: int, enough: float = SATISFIED
+) -> dict[int, float]:
+    """What each clicked rank is worth, from rank 0 on; those worth nothing left out. `shown` documents were shown."""
     if by == "dwell" and not isinstance(clicks, Mapping):
         raise DataError("credit by dwell needs the seconds of each click: {rank: seconds}")
     values = clicks if isinstance(clicks, Mapping) else dict.fromkeys(clicks)
@@ -80,6 +87,10 @@ def _worth(clicks: Iterable[int] | Mapping[int, float | None], by: str, enough: 
             place = operator.index(rank)
         except TypeError:
             place = 0
+        if not shown:
+            raise DataError(
+                f"a click at rank {shortened(rank)}: the list that was shown is empty, nothing on it is clicked"
+            )
         if not 1 <= place <= shown:
             raise DataError(
                 f"a click at rank {shortened(rank)}: expected a whole number from 1 to {shown}, what was shown"

@@ -16,6 +16,7 @@ import numpy as np
 from cranfield.errors import DataError
 from cranfield.stats.arms import Column, Effect, Level, difference, doubt, level, log_ratio, simultaneous
 from cranfield.stats.counted import bootstrap, quantile, superiority
+from cranfield.stats.limits import Limits
 from cranfield.stats.proportions import ProportionDifference, proportion
 from cranfield.stats.sequential import FIXED, Fixed, Looks, Rule, Sequence
 
@@ -27,19 +28,11 @@ if TYPE_CHECKING:
     from cranfield.online.plan import Plan
     from cranfield.stats.counted import Counted
 
-__all__ = ["EXIT_CODES", "Compared", "Finding", "Limits", "compared", "findings", "overall", "rule_at", "verdict_of"]
+__all__ = ["EXIT_CODES", "Compared", "Finding", "compared", "findings", "overall", "rule_at", "undecided", "verdict_of"]
 
 EXIT_CODES = {"ship": 0, "stop": 1, "same": 1, "not shown": 1, "broken": 3, "continue": 3}
 POWER = 0.8  # with which an effect "could have been shown"
 ALIKE = "all units of each arm are alike"
-
-
-class Limits(NamedTuple):
-    """An effect and its interval; NaN where there is none."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Compared(NamedTuple):
@@ -74,6 +67,7 @@ class Finding:
     same: bool  # whether it is shown to be within the margin on both sides
     detectable: float  # the effect that would have been found with power 0.8
     needed: int | None  # units that would find the margin, or half of what these could
+    covered: tuple[int, int] | None = None  # units that have a value, of a quantile
 
     @property
     def deciding(self) -> Limits:
@@ -176,10 +170,15 @@ def _quantile(sample: Counted, q: float) -> float:
 # the plan's one method
 
 
-def rule_at(plan: Plan, shares: Several[float], last: bool) -> Rule:
-    """The rule that decides, after looks at these shares of the planned information; `last` at the horizon."""
+def rule_at(plan: Plan, shares: Several[float], last: bool, had: int | None = None) -> Rule:
+    """The rule that decides, after looks with this much information each; `last` at the horizon.
+
+    A look spends what the plan has for it, by its share of the days or units of the horizon, however many units there
+    are. `had` is the number of planned looks so far, if some of the first had no units and are not among `shares`.
+    """
     if plan.method == "looks":
-        return Looks(tuple(shares), plan.spending, last)
+        number = len(shares) if had is None else had
+        return Looks(tuple(shares), plan.spending, last, plan.looks[number - len(shares) : number])
     return Sequence(shares[-1], plan.alpha) if plan.method == "sequence" else FIXED
 
 
@@ -196,6 +195,24 @@ def findings(
         _guardrail(plan, each, rule, p) if each[0].guards else _primary(plan, each, next(shown), rule, len(primary))
         for each in known
     ]
+
+
+def undecided(found: Several[Finding], plan: Plan, rule: Rule) -> str:
+    """Why some primaries have no interval at this look, in words; nothing where all have one."""
+    primaries = [each for each in found if not each.guards]
+    lacking = [each.metric for each in primaries if not each.deciding.exists]
+    if not lacking:
+        return ""
+    return cannot_decide(rule, plan.alpha / (2 * len(primaries))) or (
+        f"{', '.join(dict.fromkeys(lacking))}: too few units for an interval with finite ends"
+    )
+
+
+def cannot_decide(rule: Rule, tail: float) -> str:
+    """That a look cannot decide because it may spend next to nothing of the error rate; nothing where it can."""
+    if not isinstance(rule, Looks) or math.isfinite(rule.critical(tail)):
+        return ""
+    return f"this look cannot decide: it may spend only {2 * rule.spends(tail):.0e} of the error rate of {2 * tail:.2g}"
 
 
 def _deciding(asked: Asked, found: Compared) -> Effect:
@@ -228,11 +245,8 @@ def _primary(plan: Plan, one: Any, shown: Any, rule: Rule, tests: int) -> Findin
     asked, variant, found, units = one
     (own, p), (other, _) = shown
     effect = _deciding(asked, found)
-    above, below = own.low > 0, own.high < 0
-    good, bad = (above, below) if asked.direction == "up" else (below, above)
-    margin = asked.choice.margin
-    inner = effect.limits((plan.alpha, plan.alpha), rule)
-    same = margin is not None and bool(-margin < inner[0] and inner[1] < margin)
+    good, bad = (own.above(), own.below()) if asked.direction == "up" else (own.below(), own.above())
+    same = own.exists and _limits(effect, (plan.alpha, plan.alpha), rule).inside(asked.choice.margin)
     could = _detectable(effect, plan.alpha / (2 * tests), rule)
     return _finding(
         asked, variant, found, units, own, other, p, "good" if good else "bad" if bad else "unclear", same, could
@@ -244,19 +258,17 @@ def _guardrail(plan: Plan, one: Any, rule: Rule, p: bool) -> Finding:
     asked, variant, found, units = one
     effect, other = _deciding(asked, found), _other(asked, found)
     tails = (plan.alpha, plan.alpha)
-    own = Limits(float(effect.value), *(float(end) for end in effect.limits(tails, rule)))
-    beside = Limits(math.nan, math.nan, math.nan)
-    if other is not None:
-        beside = Limits(float(other.value), *(float(end) for end in other.limits(tails, rule)))
+    own = _limits(effect, tails, rule)
+    beside = Limits(math.nan) if other is None else _limits(other, tails, rule)
     margin = asked.choice.margin
     assert margin is not None
     if asked.direction == "up":
-        state = "within" if own.low > -margin else "beyond" if own.high < -margin else "unclear"
+        state = "within" if own.above(-margin) else "beyond" if own.below(-margin) else "unclear"
         chance = effect.p(rule, "greater", -margin) if p and (not asked.choice.relative or margin < 1) else math.nan
     else:
-        state = "within" if own.high < margin else "beyond" if own.low > margin else "unclear"
+        state = "within" if own.below(margin) else "beyond" if own.above(margin) else "unclear"
         chance = effect.p(rule, "less", margin) if p else math.nan
-    same = -margin < own.low and own.high < margin
+    same = own.inside(margin)
     could = _detectable(effect, plan.alpha, rule)
     return _finding(asked, variant, found, units, own, beside, float(chance), state, same, could)
 
@@ -288,6 +300,10 @@ def _finding(
         detectable=could,
         needed=round_up(wanted) if math.isfinite(wanted) else None,
     )
+
+
+def _limits(effect: Effect, tails: tuple[float, float], rule: Rule) -> Limits:
+    return Limits(float(effect.value), *(float(end) for end in effect.limits(tails, rule)))
 
 
 def _detectable(effect: Effect, tail: float, rule: Rule) -> float:

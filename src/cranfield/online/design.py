@@ -128,6 +128,7 @@ class ByMethod:
     detectable: float  # the smallest effect that the units at hand find with the power wanted
     guardrails: tuple[float, ...]  # the power of each with the units needed
     curve: tuple[float, ...]
+    undecided_looks: tuple[int, ...] = ()  # numbers of the looks that cannot decide
     reason: str = ""
 
 
@@ -241,6 +242,7 @@ class ExperimentPlan(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = [f"{each.method}: {each.reason}" for each in self.methods if each.reason]
+        notes += [f"{each.method}: {_undecided(each.undecided_looks)}" for each in self.methods if each.undecided_looks]
         if len(self.guardrails) and not self.correlation:
             notes.append(
                 "the estimates of primary and guardrails are taken as independent; say their correlation if it is known"
@@ -269,8 +271,9 @@ def design(
     """Plan an experiment: the units it takes to find an effect, the days, and what the units at hand can find.
 
     `primary` comes of `mean`, `proportion`, `preference` or, from a log, `spread_of`. `effect` is absolute, `relative` a
-    share of the level; of a preference it is the level itself unless told. `methods` are `fixed`, `looks` and `sequence`,
-    with parameters behind them: `looks(looks=3, by=pocock)`. `correlation` is that of the estimates of any two metrics.
+    share of the level, either below 0 for a decrease. The effect of a preference is its level unless told. `methods` are
+    `fixed`, `looks` and `sequence`, with parameters behind them: `looks(looks=3, by=pocock)`. `correlation` is that of
+    the estimates of any two metrics.
 
     >>> design(mean(10.0, 20.0), relative=0.02, per_day=5_000, methods="fixed").sentence()
     'fixed: to find a difference of 0.2 (2.00% of 10) with power 0.8 takes 313,956 units (156,978 in each arm), 63 days'
@@ -310,7 +313,7 @@ class _Problem(NamedTuple):
     def of_primary(self, method: Schedule, n: float) -> np.ndarray[Any, Any]:
         """The chance to find it first at each look."""
         error = self.primary.error(n, self.shares, self.effect)
-        return np.array(_found(method, self.effect / error, self.tail, self.alpha))
+        return np.array(_found(method, abs(self.effect) / error, self.tail, self.alpha))
 
     def of_guardrails(self, method: Schedule, n: float) -> tuple[float, ...]:
         """The chance of each to be shown within its margin by the end."""
@@ -382,16 +385,18 @@ def _by_method(
     if n is not None and math.isnan(least):
         why = "its guardrails are held too seldom" if problem.guardrails else "none is large enough"
         reason = reason or f"{n:,} units find no effect of any size with this power: {why}"
-    return ByMethod(name, needed, days, expected, now, least, rails, curve, reason)
+    bounds = method.bounds(problem.tail, problem.alpha)
+    undecided_looks = tuple((np.flatnonzero(~np.isfinite(bounds)) + 1).tolist())
+    return ByMethod(name, needed, days, expected, now, least, rails, curve, undecided_looks, reason)
 
 
 def _detectable(problem: _Problem, method: Schedule, n: int, power: float) -> float:
     """The smallest effect found, by halving; NaN where the guardrails alone cannot be held, or none is large enough."""
-    room = 1 - problem.primary.level if problem.primary.kind == "proportion" else math.inf
-    room = 1.0 if problem.primary.kind == "preference" else room
+    sign, level = math.copysign(1.0, problem.effect), problem.primary.level
+    room = {"proportion": 1 - level if sign > 0 else level, "preference": 1.0}.get(problem.primary.kind, math.inf)
 
-    def enough(effect: float) -> bool:
-        return problem._replace(effect=effect).power(method, n) >= power
+    def enough(size: float) -> bool:
+        return problem._replace(effect=sign * size).power(method, n) >= power
 
     high = min(problem.primary.error(n, problem.shares, 0.0), room)
     while not enough(high):
@@ -402,7 +407,7 @@ def _detectable(problem: _Problem, method: Schedule, n: int, power: float) -> fl
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return sign * high
 
 
 def _effect(primary: Spread, effect: float | None, relative: float | None) -> float:
@@ -416,9 +421,11 @@ def _effect(primary: Spread, effect: float | None, relative: float | None) -> fl
         effect = relative * abs(primary.level)
     if effect is None:
         raise ConventionError("say which effect should be found: an absolute one, or one relative to the level")
-    refuse_nothing(effect=effect)
-    if primary.kind == "proportion" and primary.level + effect >= 1:
-        raise ConventionError(f"a proportion of {primary.level:g} cannot rise by {effect:g}")
+    if not (effect and math.isfinite(effect)):
+        raise ConventionError(f"effect must be a number other than 0, below 0 for a decrease; got {effect:g}")
+    if primary.kind == "proportion" and not 0 < primary.level + effect < 1:
+        how = "rise" if effect > 0 else "fall"
+        raise ConventionError(f"a proportion of {primary.level:g} cannot {how} by {abs(effect):g}")
     return float(effect)
 
 
@@ -463,6 +470,12 @@ def _refuse_endless(**numbers: float) -> None:
     for name, number in numbers.items():
         if not math.isfinite(number):
             raise ConventionError(f"{name} must be a number, got {number}")
+
+
+def _undecided(looks: tuple[int, ...]) -> str:
+    """Which looks cannot decide; they are always the first ones."""
+    named = f"look {looks[0]}" if len(looks) == 1 else f"looks {looks[0]} to {looks[-1]}"
+    return f"{named} cannot decide: almost none of the error rate may be spent there; plan fewer looks or later ones"
 
 
 def _guardrails(number: int) -> str:

@@ -205,6 +205,10 @@ def _attributes(attributes: Any) -> dict[str, str] | None:
             raise DataError(
                 f"expected text, numbers or lists as attributes, found {shortened(value)} as {name}"
             ) from None
+        except RecursionError:
+            raise DataError(
+                f"expected text, numbers or lists as attributes, found one nested too deeply as {shortened(name)}"
+            ) from None
         if UNFIT.search(name) or UNFIT.search(text):
             raise DataError(f"expected Unicode text without NUL as attributes, found {shortened(ascii(text))}")
         texts[name] = text

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from cranfield.errors import DataError
 from cranfield.formats.events.format import FIELDS, imported
 from cranfield.online.assign import OVERRIDE
-from cranfield.online.log import connect
+from cranfield.online.choice import MEAN_OF_RATIOS
+from cranfield.online.log import connect, duckdb_in_words
 from cranfield.online.metrics import Metric, metric
 from cranfield.online.metrics.own import condition_sql, field_sql, literal
 from cranfield.stats.counted import Counted
@@ -26,8 +27,9 @@ from cranfield.stats.moments import Moments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cranfield.online.log import Log
-    from cranfield.online.plan import Choice, Plan
+    from cranfield.online.choice import Choice
+    from cranfield.online.log import EventSource
+    from cranfield.online.plan import Plan
 
 COUNTED = ("bootstrap", "mann-whitney")  # estimates that need the units themselves
 ALL_TIME, BEFORE = (0.0, None), (None, 0.0)  # windows, in days since the first exposure
@@ -78,6 +80,15 @@ class Asked:
         before = ["xp", *(["yp"] if below else []), "there"] if self.covariate else []
         return [self.column(what) for what in ["x", *(["y"] if below else []), *before]]
 
+    def value(self, column: str) -> str:
+        """A column as SQL: 0 of a unit without one; of a mean of ratios the unit's own ratio, over whether it has one."""
+        plain = f"coalesce({column}, 0)::DOUBLE"
+        if self.choice.estimate != MEAN_OF_RATIOS:
+            return plain
+        below = f"coalesce({self.column('y')}, 0)"
+        own = f"{plain} / {below}" if column == self.column("x") else "1.0"
+        return f"CASE WHEN {below} <> 0 THEN {own} ELSE 0.0 END"
+
 
 def asked_of(plan: Plan) -> tuple[Asked, ...]:
     """The metrics of a plan, primaries first."""
@@ -88,12 +99,21 @@ def asked_of(plan: Plan) -> tuple[Asked, ...]:
     )
 
 
+class Heaviest(NamedTuple):
+    """The unit with the largest denominator of a ratio in its variant, and its share of the variant's sum."""
+
+    unit: str
+    share: float
+
+
 class Numbers(NamedTuple):
     """What there is of a metric by variant: moments of its columns, or units counted by value."""
 
     moments: dict[str, Moments]
     counted: dict[str, Counted]
     units: dict[str, int]
+    covered: dict[str, int] | None = None  # units that have a value, of a quantile
+    heaviest: dict[str, Heaviest] | None = None  # of a ratio of sums
 
 
 class Filtered(NamedTuple):
@@ -107,8 +127,9 @@ class Filtered(NamedTuple):
 class Gathering:
     """A connection to a log as one plan sees it, up to some time."""
 
-    def __init__(self, log: Log, plan: Plan, memory: str | None = None) -> None:
+    def __init__(self, log: EventSource, plan: Plan, memory: str | None = None) -> None:
         self.plan = plan
+        self.log = log
         self.asked = asked_of(plan)
         self._spill = tempfile.TemporaryDirectory(prefix="cranfield-")
         self.connection = connect()
@@ -118,7 +139,7 @@ class Gathering:
             self.close()
             raise
 
-    def _open(self, log: Log, memory: str | None) -> None:
+    def _open(self, log: EventSource, memory: str | None) -> None:
         self.connection.execute(f"SET temp_directory = {literal(self._spill.name)}")
         if memory is not None:
             try:
@@ -126,7 +147,8 @@ class Gathering:
             except imported("duckdb").Error as error:
                 said = str(error).splitlines()[0]
                 raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({said})") from None
-        log.relation(self.connection).create_view("cranfield_events", replace=True)
+        with duckdb_in_words(self.plan.name, self.log.files()):
+            log.relation(self.connection).create_view("cranfield_events", replace=True)
         if self.one("SELECT count(*) FROM cranfield_events")[0] < SMALL:
             self.connection.execute("SET threads = 1")
         self._expose()
@@ -144,10 +166,8 @@ class Gathering:
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a query finds; a sentence where the data do not fit it."""
-        try:
+        with duckdb_in_words(self.plan.name, self.log.files()):
             return self.connection.execute(query, list(values)).fetchall()
-        except imported("duckdb").Error as error:
-            raise DataError(f"{self.plan.name}: DuckDB cannot compute this: {str(error).splitlines()[0]}") from error
 
     def one(self, query: str, *values: Any) -> tuple[Any, ...]:
         """The only row that a query finds."""
@@ -249,13 +269,26 @@ class Gathering:
         left_out = []
         for i, each in enumerate(self.plan.filters):
             if each.drop == "units":
-                which = f"number IN (SELECT number FROM cranfield_kept WHERE drop_{i})"
-                count = self._dropped("cranfield_entered", which)
-                self._dropped("cranfield_kept", "number NOT IN (SELECT number FROM cranfield_entered)")
+                count = self.leave_out(f"SELECT number FROM cranfield_kept WHERE drop_{i}")
             else:
                 count = self._dropped("cranfield_kept", f"drop_{i}")
             left_out.append(Filtered(each.name, each.drop, count))
         return left_out
+
+    def events(self) -> int:
+        """How many events of the units that are in happened before the time that is looked at."""
+        return int(self.one("SELECT count(*) FROM cranfield_kept")[0])
+
+    def events_after(self) -> int:
+        """How many events of the units that are in happened after the time that is looked at."""
+        query = "SELECT count(*) FROM cranfield_events e JOIN cranfield_entered USING (unit) WHERE e.time >= ?"
+        return int(self.one(query, naive(self.until))[0])
+
+    def leave_out(self, which: str) -> int:
+        """Leave out the units whose numbers a query gives, with all their events; how many these are."""
+        count = self._dropped("cranfield_entered", f"number IN ({which})")
+        self._dropped("cranfield_kept", "number NOT IN (SELECT number FROM cranfield_entered)")
+        return count
 
     def _dropped(self, table: str, which: str) -> int:
         return int(self.one(f"DELETE FROM {table} WHERE {which}")[0])
@@ -276,7 +309,7 @@ class Gathering:
             chosen = f"{key}{_named(sums)}, true AS there"
             parts.append(f"p{n} AS (SELECT {chosen} FROM {source} WHERE {_within(window)} GROUP BY {key})")
             joins.append(f"{'' if by else 'LEFT '}JOIN p{n} USING (number)")
-            columns += [f"p{n}.{name} AS {name}" for name in sums]
+            columns += [f"p{n}.{name}::DOUBLE AS {name}" for name in sums]
             columns += [
                 f"coalesce(p{n}.there, false)::INTEGER AS {each.column('there')}"
                 for each in wanted
@@ -312,16 +345,23 @@ class Gathering:
         )
 
     def winsorise(self) -> dict[str, tuple[float, int]]:
-        """Pull in values beyond the quantiles that the plan names; by metric, the highest value and how many were."""
+        """Pull in values beyond the quantiles that the plan names; by column, the highest value and how many units had more.
+
+        Both sums of a ratio are capped, each at its quantile over the units of all variants: a cap on clicks alone would
+        take from the variant with the most active units, and its ratio would fall.
+        """
         pulled = {}
         for each in self.asked:
             quantile = self.plan.winsorise.get(each.choice.metric)
-            if quantile is not None:
-                name = each.column("x")
-                limit = self.one(f"SELECT quantile_cont({name}::DOUBLE, ?) FROM cranfield_units", quantile)[0]
+            if quantile is None:
+                continue
+            ratio = each.metric.denominator is not None
+            for what, called in (("x", ", numerator" if ratio else ""), *((("y", ", denominator"),) if ratio else ())):
+                name = each.column(what)
+                limit = self.one(f"SELECT quantile_cont({name}, ?) FROM cranfield_units", quantile)[0]
                 count = self.one(f"SELECT count(*) FROM cranfield_units WHERE {name} > ?", limit)[0]
                 self.rows(f"UPDATE cranfield_units SET {name} = ? WHERE {name} > ?", limit, limit)
-                pulled[each.name] = (limit, count)
+                pulled[f"{each.name}{called}"] = (limit, count)
         return pulled
 
     def numbers(self, each: Asked, where: str = "true") -> Numbers:
@@ -330,11 +370,28 @@ class Gathering:
         units = dict(self.rows(f"SELECT variant, count(*) FROM cranfield_units WHERE {where} GROUP BY variant"))
         return Numbers(*by_variant, {name: units.get(name, 0) for name in self.plan.variants})
 
+    def numbers_to_decide(self, each: Asked) -> Numbers:
+        """What there is of a metric, with what tells whether it can be believed: units covered, the heaviest unit."""
+        numbers = self.numbers(each)
+        if each.metric.kind == "quantile":
+            column = each.column("x")
+            rows = self.rows(f"SELECT variant, count({column}) FROM cranfield_units GROUP BY variant")
+            counts = dict(rows)
+            return numbers._replace(covered={name: counts.get(name, 0) for name in self.plan.variants})
+        if each.metric.denominator is None:
+            return numbers
+        below = each.value(each.column("y"))
+        rows = self.rows(
+            f"SELECT variant, arg_max(unit, {below}), max({below}) / sum({below}) FROM cranfield_units "
+            f"GROUP BY variant HAVING sum({below}) > 0"
+        )
+        return numbers._replace(heaviest={variant: Heaviest(unit, share) for variant, unit, share in rows})
+
     def _moments(self, each: Asked, where: str) -> tuple[dict[str, Moments], dict[str, Counted]]:
         names = each.columns
         pairs = [(one, other) for i, one in enumerate(names) for other in names[i:]]
-        sums = [f"avg(coalesce({name}, 0)::DOUBLE)" for name in names]
-        sums += [f"covar_samp(coalesce({a}, 0)::DOUBLE, coalesce({b}, 0)::DOUBLE)" for a, b in pairs]
+        sums = [f"avg({each.value(name)})" for name in names]
+        sums += [f"covar_samp({each.value(a)}, {each.value(b)})" for a, b in pairs]
         found = {
             name: Moments.from_covariances(0, dict.fromkeys(names, 0.0), dict.fromkeys(pairs, 0.0))
             for name in self.plan.variants

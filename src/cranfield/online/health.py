@@ -2,127 +2,189 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cranfield.errors import DataError
 from cranfield.online.assign import PLAN
+from cranfield.online.choice import MEAN_OF_RATIOS
 from cranfield.online.event import AHEAD, instant
 from cranfield.online.gather import days, midnight, naive
 from cranfield.online.metrics.own import literal
-from cranfield.stats.shares import anytime_p, chi_square_p
+from cranfield.stats.shares import anytime_p, chi_square_p, exact_p
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from cranfield.online.gather import Gathering
+    from cranfield.online.gather import Asked, Gathering, Numbers
 
 RATIO_LEVEL = 0.001  # below which a sample ratio is a mistake
 MOST_DAYS = 1_000  # whose ends are looked at
-OK, NOTE, BROKEN = "ok", "note", "broken"
+LEFT_OUT = 0.01  # the share of units that may be left out: see `tolerated`
+HEAVY = 0.1  # the share of a denominator above which one unit decides
+UNDECIDED_BY_ONE = ("bootstrap", MEAN_OF_RATIOS)  # estimates whose intervals hold, or nearly so, with such a unit
+NOBODY = "SELECT number, unit AS example FROM cranfield_entered WHERE false"
+OK, NOTE, EARLY, BROKEN = "ok", "note", "early", "broken"
 
 
 class Check(NamedTuple):
     """What was looked at, and what came of it."""
 
     name: str
-    state: str  # ok, note, broken
+    state: str  # ok, note, early (no verdict yet), broken
     words: str
 
 
-def of_exposures(gathering: Gathering, now: datetime) -> list[Check]:
-    """What can be seen before anything is counted: the plan's hash, variants, clocks, ids, units in two variants."""
-    return [
-        _plan(gathering),
-        _variants(gathering),
-        _two_variants(gathering),
-        _clock(gathering, now),
-    ]
-
-
 def of_events(gathering: Gathering) -> list[Check]:
-    """What the events of units that are in tell: repeats, clicks without a search, exposures without impressions."""
-    return [_repeats(gathering), _searches(gathering), _impressions(gathering)]
+    """What the events of units that are in tell: clicks on nothing that was shown, exposures without impressions."""
+    return [_clicks(gathering), _impressions(gathering)]
 
 
-def _plan(gathering: Gathering) -> Check:
-    """The hashes that exposures carry, where they carry any."""
-    plan = gathering.plan
+# units that are left out
+
+
+class Fault(NamedTuple):
+    """Something that single units may have got wrong, and a query for the number of each such unit and an example."""
+
+    name: str
+    words: str  # what such units did
+    query: str
+    cause: str = ""  # what it means where there are many
+    healthy: str = ""  # what is said where there is none
+
+
+def tolerated(units: int) -> int:
+    """How many units may be left out of an experiment before nothing of it can be believed.
+
+    Units that are left out may differ from the rest, and a variant may have caused them. Say that they differ by one
+    standard deviation. What the comparison between variants cannot see (p < 0.001) then moves a difference by at most
+    3.3 √share standard errors: a third of one at 1 %. A few units, were they all in one of two equal variants, move it by
+    number / √units: a third of a standard error as well. A test at 5 % then errs in 6.3 %.
+
+    >>> tolerated(5), tolerated(200), tolerated(20_000)
+    (1, 4, 200)
+    """
+    return max(1, int(LEFT_OUT * units), int(math.sqrt(units) / 3))
+
+
+def leave_out(gathering: Gathering, now: datetime) -> list[Check]:
+    """Leave out units that something is wrong with, count them, and compare the variants; broken where they are too many."""
+    before = gathering.counts()
+    (units,) = gathering.one("SELECT count(*) FROM cranfield_entered")
+    cases = [(fault, *_bad_units(gathering, fault)) for fault in _faults(gathering, now)]
+    number = sum(sum(by_variant.values()) for _, by_variant, _ in cases)
+    return [_fault_check(gathering, each, before, number > tolerated(units), units) for each in cases]
+
+
+def _bad_units(gathering: Gathering, fault: Fault) -> tuple[dict[str, int], str]:
+    """How many units of each variant have a fault, those left out before aside, and an example."""
+    bad = f"SELECT number, min(example) AS example FROM ({fault.query}) GROUP BY number"
     rows = gathering.rows(
-        f"SELECT attributes[{literal(PLAN)}] AS hash, count(*), min(time) FROM cranfield_events "
-        "WHERE kind = 'exposure' AND experiment = ? AND hash IS NOT NULL GROUP BY hash ORDER BY 3",
-        plan.name,
+        f"SELECT variant, count(*), min(example) FROM cranfield_entered JOIN ({bad}) USING (number) GROUP BY variant"
     )
-    others = [(hash, n, time) for hash, n, time in rows if not hash or not plan.hash.startswith(hash)]
-    if not others:
-        told = f"{sum(n for _, n, _ in rows):,} exposures carry its hash" if rows else "no exposure says by which plan"
-        return Check("plan", OK, told)
-    hash, n, time = others[0]
-    was = f"{n:,} exposures from {time.isoformat()}Z on were made by another plan ({hash[:12]})"
-    return Check(
-        "plan", BROKEN, f"the plan was changed mid-way: {was}, this one is {plan.hash[:12]}; begin a new experiment"
-    )
+    if rows:
+        gathering.leave_out(f"SELECT number FROM ({fault.query})")
+    return {variant: n for variant, n, _ in rows}, min((str(example) for *_, example in rows), default="")
 
 
-def _variants(gathering: Gathering) -> Check:
+def _fault_check(gathering: Gathering, case: Any, before: dict[str, int], too_many: bool, units: int) -> Check:
+    fault, by_variant, example = case
+    number = sum(by_variant.values())
+    if not number:
+        return Check(fault.name, OK, fault.healthy)
+    arms = [(by_variant.get(name, 0), n) for name, n in before.items()]
+    compared = ", ".join(f"{name} {lost:,} of {n:,}" for name, (lost, n) in zip(before, arms, strict=True))
+    words = f"{number:,} {'unit' if number == 1 else 'units'} {fault.words}, such as {example}"
+    if too_many:
+        most = f"of {units:,} units {tolerated(units):,} at most can be left out"
+        return Check(fault.name, BROKEN, f"{fault.cause}{words}; {most}")
+    shares = [n / max(sum(before.values()), 1) for _, n in arms]
+    lost = [each for each, _ in arms]
+    if sum(lost) and min(shares) > 0 and len(arms) > 1 and exact_p(lost, shares) < RATIO_LEVEL:
+        return Check(fault.name, BROKEN, f"{words} ({compared}): more in one variant than chance allows")
+    return Check(fault.name, NOTE, f"{words}; left out ({compared})")
+
+
+def _faults(gathering: Gathering, now: datetime) -> Iterator[Fault]:
+    """What may be wrong with a unit, the gravest first: a unit is left out for the first that it has."""
     plan = gathering.plan
+    hash = f"attributes[{literal(PLAN)}]"
+    exposures = f"FROM cranfield_theirs WHERE kind = 'exposure' AND experiment = {literal(plan.name)}"
     known = ", ".join(map(literal, plan.variants))
-    others = gathering.rows(
-        f"SELECT variant, count(*), min(unit) FROM cranfield_exposed WHERE variant NOT IN ({known}) GROUP BY 1 ORDER BY 1"
+    (marked,) = gathering.one(f"SELECT count(*) {exposures} AND {hash} IS NOT NULL")
+    yield Fault(
+        "plan",
+        "entered by an exposure of another plan",
+        f"SELECT number, concat({hash}, ', this one is {plan.hash[:12]}') AS example {exposures} "
+        f"AND {hash} IS NOT NULL AND ({hash} = '' OR NOT starts_with({literal(plan.hash)}, {hash}))",
+        "the plan was changed mid-way; begin a new experiment: ",
+        f"{marked:,} exposures carry its hash" if marked else "no exposure says by which plan",
     )
-    if not others:
-        return Check("variants", OK, f"all exposures are to {', '.join(plan.variants)}")
-    name, n, unit = others[0]
-    found = f"found {name!r} ({n:,} units, such as {unit!r})"
-    return Check(
-        "variants", BROKEN, f"expected exposures to {', '.join(plan.variants)}, {found}; was the plan changed?"
+    yield Fault(
+        "variants",
+        f"entered with a variant other than {', '.join(plan.variants)}",
+        f"SELECT number, concat(unit, ' to ', variant) AS example FROM cranfield_entered WHERE variant NOT IN ({known})",
+        "was the plan changed? ",
+        f"all exposures are to {', '.join(plan.variants)}",
     )
-
-
-def _two_variants(gathering: Gathering) -> Check:
-    n, unit = gathering.one("SELECT count(*), min(unit) FROM cranfield_exposed WHERE variants > 1 AND NOT override")
-    if not n:
-        return Check("one variant a unit", OK, "no unit has seen two variants")
-    who = f"{n:,} units have" if n > 1 else "a unit has"
-    return Check("one variant a unit", BROKEN, f"{who} seen two variants or more, such as {unit!r}")
-
-
-def _clock(gathering: Gathering, now: datetime) -> Check:
-    latest = naive(now + AHEAD)
-    n, event, time = gathering.one(
-        "SELECT count(*), arg_max(event_id, e.time), max(e.time) FROM cranfield_events e "
-        "JOIN cranfield_exposed USING (unit) WHERE e.time > ?",
-        latest,
+    yield Fault(
+        "one variant a unit",
+        "saw two variants or more",
+        f"SELECT number, min(unit) AS example {exposures} GROUP BY number HAVING count(DISTINCT variant) > 1",
+        healthy="no unit has seen two variants",
     )
-    if not n:
-        return Check("clock", OK, "no event is ahead of the clock here")
-    ahead = f"event {event!r} is of {time.isoformat()}Z, now it is {instant(now)}"
-    return Check("clock", BROKEN, f"{n:,} events are more than an hour ahead: {ahead}")
+    yield Fault(
+        "clock",
+        "had events more than an hour ahead of the clock here",
+        "SELECT number, concat(event_id, ' of ', e.time, ' UTC') AS example FROM cranfield_events e "
+        f"JOIN cranfield_entered USING (unit) WHERE e.time > TIMESTAMP {literal(str(naive(now + AHEAD)))}",
+        f"is the clock here right ({instant(now)})? ",
+        "no event is ahead of the clock here",
+    )
+    yield _repeats(gathering)
+    yield Fault(
+        "clicks on a search",
+        "had clicks that name no search",
+        _events_where(gathering, "kind = 'click' AND search IS NULL"),
+        healthy="every click names its search",
+    )
+    conditions = dict.fromkeys(condition for each in gathering.asked for condition in each.metric.unreadable)
+    if conditions:
+        yield Fault(
+            "numbers",
+            "had numbers that cannot be read",
+            _events_where(gathering, " OR ".join(conditions)),
+            healthy="every number that a metric adds up can be read",
+        )
 
 
-def _repeats(gathering: Gathering) -> Check:
+def _events_where(gathering: Gathering, condition: str) -> str:
+    """A query for units with such an event, and its id; the log itself is asked only if there is one."""
+    (number,) = gathering.one(f"SELECT count(*) FROM cranfield_seen WHERE {condition}")
+    return f"SELECT number, event_id AS example FROM cranfield_theirs WHERE {condition}" if number else NOBODY
+
+
+def _repeats(gathering: Gathering) -> Fault:
     """The same id twice; within a day the log keeps one, so these are of two days. Ids whose hashes differ do."""
     total, distinct = gathering.one("SELECT count(*), count(DISTINCT id) FROM cranfield_seen")
     if total != distinct:
         (distinct,) = gathering.one("SELECT count(DISTINCT event_id) FROM cranfield_theirs")
-    if total == distinct:
-        return Check("repeats", OK, f"{total:,} events, each id once")
-    event, first, last = gathering.one(
-        "SELECT event_id, min(time), max(time) FROM cranfield_theirs GROUP BY 1 HAVING count(*) > 1 ORDER BY 1 LIMIT 1"
+    query = (
+        "SELECT number, concat(event_id, ' of ', time, ' UTC') AS example FROM cranfield_theirs "
+        "WHERE event_id IN (SELECT event_id FROM cranfield_theirs GROUP BY 1 HAVING count(*) > 1)"
     )
-    found = f"such as {event!r} of {first.isoformat()}Z and {last.isoformat()}Z"
-    return Check("repeats", BROKEN, f"{total - distinct:,} events repeat the id of another, {found}")
+    words = "had events with the id of another event"
+    return Fault("repeats", words, NOBODY if total == distinct else query, healthy=f"{total:,} events, each id once")
 
 
-def _searches(gathering: Gathering) -> Check:
-    without, placeless = gathering.one(
-        "SELECT count(*) FILTER (search IS NULL), count(*) FILTER (position IS NULL) FROM cranfield_seen WHERE kind = 'click'"
-    )
-    if without:
-        (event,) = gathering.one("SELECT min(event_id) FROM cranfield_theirs WHERE kind = 'click' AND search IS NULL")
-        return Check("clicks", BROKEN, f"{without:,} clicks name no search, such as event {event!r}")
+# what else can be seen
+
+
+def _clicks(gathering: Gathering) -> Check:
+    (placeless,) = gathering.one("SELECT count(*) FROM cranfield_seen WHERE kind = 'click' AND position IS NULL")
     (unshown,) = gathering.one(
         "SELECT count(*) FROM (SELECT search FROM cranfield_seen WHERE kind = 'click') "
         "ANTI JOIN (SELECT search FROM cranfield_seen WHERE kind = 'impression') USING (search)"
@@ -130,6 +192,38 @@ def _searches(gathering: Gathering) -> Check:
     told = [f"{unshown:,} clicks are on a search without an impression, and left out"] if unshown else []
     told += [f"{placeless:,} clicks have no position: metrics of ranks do not see them"] if placeless else []
     return Check("clicks", NOTE if told else OK, "; ".join(told) or "every click is on a search that was shown")
+
+
+def leverage(asked: Asked, numbers: Numbers, ended: bool) -> list[Check]:
+    """Whether one unit decides a ratio: broken at the end, and a reason to go on before, as more units may come.
+
+    The interval of a ratio of sums holds where many units make up the denominator. A unit with a tenth of it pulls the ratio
+    to its own, while the variance, which sees it once, stays too small. The mean of ratios gives it the weight of any other,
+    and the bootstrap knows that it might as well not have been there.
+    """
+    if not numbers.heaviest or asked.choice.estimate in UNDECIDED_BY_ONE:
+        return []
+    variant, (unit, share) = max(numbers.heaviest.items(), key=lambda each: each[1].share)
+    words = f"{asked.name}: unit {unit!r} alone has {100 * share:.3g} % of the denominator in variant {variant!r}"
+    if share <= HEAVY:
+        return [Check("leverage", OK, words)]
+    advice = (
+        f"above {100 * HEAVY:g} % one unit can decide the verdict: plan [winsorise] for this metric, "
+        f'or estimate = "{MEAN_OF_RATIOS}" or "bootstrap"'
+    )
+    return [Check("leverage", BROKEN if ended else EARLY, f"{words}; {advice}")]
+
+
+def coverage(asked: Asked, numbers: Numbers) -> list[Check]:
+    """How many units a quantile covers: those that have a value; a caution where variants differ in it."""
+    if numbers.covered is None:
+        return []
+    units, covered = (np.array([own[name] for name in numbers.units]) for own in (numbers.units, numbers.covered))
+    by_variant = ", ".join(f"{name} {numbers.covered[name]:,} of {n:,}" for name, n in numbers.units.items())
+    words = f"{asked.name} is of the {covered.sum():,} of {units.sum():,} units that have a value ({by_variant})"
+    if 0 < covered.sum() < units.sum() and _uneven(units - covered, units.astype(np.float64)):
+        words += "; variants differ in who has one, so it does not compare like with like"
+    return [Check("units covered", NOTE, words)]
 
 
 def _impressions(gathering: Gathering) -> Check:
@@ -175,7 +269,7 @@ def _uneven(lost: np.ndarray, units: np.ndarray) -> bool:
     )
 
 
-def sample_ratio(gathering: Gathering, once: bool, table: str = "all") -> Check:
+def sample_ratio(gathering: Gathering, once: bool, ended: bool, table: str = "all") -> Check:
     """Whether variants have their shares of units: by Pearson's test looked at once, else at any time."""
     plan = gathering.plan
     counts = gathering.counts(table)
@@ -187,7 +281,11 @@ def sample_ratio(gathering: Gathering, once: bool, table: str = "all") -> Check:
             name, BROKEN, f"no unit has entered {plan.name!r}: no exposure of it is in the log, or all were left out"
         )
     if empty:
-        return Check(name, BROKEN, f"variant {empty[0]!r} has no units ({told})")
+        words = f"variant {empty[0]!r} has no units ({told})"
+        chance = exact_p(list(counts.values()), list(plan.variants.values()))
+        if ended or chance < RATIO_LEVEL:
+            return Check(name, BROKEN, words)
+        return Check(name, EARLY, f"too early: {words}")
     if len(plan.variants) < 2:
         return Check(name, OK, told)
     shares = list(plan.variants.values())

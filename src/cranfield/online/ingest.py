@@ -14,6 +14,7 @@ from cranfield.errors import BadLineError, DataError
 from cranfield.formats.events.format import Reading, event_format
 from cranfield.online.event import Event, refuse_ahead
 from cranfield.online.log import connect, sort_out
+from cranfield.online.privacy import agree_on_units, refuse_other_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from cranfield.answer import Part
     from cranfield.online.log import Log
+    from cranfield.online.privacy import Pseudonyms
 
 MOST_NAMED = 20  # rows that were passed over and are told one by one
 
@@ -90,19 +92,20 @@ def ingest(
     now: datetime,
     time: str | None = None,
     lenient: bool = False,
-    pseudonym: Callable[[Event], Event] | None = None,
+    pseudonyms: Pseudonyms | None = None,
 ) -> Ingested:
     """Add the events of files to a log, all or none; the same file again adds nothing.
 
     `time` is when it was, for formats that do not say; `lenient` passes over rows that are wrong and names them.
     """
+    refuse_other_key(log, pseudonyms)
     passed_over: list[str] = []
     readings = [Reading(path, time) for path in paths]
 
     def events() -> Iterator[tuple[str, int, Event]]:
         for reading in readings:
             for number, event in read_events(reading, format, now=now, lenient=passed_over.append if lenient else None):
-                yield reading.path, number, event if pseudonym is None else pseudonym(event)
+                yield reading.path, number, event if pseudonyms is None else pseudonyms.event(event)
 
     kinds: Counter[str] = Counter()
     lines = []
@@ -112,6 +115,7 @@ def ingest(
     notes, told = tuple(note for reading in readings for note in reading.notes), tuple(passed_over)
     log.pack()
     _refuse_reused(log, lines, events)
+    agree_on_units(log, pseudonyms)
     log.append_lines(lines)
     log.seal()
     packed = log.pack()
@@ -132,7 +136,9 @@ def ingest(
 def _refuse_reused(log: Log, lines: Sequence[bytes], events: Callable[[], Iterator[tuple[str, int, Event]]]) -> None:
     """Stop at the first event whose id is another event's, in the files or in the log, and name its row."""
     waiting = log.waiting()
-    reused = [each for each in sort_out(connect(), [*waiting, *lines], log.parts()).reused if each.row >= len(waiting)]
+    with log.in_words():
+        repeats = sort_out(connect(), [*waiting, *lines], log.checked_parts(quick=True))
+    reused = [each for each in repeats.reused if each.row >= len(waiting)]
     if not reused:
         return
     first = reused[0].row - len(waiting)

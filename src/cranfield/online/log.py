@@ -3,6 +3,8 @@
     LOG/day=2026-03-01/….parquet    packed events; a late event adds a file to its old day
     LOG/segments/….jsonl            events that are on disk and not yet packed
     LOG/reused.jsonl                events left out, as their id stood for another one before
+    LOG/manifest.json               the files of each day, how many events each has, and its hash (`online.manifest`)
+    LOG/units.json                  whether units are pseudonyms, and the fingerprint of their key (`online.privacy`)
 
 Packing writes the files of each day under another name, moves them into place and only then removes the segments.
 Repeats are sought within the day, so that a kill anywhere leaves at worst events that are in both places, which the next
@@ -11,19 +13,26 @@ packing, and every reader meanwhile, counts once.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from cranfield.errors import BadLineError, DataError, UnavailableError
+from cranfield.formats.arrow import arrow_in_words
 from cranfield.formats.events.format import FIELDS, arrow_schema, imported
-from cranfield.formats.streams import reason, sweep
+from cranfield.formats.streams import name_beside, reason, sweep
+from cranfield.hearing import say
+from cranfield.online.manifest import DAY, Checker, Content, Manifest, listed, read_manifest, write_manifest
 from cranfield.online.segments import (
     FOLDER,
     Writer,
     alone,
+    begun_at,
     is_written_to,
     replace_file,
     segments_in,
@@ -34,17 +43,22 @@ from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import BinaryIO
+    from datetime import datetime
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
     from cranfield.online.event import Event
 
-DAY, PART = "day=", ".parquet"
+PART = ".parquet"
 REUSED = "reused.jsonl"
+UNCHECKED = (
+    "has no manifest, so that missing or changed files of its days would not be noticed; "
+    "the next ingest, packing or erasure writes one"
+)
 UNFINISHED = r"\..+\.(?:parquet|jsonl)\."  # how the names of such files begin
 BATCH = 10_000  # rows read at a time
 AT_ONCE = 64_000_000  # bytes of segments packed together
+TOGETHER = timedelta(hours=1)  # from the first to the last of these
 CONTENT = [name for name in FIELDS if name != "event_id"]
 TRANSFORM = json.dumps(
     {
@@ -93,6 +107,16 @@ class Packed(NamedTuple):
         )
 
 
+class EventSource(Protocol):
+    """Anything that has events as a table."""
+
+    def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
+        """All events, each once, as columns of the schema and `day`."""
+
+    def files(self) -> list[str]:
+        """The Parquet files that the events are read from."""
+
+
 class Log:
     """A folder of events. Several processes may append and read; packing waits for other packings."""
 
@@ -102,6 +126,7 @@ class Log:
         if not os.path.isdir(self.segments):
             _refuse_other(self.folder, create)
         self._writer = Writer(self.segments)
+        self._checker = Checker(self.folder)
 
     def __enter__(self) -> Self:
         return self
@@ -119,13 +144,19 @@ class Log:
 
     def append_lines(self, lines: Sequence[bytes]) -> None:
         """Add events that are lines already, each with its end; one sync for all. The first make the folder."""
-        if lines and not os.path.isdir(self.segments):
-            try:
-                os.makedirs(self.segments, exist_ok=True)
-                sync_folder(self.folder)
-            except OSError as error:
-                raise UnavailableError(f"{self.folder}: cannot be written: {reason(error)}") from error
+        if lines:
+            self.make()
         self._writer.append(lines)
+
+    def make(self) -> None:
+        """Make the folder where there is none."""
+        if os.path.isdir(self.segments):
+            return
+        try:
+            os.makedirs(self.segments, exist_ok=True)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise UnavailableError(f"{self.folder}: cannot be written: {reason(error)}") from error
 
     def seal(self) -> None:
         """End the segment that is written to, so that it can be packed."""
@@ -150,42 +181,105 @@ class Log:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the lock of whoever changes what is packed; what killed ones left unfinished is removed first."""
+        """Hold the lock of whoever changes what is packed; what killed ones left unfinished is removed or settled first.
+
+        A log of before gets its manifest here.
+        """
         with alone(os.path.join(self.folder, ".lock")):
             days = [name for name in os.listdir(self.folder) if name.startswith(DAY)]
             for name in (FOLDER, "", *days):
                 sweep(os.path.join(self.folder, name), UNFINISHED)
+            self._settle()
             yield
+
+    def _settle(self) -> None:
+        """Let the manifest say what is there, where there is none yet or a change was interrupted."""
+        manifest = read_manifest(self.folder)
+        if manifest is None:
+            paths = listed(self.folder, (file for files in self.parts().values() for file in files))
+            write_manifest(self.folder, Manifest({path: self._checker.content(path) for path in paths}))
+        elif manifest.changing:
+            write_manifest(self.folder, self._checker.settled(manifest))
 
     def _pack(self, paths: Sequence[str]) -> Packed:
         connection = connect()
         lines = [(path, line) for path in paths for line in whole_lines(path)]
         try:
-            packed = sort_out(connection, [line for _, line in lines], self.parts())
-        except (ValueError, imported("duckdb").Error):
+            packed = sort_out(connection, [line for _, line in lines], self.checked_parts(quick=True))
+        except (ValueError, imported("duckdb").Error) as error:
             _refuse_torn(lines)
-            raise
+            with self.in_words():
+                raise error from None
         name = f"{os.path.basename(paths[-1]).partition('.')[0]}{PART}"
-        for day in packed.days:
-            query = f"SELECT {', '.join(FIELDS)} FROM cranfield_new WHERE day = ? ORDER BY n"
-            table = connection.sql(query, params=[day]).to_arrow_table().cast(arrow_schema())
-            self._add_part(day, name, table)
+        query = f"SELECT {', '.join(FIELDS)} FROM cranfield_new WHERE day = ? ORDER BY n"
+        self.change_parts(
+            (self._free_path(day, name), connection.sql(query, params=[day]).to_arrow_table().cast(arrow_schema()))
+            for day in packed.days
+        )
         self._note_reused(packed.reused)
         for path in paths:
             os.unlink(path)
         sync_folder(self.segments)
         return packed
 
-    def _add_part(self, day: str, name: str, table: Any) -> None:
+    def _free_path(self, day: str, name: str) -> str:
+        """A path for a new file of a day."""
         folder = os.path.join(self.folder, f"{DAY}{day}")
-        if not os.path.isdir(folder):
-            os.makedirs(folder, exist_ok=True)
-            sync_folder(self.folder)
         base, number = name.removesuffix(PART), 0
         while os.path.exists(os.path.join(folder, name)):  # an interrupted packing got so far
             number += 1
             name = f"{base}-{number}{PART}"
-        write_part(os.path.join(folder, name), table)
+        return os.path.join(folder, name)
+
+    def change_parts(self, tables: Iterable[tuple[str, Any]]) -> None:
+        """Write files of days, or remove those whose table is None, and the manifest with them; within `alone`.
+
+        Where something does not fit on the disk, the files are as they were.
+        """
+        staged: dict[str, str] = {}  # where the new files lie, by where they go
+        changes: dict[str, Content | None] = {}
+        try:
+            for path, table in tables:
+                [name] = listed(self.folder, [path])
+                changes[name] = None if table is None else self._stage(path, table, staged)
+            if not changes:
+                return
+            manifest = read_manifest(self.folder) or Manifest()
+            write_manifest(self.folder, manifest.about_to(changes))
+            for name in changes:
+                path = os.path.join(self.folder, name)
+                if path in staged:
+                    os.replace(staged.pop(path), path)
+                else:
+                    os.unlink(path)
+            for folder in {os.path.dirname(os.path.join(self.folder, name)) for name in changes}:
+                sync_folder(folder)
+            write_manifest(self.folder, manifest.after(changes))
+        except OSError as error:
+            raise UnavailableError(f"{self.folder}: cannot be written: {reason(error)}") from error
+        finally:
+            for beside in staged.values():
+                with suppress(OSError):
+                    os.unlink(beside)
+
+    def _stage(self, path: str, table: Any, staged: dict[str, str]) -> Content:
+        """Write a table as Parquet beside its place; what it holds."""
+        folder = os.path.dirname(path)
+        if not os.path.isdir(folder):
+            os.makedirs(folder, exist_ok=True)
+            sync_folder(self.folder)
+        sink = imported("pyarrow").BufferOutputStream()
+        imported("pyarrow.parquet").write_table(table, sink, compression="zstd")
+        data = sink.getvalue()
+        beside = staged[path] = name_beside(path)
+        try:
+            with open(beside, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UnavailableError(f"{path}: cannot be written: {reason(error)}") from error
+        return Content(len(table), data.size, hashlib.sha256(data).hexdigest())
 
     def _note_reused(self, reused: Sequence[Reuse]) -> None:
         if not reused:
@@ -205,6 +299,28 @@ class Log:
         parts = {day: _files_in(os.path.join(self.folder, f"{DAY}{day}")) for day in days}
         return {day: files for day, files in parts.items() if files}
 
+    def checked_parts(self, quick: bool = False) -> dict[str, list[str]]:
+        """The same, held against the manifest: DataError where a file is missing, cut, changed or not of this log.
+
+        `quick` compares sizes and no hashes. A log of before has no manifest, and whoever listens hears so.
+        """
+        while True:
+            manifest, parts = read_manifest(self.folder), self.parts()
+            if manifest is None:
+                if parts:
+                    say([f"{self.folder}: {UNCHECKED}"])
+                return parts
+            try:
+                paths = listed(self.folder, (file for files in parts.values() for file in files))
+                there = {*self._checker.refuse_other(manifest, paths, quick)}
+            except DataError:
+                if read_manifest(self.folder) == manifest:
+                    raise
+                continue  # somebody packed or erased between two looks
+            return {
+                day: [file for file in files if listed(self.folder, [file])[0] in there] for day, files in parts.items()
+            }
+
     def days(self) -> list[str]:
         """The days that have packed events."""
         return list(self.parts())
@@ -217,27 +333,48 @@ class Log:
         with open(path, encoding="utf-8") as file:
             return [json.loads(line) for line in file]
 
-    def waiting(self) -> list[bytes]:
-        """The lines of all segments, those that are written to as well."""
+    def waiting(self, by: datetime | None = None) -> list[bytes]:
+        """The lines of all segments, those that are written to as well; or of those that were begun by some time."""
         lines: list[bytes] = []
         for path in segments_in(self.segments):
+            if by is not None and _begun_after(path, by):
+                continue
             try:
                 lines += whole_lines(path)
             except FileNotFoundError:  # packed meanwhile: its events are in the days, which are looked at next
                 continue
         return lines
 
+    def as_of(self, time: datetime) -> LogAsOf | None:
+        """The log as it was at some time; None where nothing was added to it since."""
+        files = [*segments_in(self.segments), *(file for day in self.parts().values() for file in day)]
+        return LogAsOf(self, time) if any(_begun_after(file, time) for file in files) else None
+
     def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
         """All events, each once, packed or not, as columns of the schema and `day`; time is a TIMESTAMP in UTC.
 
         Events not yet packed are copied into a table of the connection; ask again to see later ones.
         """
-        return connection.sql(self._query(connection))
+        query = self.query(connection)
+        with self.in_words():
+            return connection.sql(query)
 
-    def _query(self, connection: DuckDBPyConnection) -> str:
-        waiting = self.waiting()  # before the days: what is packed meanwhile is then in both, and counted once
-        parts = self.parts()
-        sort_out(connection, waiting, parts)
+    def in_words(self) -> AbstractContextManager[None]:
+        """Say in a sentence what DuckDB stumbles over, and name the file of the log that is damaged."""
+        return duckdb_in_words(self.folder, self.files())
+
+    def files(self) -> list[str]:
+        """The Parquet files of all days."""
+        return [file for files in self.parts().values() for file in files]
+
+    def query(self, connection: DuckDBPyConnection, by: datetime | None = None) -> str:
+        """The SQL of `relation`; of the files that were begun by some time."""
+        waiting = self.waiting(by)  # before the days: what is packed meanwhile is then in both, and counted once
+        parts = self.checked_parts()
+        if by is not None:
+            parts = {day: [file for file in files if not _begun_after(file, by)] for day, files in parts.items()}
+        with self.in_words():
+            sort_out(connection, waiting, parts)
         files = [file for day in parts.values() for file in day]
         packed = f"{_packed(files)} UNION ALL " if files else ""
         return f"{packed}SELECT {COLUMNS} FROM cranfield_new"
@@ -246,18 +383,52 @@ class Log:
         """All events as rows, by time."""
         connection = connect()
         told = ", ".join(FIELDS).replace("time", f"strftime(time, '{ISO}')")
-        connection.execute(f"SELECT {told} FROM ({self._query(connection)}) ORDER BY time, event_id")
-        while rows := connection.fetchmany(BATCH):
+        query = self.query(connection)
+        with self.in_words():
+            connection.execute(f"SELECT {told} FROM ({query}) ORDER BY time, event_id")
+        while rows := self._some(connection):
             for row in rows:
                 yield {name: value for name, value in zip(FIELDS, row, strict=True) if value is not None}
 
+    def _some(self, connection: DuckDBPyConnection) -> list[tuple[Any, ...]]:
+        with self.in_words():
+            return connection.fetchmany(BATCH)
+
     def counts(self) -> dict[str, int]:
         """How many events there are of each kind."""
-        rows = self.relation(connect()).aggregate("kind, count(*) AS n", "kind").order("kind").fetchall()
-        return dict(rows)
+        relation = self.relation(connect())
+        with self.in_words():
+            return dict(relation.aggregate("kind, count(*) AS n", "kind").order("kind").fetchall())
 
     def __len__(self) -> int:
         return sum(self.counts().values())
+
+
+@dataclass(frozen=True)
+class LogAsOf:
+    """A log as it was at some time: without the files that were begun later, and so without what arrived later.
+
+    A segment that was begun before and ended after counts as begun: a service ends one every few minutes.
+    """
+
+    log: Log
+    time: datetime
+
+    def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
+        """The events that had arrived, as `Log.relation` has all of them."""
+        query = self.log.query(connection, self.time)
+        with self.log.in_words():
+            return connection.sql(query)
+
+    def files(self) -> list[str]:
+        """The Parquet files of the log."""
+        return self.log.files()
+
+
+def _begun_after(path: str, time: datetime) -> bool:
+    """Whether a segment, or the part that was packed from it, was begun after some time; its name says when."""
+    begun = begun_at(path)
+    return begun is not None and begun > time
 
 
 def sort_out(connection: DuckDBPyConnection, lines: Sequence[bytes], parts: Mapping[str, Sequence[str]]) -> Packed:
@@ -324,13 +495,22 @@ def connect() -> DuckDBPyConnection:
     return connection
 
 
-def write_part(path: str, table: Any) -> None:
-    """Write a table as a Parquet file, whole or not at all."""
+@contextmanager
+def duckdb_in_words(where: str, files: Sequence[str] = ()) -> Iterator[None]:
+    """Turn an error of DuckDB into a DataError; a damaged one among the Parquet files that it read is named."""
+    try:
+        yield
+    except imported("duckdb").Error as error:
+        for file in files:
+            refuse_damaged(file)
+        raise DataError(f"{where}: DuckDB cannot compute this: {str(error).splitlines()[0]}") from error
 
-    def write(file: BinaryIO) -> None:
-        imported("pyarrow.parquet").write_table(table, file, compression="zstd")
 
-    replace_file(path, write)
+def refuse_damaged(path: str) -> None:
+    """Read a Parquet file to its end; DataError if that cannot be done."""
+    with arrow_in_words(path), imported("pyarrow.parquet").ParquetFile(path) as file:
+        for _ in file.iter_batches():
+            pass
 
 
 def _refuse_other(folder: str, create: bool) -> None:
@@ -350,10 +530,13 @@ def _files_in(folder: str) -> list[str]:
 
 
 def _in_groups(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Segments that are packed together."""
+    """Segments that are packed together: so many bytes, and begun at about the same time, which the part's name says."""
     group: list[str] = []
     size = 0
     for path in paths:
+        if group and _apart(group[0], path):
+            yield group
+            group, size = [], 0
         group.append(path)
         size += os.path.getsize(path)
         if size > AT_ONCE:
@@ -361,3 +544,8 @@ def _in_groups(paths: Sequence[str]) -> Iterator[list[str]]:
             group, size = [], 0
     if group:
         yield group
+
+
+def _apart(one: str, other: str) -> bool:
+    first, second = begun_at(one), begun_at(other)
+    return first is not None and second is not None and second - first > TOGETHER

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import CranfieldError
+from cranfield.formats.streams import reason
 from cranfield.online.log import Log
 from cranfield.online.segments import is_written_to, segments_in
 
@@ -47,6 +48,7 @@ class Packer:
     ) -> None:
         self.intake, self.every = intake, every
         self.last: LastPacking | None = None
+        self.restarts = 0  # how often it began again after an error of this process, such as too many open files
         self._say, self._now, self._clock = say, now, clock
         self._stopping = threading.Event()
         self._child: subprocess.Popen[str] | None = None
@@ -61,6 +63,16 @@ class Packer:
         self._thread.join()
 
     def _run(self) -> None:
+        """Pack until it is closed, and begin again after any error: nobody else would."""
+        while not self._stopping.is_set():
+            try:
+                self._watch()
+            except Exception as error:
+                self.restarts += 1
+                self._note(reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}")
+                self._stopping.wait(min(self.every, LOOK))
+
+    def _watch(self) -> None:
         self._pack()
         due = self._clock() + self.every
         while not self._stopping.wait(min(self.every, LOOK)):
@@ -83,6 +95,10 @@ class Packer:
             return
         told = said.strip().splitlines()
         problem = (told[-1] if told else f"exit code {self._child.returncode}") if self._child.returncode else None
+        self._note(problem)
+
+    def _note(self, problem: str | None) -> None:
+        """Keep how a packing went, and say a new problem once."""
         if problem and (self.last is None or self.last.problem != problem):
             self._say(f"segments cannot be packed, and are tried again: {problem}")
         self.last = LastPacking(self._now(), problem)

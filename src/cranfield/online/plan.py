@@ -1,7 +1,8 @@
 """The plan of an experiment: a TOML file that says everything before the first unit is seen.
 
 Its hash covers what must not change on the way, which is all but the traffic, which ramps up, and the overrides, which are
-left out of analysis. Metrics stay data here: `metric_problem` is where those who know them are asked.
+left out of analysis. `PlanTable` declares what a file may say. Whoever reads a plan, to assign units, to serve or to
+analyse, gets the same whole check: an experiment cannot end before anybody learns that its metric does not exist.
 """
 
 from __future__ import annotations
@@ -9,41 +10,80 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-import tomllib
 from dataclasses import dataclass, field, fields
-from datetime import date
-from typing import TYPE_CHECKING, Any, NoReturn
+from datetime import date  # noqa: TC003  a shape is read by its annotations
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cranfield.errors import BadLineError, DataError
+from cranfield.errors import ConventionError, DataError
 from cranfield.formats.events.format import FIELDS
-from cranfield.formats.streams import files_in, reason
+from cranfield.formats.streams import files_in
+from cranfield.online.choice import DIRECTIONS, ESTIMATES, Choice
 from cranfield.parameters import shortened
+from cranfield.shapes import Between, Count, Expected, OneOf, Share, Text, TomlFile, nearest, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.online.interleave import Method
 
 METHODS = ("fixed", "looks", "sequence")
-DIRECTIONS = ("up", "down")
-ESTIMATES = ("plain", "cuped", "bootstrap", "mann-whitney")
 SPENDING = ("obrien-fleming", "pocock")
 DROPS = ("events", "units")
 OPEN = "open"
 NOT_HASHED = ("path", "traffic", "overrides")
 CLOSE = 1e-6  # that shares may miss 1 by: thirds have no end
+MOST_LOOKS = 100
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A metric of a plan: its name and parameters, the good direction, the margin, the window in days, what estimate decides."""
+class Window:
+    """Days from a unit's first exposure, or `open`."""
 
-    metric: str
-    direction: str | None = None  # the metric's own, unless told
-    margin: float | None = None
-    relative: bool = False  # whether the margin is a share of the control's value
-    window: int | None = None  # a unit's first so many days; None: open
-    estimate: str = "plain"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    def holds(self, value: Any) -> bool:
+        """Whether it is one of both."""
+        return bool(value == OPEN if isinstance(value, str) else value >= 1)
+
+    def words(self, kind: str) -> str:
+        """For a message."""
+        return f"a window of days or {OPEN!r}"
+
+
+class Slice:
+    """A share of a layer, or where it begins and ends."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether it ends behind its beginning."""
+        return bool(value[0] < value[1] if isinstance(value, tuple) else 0 < value <= 1)
+
+    def words(self, kind: str) -> str:
+        """For a message."""
+        return "a share (0.2) or a slice of the layer ([0.2, 0.4])"
+
+
+class Looks:
+    """How many looks there are, or at which shares of the horizon, the last of which is the horizon."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether shares rise to 1."""
+        if isinstance(value, int):
+            return 1 <= value <= MOST_LOOKS
+        rising = all(a < b for a, b in zip((0, *value), value, strict=False))
+        return not value or (rising and value[-1] == 1)
+
+    def words(self, kind: str) -> str:
+        """For a message."""
+        return "a number (5) or as rising shares of the horizon that end with 1 ([0.5, 1])"
+
+
+class Several:
+    """Two names or more, each once."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether they differ."""
+        return len({*value}) == len(value) >= 2
+
+    def words(self, kind: str) -> str:
+        """For a message."""
+        return "a list of two names or more, each once, the control first"
 
 
 @dataclass(frozen=True)
@@ -95,6 +135,14 @@ class Plan:
         return next(iter(self.variants))
 
     @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems whose lists are interleaved, the control first; none where the plan does not name them."""
+        table = self.interleave or {}
+        named = tuple(table.get("systems", ()))
+        control = table.get("control", named[0] if named else None)
+        return tuple(sorted(named, key=lambda name: name != control))
+
+    @property
     def hash(self) -> str:
         """SHA-256 of what must not change on the way, 64 hexadecimal digits."""
         kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NOT_HASHED}
@@ -108,87 +156,130 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def metric_problem(choice: Choice, own: Sequence[Mapping[str, Any]]) -> str | None:
-    """What is wrong with a metric that a plan names, beside those that it defines itself; here nobody knows any."""
-    return None
-
-
 # reading
 
 
-class _Text:
-    """A TOML file: what it holds, and on which line."""
+@dataclass(frozen=True)
+class LayerTable:
+    """[layer] of a plan's file."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        try:
-            with open(path, "rb") as file:
-                self.text = file.read().decode()
-        except OSError as error:
-            raise DataError(f"{path}: {reason(error)}") from error
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
-        try:
-            self.data: dict[str, Any] = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            line = re.search(r"at line (\d+)", str(error))
-            number = int(line[1]) if line else self.text.count("\n") + 1
-            raise BadLineError(path, number, f"expected TOML ({error})") from None
-
-    def refuse(self, problem: str, table: str = "", key: str = "", number: int = 0) -> NoReturn:
-        """Stop with a sentence, and the line where the key stands if it is found."""
-        line = self._line(table, key, number)
-        raise BadLineError(self.path, line, problem) if line else DataError(f"{self.path}: {problem}")
-
-    def _line(self, table: str, key: str, number: int) -> int | None:
-        """The line of a key in the how-manieth table of a name; of the table where the key is not found."""
-        inside, seen, head = "", -1, None
-        for line, text in enumerate(self.text.splitlines(), 1):
-            if found := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", text):
-                inside = found[1].strip("\"'")
-                seen += inside == table
-                head = line if inside == table and seen == number else head
-            elif found := re.match(r"\s*(\"[^\"]*\"|'[^']*'|[\w-]+)\s*[.=]", text):
-                name = found[1].strip("\"'")
-                if name == key and inside == table and (not table or seen == number):
-                    return line
-                if not inside and name == table:  # an inline table
-                    head = line
-        return head
+    name: Text
+    salt: Text | None = None
 
 
-def read_plan(path: str, check: Callable[[Choice, Sequence[Mapping[str, Any]]], str | None] | None = None) -> Plan:
-    """The plan in a TOML file; DataError with file and line at anything that is not understood."""
-    file = _Text(path)
-    known = {
-        *("name", "salt", "layer", "traffic", "variants", "unit", "overrides", "holdout", "aa", "start", "horizon"),
-        *("method", "looks", "spending", "tuned", "alpha", "primary", "guardrail", "filter", "winsorise", "metric"),
-        *("interleave", "slices", "rare"),
-    }
-    _refuse_unknown(file, file.data, known)
-    name = _word(file, file.data, "name")
-    salt = _salt(file, file.data, name)
-    layer, layer_salt = _layer(file, name, salt)
-    variants = _variants(file)
+@dataclass(frozen=True)
+class HorizonTable:
+    """[horizon] of a plan's file."""
+
+    days: Count | None = None
+    units: Count | None = None
+
+
+@dataclass(frozen=True)
+class ChoiceTable:
+    """[[primary]] or [[guardrail]] of a plan's file; its other keys are parameters of the metric."""
+
+    metric: Text
+    direction: Annotated[str, OneOf(DIRECTIONS)] | None = None
+    margin: Annotated[int | float, Between(0, above=True), Expected("a number above 0")] | None = None  # as typed
+    relative: bool = False
+    window: Annotated[int | str, Window()] = OPEN
+    estimate: Annotated[str, OneOf(ESTIMATES)] = ESTIMATES[0]
+
+
+@dataclass(frozen=True)
+class FilterTable:
+    """[[filter]] of a plan's file."""
+
+    name: Text
+    field: Text
+    equals: str | tuple[str, ...] = ()
+    matches: Text | None = None
+    drop: Annotated[str, OneOf(DROPS)] = DROPS[1]
+
+
+@dataclass(frozen=True)
+class InterleaveTable:
+    """[interleave] of a plan's file; its other keys are parameters of the method."""
+
+    method: Text = "team-draft"
+    systems: Annotated[tuple[Text, ...], Several()] | None = None
+    control: Text | None = None
+    credit: Text = "clicks"
+    margin: Annotated[float, Between(0, 0.5, above=True)] | None = None
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """All that the file of a plan may say."""
+
+    name: Text
+    variants: dict[str, Annotated[float, Between(0, 1, above=True), Expected("a share between 0 and 1")]]
+    salt: Text | None = None
+    layer: LayerTable | None = None
+    traffic: Annotated[float | tuple[Share, Share], Slice()] = 1.0
+    unit: Text = "user"
+    overrides: dict[str, str] = field(default_factory=dict)
+    holdout: str | None = None
+    aa: bool = False
+    start: date | None = None
+    horizon: HorizonTable = HorizonTable()
+    method: Annotated[str, OneOf(METHODS)] = METHODS[0]
+    looks: Annotated[int | tuple[float, ...], Looks()] = ()
+    spending: Annotated[str, OneOf(SPENDING)] = SPENDING[0]
+    tuned: Count | None = None
+    alpha: Annotated[float, Between(0, 0.5, above=True)] = 0.05
+    primary: tuple[dict[str, Any], ...] = ()
+    guardrail: tuple[dict[str, Any], ...] = ()
+    filter: tuple[FilterTable, ...] = ()
+    winsorise: dict[str, Annotated[float, Between(0.5, 1), Expected("a quantile from 0.5 to 1")]] = field(
+        default_factory=dict
+    )
+    metric: tuple[dict[str, Any], ...] = ()
+    interleave: dict[str, Any] | None = None
+    slices: tuple[Text, ...] = ()
+    rare: Count = 10
+
+
+File = TomlFile[PlanTable]
+INTERLEAVE_KEYS = tuple(each.name for each in fields(InterleaveTable))  # others are parameters of the method
+
+
+def read_plan(path: str) -> Plan:
+    """The plan in a TOML file, checked as a whole; DataError with file and line at anything that is not understood."""
+    file = TomlFile(path, PlanTable)
+    table = file.value
+    salt = _salt(file, table.salt or table.name, "salt" if table.salt else "name")
+    layer, layer_salt = _layer(file, salt)
+    _refuse_variants(file)
     plan = Plan(
-        name=name,
+        name=table.name,
         salt=salt,
         layer=layer,
         layer_salt=layer_salt,
-        traffic=_traffic(file),
-        variants=variants,
-        overrides=_overrides(file, variants),
-        holdout=_one_of(file, "holdout", None, tuple(variants)),
-        primary=_choices(file, "primary", check or metric_problem),
-        guardrails=_choices(file, "guardrail", check or metric_problem),
+        traffic=_traffic(table.traffic),
+        variants={name: float(share) for name, share in table.variants.items()},
+        unit=table.unit,
+        overrides=table.overrides,
+        holdout=table.holdout,
+        aa=table.aa,
+        start=None if table.start is None else table.start.isoformat(),
+        days=table.horizon.days,
+        units=table.horizon.units,
+        method=table.method,
+        looks=_looks(table.looks),
+        spending=table.spending,
+        tuned=table.tuned,
+        alpha=float(table.alpha),
+        primary=_choices(file, "primary"),
+        guardrails=_choices(file, "guardrail"),
         filters=_filters(file),
-        winsorise=_winsorise(file),
-        metrics=tuple(_tables(file, "metric")),
-        interleave=_table(file, "interleave") if "interleave" in file.data else None,
+        winsorise={metric: float(quantile) for metric, quantile in table.winsorise.items()},
+        metrics=_own_metrics(file),
+        interleave=_interleave(file),
         slices=_slices(file),
-        rare=_count(file, file.data, "rare") or 10,
+        rare=table.rare,
         path=path,
-        **_rules(file),
     )
     _refuse_inconsistent(file, plan)
     return plan
@@ -230,246 +321,164 @@ def refuse_together(plans: Sequence[Plan]) -> None:
 # parts of a plan
 
 
-def _refuse_unknown(file: _Text, table: Mapping[str, Any], known: set[str], name: str = "", number: int = 0) -> None:
-    for key in table:
-        if key not in known:
-            where = f" in [{name}]" if name else ""
-            file.refuse(
-                f"expected keys of {', '.join(sorted(known))}{where}, found {shortened(key)!r}", name, key, number
-            )
-
-
-def _table(file: _Text, name: str) -> dict[str, Any]:
-    table = file.data.get(name, {})
-    if not isinstance(table, dict):
-        file.refuse(f"expected a table [{name}], found {shortened(table)}", "", name)
-    return table
-
-
-def _tables(file: _Text, name: str) -> list[dict[str, Any]]:
-    tables = file.data.get(name, [])
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        file.refuse(f"expected tables [[{name}]], found {shortened(tables)}", name)
-    return tables
-
-
-def _word(file: _Text, table: Mapping[str, Any], key: str, otherwise: str = "", name: str = "", number: int = 0) -> str:
-    value = table.get(key, otherwise)
-    if not isinstance(value, str) or not value.strip():
-        found = shortened(repr(value)) if key in table else "none"
-        file.refuse(f"expected text as {key}, found {found}", name, key, number)
-    return value
-
-
-def _salt(file: _Text, table: Mapping[str, Any], otherwise: str, name: str = "") -> str:
-    salt = _word(file, table, "salt", otherwise, name)
+def _salt(file: File, salt: str, *keys: str) -> str:
     if "/" in salt:
-        key = "salt" if "salt" in table else "name"
-        file.refuse(f"expected a salt without /, which ends it, found {shortened(salt)!r}", name, key)
+        file.refuse(f"expected a salt without /, which ends it, found {shortened(salt)!r}", *keys)
     return salt
 
 
-def _layer(file: _Text, name: str, salt: str) -> tuple[str, str]:
+def _layer(file: File, salt: str) -> tuple[str, str]:
     """The name and the salt of the layer; an experiment without one has a layer of its own."""
-    if "layer" not in file.data:
-        return name, f"{salt}-layer"
-    table = _table(file, "layer")
-    _refuse_unknown(file, table, {"name", "salt"}, "layer")
-    layer = _word(file, table, "name", name="layer")
-    layer_salt = _salt(file, table, f"{layer}-layer", "layer")
+    layer = file.value.layer
+    if layer is None:
+        return file.value.name, f"{salt}-layer"
+    layer_salt = _salt(file, layer.salt or f"{layer.name}-layer", "layer", "salt" if layer.salt else "name")
     if layer_salt == salt:
         file.refuse(
             f"expected a salt of the layer other than the experiment's {salt!r}, or traffic decides the variant",
             "layer",
             "salt",
         )
-    return layer, layer_salt
+    return layer.name, layer_salt
 
 
-def _number(value: Any, low: float, high: float) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
-
-
-def _traffic(file: _Text) -> tuple[float, float]:
-    traffic = file.data.get("traffic", 1.0)
-    ends = [0.0, traffic] if not isinstance(traffic, list) else traffic
-    if len(ends) != 2 or not all(_number(end, 0, 1) for end in ends) or not ends[0] < ends[1]:
-        file.refuse(
-            f"expected traffic as a share (0.2) or a slice of the layer ([0.2, 0.4]), found {shortened(traffic)}",
-            key="traffic",
-        )
+def _traffic(traffic: float | tuple[float, float]) -> tuple[float, float]:
+    ends = traffic if isinstance(traffic, tuple) else (0.0, traffic)
     return float(ends[0]), float(ends[1])
 
 
-def _variants(file: _Text) -> dict[str, float]:
-    shares = _table(file, "variants")
-    for name, share in shares.items():
-        if not _number(share, 0, 1) or not share:
-            file.refuse(
-                f"expected a share between 0 and 1 for variant {name!r}, found {shortened(share)}", "variants", name
-            )
-    least = 1 if "interleave" in file.data else 2
-    if len(shares) < least:
-        file.refuse(f"expected {least} variants or more with their shares, found {len(shares)}", "variants")
-    total = math.fsum(shares.values())
+def _refuse_variants(file: File) -> None:
+    """Stop at too few variants, shares that do not add up to 1, and names of variants that do not exist."""
+    table = file.value
+    least = 1 if table.interleave is not None else 2
+    if len(table.variants) < least:
+        file.refuse(f"expected {least} variants or more with their shares, found {len(table.variants)}", "variants")
+    total = math.fsum(table.variants.values())
     if abs(total - 1) > CLOSE:
         file.refuse(f"expected shares of variants that add up to 1, found {total:.10g}", "variants")
-    return {name: float(share) for name, share in shares.items()}
-
-
-def _overrides(file: _Text, variants: Mapping[str, float]) -> dict[str, str]:
-    overrides = _table(file, "overrides")
-    for unit, variant in overrides.items():
-        if variant not in variants:
-            said = f"expected a variant of {', '.join(variants)} for unit {unit!r}, found {shortened(variant)!r}"
+    known = ", ".join(table.variants)
+    for unit, variant in table.overrides.items():
+        if variant not in table.variants:
+            said = f"expected a variant of {known} for unit {unit!r}, found {shortened(variant)!r}"
             file.refuse(said, "overrides", unit)
-    return overrides
+    if table.holdout is not None and table.holdout not in table.variants:
+        file.refuse(f"expected holdout of {known}, found {shortened(table.holdout)!r}", "holdout")
 
 
-def _one_of(file: _Text, key: str, otherwise: str | None, values: Sequence[str]) -> Any:
-    value = file.data.get(key, otherwise)
-    if value != otherwise and value not in values:
-        file.refuse(f"expected {key} of {', '.join(values)}, found {shortened(value)!r}", key=key)
-    return value
-
-
-def _count(file: _Text, table: Mapping[str, Any], key: str, name: str = "") -> int | None:
-    value = table.get(key)
-    if value is not None and (type(value) is not int or value < 1):
-        file.refuse(f"expected {key} as a whole number of 1 or more, found {shortened(value)}", name, key)
-    return value
-
-
-def _rules(file: _Text) -> dict[str, Any]:
-    """When an experiment begins and ends, and by which method it is decided."""
-    horizon = _table(file, "horizon")
-    _refuse_unknown(file, horizon, {"days", "units"}, "horizon")
-    start = file.data.get("start")
-    if start is not None and not isinstance(start, date):
-        file.refuse(f"expected start as a date such as 2026-03-01, found {shortened(start)!r}", key="start")
-    alpha, aa = file.data.get("alpha", 0.05), file.data.get("aa", False)
-    if not _number(alpha, 0, 0.5) or not alpha:
-        file.refuse(f"expected alpha between 0 and 0.5, found {shortened(alpha)}", key="alpha")
-    if not isinstance(aa, bool):
-        file.refuse(f"expected true or false as aa, found {shortened(aa)}", key="aa")
-    return {
-        "unit": _word(file, file.data, "unit", "user"),
-        "aa": aa,
-        "start": None if start is None else start.isoformat(),
-        "days": _count(file, horizon, "days", "horizon"),
-        "units": _count(file, horizon, "units", "horizon"),
-        "method": _one_of(file, "method", METHODS[0], METHODS),
-        "looks": _looks(file),
-        "spending": _one_of(file, "spending", SPENDING[0], SPENDING),
-        "tuned": _count(file, file.data, "tuned"),
-        "alpha": float(alpha),
-    }
-
-
-def _looks(file: _Text) -> tuple[float, ...]:
-    """Looks as shares of the horizon, from a number of equal steps or a list; the last is the horizon."""
-    looks = file.data.get("looks", [])
-    if type(looks) is int and 1 <= looks <= 100:
+def _looks(looks: int | tuple[float, ...]) -> tuple[float, ...]:
+    """Looks as shares of the horizon, from a number of equal steps or a list."""
+    if isinstance(looks, int):
         return tuple((i + 1) / looks for i in range(looks))
-    rising = isinstance(looks, list) and all(_number(each, 0, 1) and each for each in looks)
-    if not rising or any(a >= b for a, b in zip(looks, looks[1:], strict=False)) or (looks and looks[-1] != 1):
-        said = "expected looks as a number (5) or as rising shares of the horizon that end with 1 ([0.5, 1])"
-        file.refuse(f"{said}, found {shortened(looks)}", key="looks")
     return tuple(map(float, looks))
 
 
-def _choices(
-    file: _Text, kind: str, check: Callable[[Choice, Sequence[Mapping[str, Any]]], str | None]
-) -> tuple[Choice, ...]:
-    own = _tables(file, "metric")
+def _own_metrics(file: File) -> tuple[dict[str, Any], ...]:
+    """The metrics that the plan defines itself."""
+    from cranfield.online.metrics import Own
+
+    for number, table in enumerate(file.value.metric):
+        try:
+            Own(table)
+        except ConventionError as error:
+            file.refuse(str(error), "metric", number)
+    return file.value.metric
+
+
+def _choices(file: File, kind: str) -> tuple[Choice, ...]:
+    from cranfield.online.metrics import problem
+
+    tables: tuple[dict[str, Any], ...] = getattr(file.value, kind)
+    own = _own_metrics(file)
+    names = [each.name for each in fields(ChoiceTable)]
     choices = []
-    for number, table in enumerate(_tables(file, kind)):
-
-        def refuse(problem: str, key: str, number: int = number) -> NoReturn:
-            file.refuse(problem, kind, key, number)
-
-        rest = {key: value for key, value in table.items() if key not in {each.name for each in fields(Choice)}}
-        direction, margin, window = table.get("direction"), table.get("margin"), table.get("window", OPEN)
-        estimate, relative = table.get("estimate", ESTIMATES[0]), table.get("relative", False)
-        if direction is not None and direction not in DIRECTIONS:
-            refuse(f"expected direction of {', '.join(DIRECTIONS)}, found {shortened(direction)!r}", "direction")
-        if margin is not None and (not _number(margin, 0, math.inf) or not margin or not math.isfinite(margin)):
-            refuse(f"expected a margin above 0, found {shortened(margin)}", "margin")
-        if kind == "guardrail" and margin is None:
-            refuse("expected a margin: how much worse a guardrail may become", "metric")
-        if window != OPEN and (type(window) is not int or window < 1):
-            refuse(f"expected a window of days or {OPEN!r}, found {shortened(window)!r}", "window")
-        if estimate not in ESTIMATES:
-            refuse(f"expected an estimate of {', '.join(ESTIMATES)}, found {shortened(estimate)!r}", "estimate")
-        if not isinstance(relative, bool):
-            refuse(f"expected true or false as relative, found {shortened(relative)}", "relative")
-        metric = _word(file, table, "metric", name=kind, number=number)
-        days = None if window == OPEN else window
-        choice = Choice(metric, direction, margin, relative, days, estimate, rest)
-        problem = check(choice, own)
-        if problem:
-            refuse(problem, "metric")
+    for number, table in enumerate(tables):
+        rest = {key: value for key, value in table.items() if key not in names}
+        said = file.part({key: value for key, value in table.items() if key in names}, ChoiceTable, kind, number)
+        if kind == "guardrail" and said.margin is None:
+            file.refuse("expected a margin: how much worse a guardrail may become", kind, number, "metric")
+        window = said.window if isinstance(said.window, int) else None
+        choice = Choice(said.metric, said.direction, said.margin, said.relative, window, said.estimate, rest)
+        wrong = problem(choice, own)
+        if wrong:
+            typo = next((f"; did you mean {near!r}?" for key in rest if (near := nearest(key, names))), "")
+            file.refuse(f"{wrong}{typo}", kind, number, *(rest if typo else ["metric"]))
         choices.append(choice)
     return tuple(choices)
 
 
-def _filters(file: _Text) -> tuple[Filter, ...]:
+def _filters(file: File) -> tuple[Filter, ...]:
+    from cranfield.online.metrics.own import pattern_problem
+
     filters = []
-    for number, table in enumerate(_tables(file, "filter")):
-        _refuse_unknown(file, table, {each.name for each in fields(Filter)}, "filter", number)
-        name = _word(file, table, "name", name="filter", number=number)
-        looked_at = _word(file, table, "field", name="filter", number=number)
-        if looked_at not in FIELDS and not looked_at.startswith("attributes."):
+    for number, table in enumerate(file.value.filter):
+        if table.field not in FIELDS and not table.field.startswith("attributes."):
             wanted = f"expected a field of {', '.join(FIELDS)}, or attributes.NAME"
-            file.refuse(f"{wanted}, found {shortened(looked_at)!r}", "filter", "field", number)
-        equals, matches, drop = table.get("equals", []), table.get("matches"), table.get("drop", "units")
-        equals = [equals] if isinstance(equals, str) else equals
-        if not isinstance(equals, list) or not all(isinstance(each, str) for each in equals):
-            file.refuse(f"expected texts as equals, found {shortened(equals)}", "filter", "equals", number)
-        if bool(equals) == (matches is not None):
-            file.refuse("expected either equals or matches in a filter", "filter", "name", number)
-        try:
-            re.compile(matches or "")
-        except (re.error, TypeError) as error:
-            file.refuse(f"expected a regular expression as matches ({error})", "filter", "matches", number)
-        if drop not in DROPS:
-            file.refuse(f"expected drop of {', '.join(DROPS)}, found {shortened(drop)!r}", "filter", "drop", number)
-        filters.append(Filter(name, looked_at, tuple(equals), matches, drop))
+            file.refuse(f"{wanted}, found {shortened(table.field)!r}", "filter", number, "field")
+        equals = (table.equals,) if isinstance(table.equals, str) else table.equals
+        if bool(equals) == (table.matches is not None):
+            file.refuse("expected either equals or matches in a filter", "filter", number, "name")
+        wrong = pattern_problem(table.matches or "")
+        if wrong:
+            file.refuse(f"expected a regular expression as matches ({wrong})", "filter", number, "matches")
+        filters.append(Filter(table.name, table.field, equals, table.matches, table.drop))
     return tuple(filters)
 
 
-def _winsorise(file: _Text) -> dict[str, float]:
-    table = _table(file, "winsorise")
-    for metric, quantile in table.items():
-        if not _number(quantile, 0.5, 1):
-            said = f"expected a quantile between 0.5 and 1 for {metric!r}, found {shortened(quantile)}"
-            file.refuse(said, "winsorise", metric)
-    return {metric: float(quantile) for metric, quantile in table.items()}
+def _interleave(file: File) -> dict[str, Any] | None:
+    """How lists are mixed: the systems and which is the control, the method and its parameters, credit and margin."""
+    from cranfield.online.credit import WORTH
+
+    table, name = file.value.interleave, "interleave"
+    if table is None:
+        return None
+    said = file.part({key: table[key] for key in INTERLEAVE_KEYS if key in table}, InterleaveTable, name)
+    systems = said.systems or ()
+    if said.control is not None and said.control not in systems:
+        known = f"of {', '.join(systems)}" if systems else "with systems"
+        file.refuse(f"expected a control {known}, found {shortened(said.control)!r}", name, "control")
+    if said.credit not in WORTH:
+        file.refuse(f"expected credit of {', '.join(WORTH)}, found {shortened(said.credit)!r}", name, "credit")
+    try:
+        method = interleaving_method(table)
+    except ConventionError as error:
+        rest = [key for key in table if key not in INTERLEAVE_KEYS]
+        typo = next((f"; did you mean {near!r}?" for key in rest if (near := nearest(key, INTERLEAVE_KEYS))), "")
+        file.refuse(f"{error}{typo}", name, *(rest if typo else ["method"]))
+    if len(systems) > 2 and not method.many:
+        file.refuse(f"{method.name} interleaves two systems, found {len(systems)}", name, "systems")
+    return table
 
 
-def _slices(file: _Text) -> tuple[str, ...]:
-    slices = file.data.get("slices", [])
+def interleaving_method(table: Mapping[str, Any]) -> Method:
+    """The method that a table [interleave] names, with its parameters; team draft where it names none."""
+    from cranfield.online.interleave import method_of
+
+    parameters = {key: value for key, value in table.items() if key not in INTERLEAVE_KEYS}
+    return method_of(str(table.get("method", "team-draft")), **parameters)
+
+
+def _slices(file: File) -> tuple[str, ...]:
+    slices = file.value.slices
     known = ("query", "application")
-    texts = isinstance(slices, list) and all(isinstance(each, str) for each in slices)
-    if not texts or not all(each in known or each.startswith("attributes.") for each in slices):
-        file.refuse(
-            f"expected slices as a list of {', '.join(known)} or attributes.NAME, found {shortened(slices)}",
-            key="slices",
-        )
+    if not all(each in known or each.startswith("attributes.") for each in slices):
+        said = f"expected slices as a list of {', '.join(known)} or attributes.NAME"
+        file.refuse(f"{said}, found {shown(list(slices))}", "slices")
     return tuple(dict.fromkeys(slices))
 
 
-def _refuse_inconsistent(file: _Text, plan: Plan) -> None:
+def _refuse_inconsistent(file: File, plan: Plan) -> None:
     """Stop at parts that are sound each and not together."""
     if (plan.method == "looks") != bool(plan.looks):
-        file.refuse(
-            f'expected looks with method = "looks" and with no other, found method = {plan.method!r}', key="method"
-        )
+        file.refuse(f'expected looks with method = "looks" and with no other, found method = {plan.method!r}', "method")
     if plan.tuned is not None and plan.method != "sequence":
-        file.refuse(f'expected tuned only with method = "sequence", found method = {plan.method!r}', key="tuned")
+        file.refuse(f'expected tuned only with method = "sequence", found method = {plan.method!r}', "tuned")
     seen: set[str] = set()
     for choice in (*plan.primary, *plan.guardrails):
         key = json.dumps([choice.metric, choice.parameters, choice.window], sort_keys=True, default=_plain)
         if key in seen:
-            file.refuse(f"expected each metric once, found {choice.metric!r} twice", key="metric")
+            file.refuse(f"expected each metric once, found {choice.metric!r} twice")
         seen.add(key)
+    for name in plan.winsorise:
+        if name not in {choice.metric for choice in (*plan.primary, *plan.guardrails)}:
+            said = f"expected a metric of the plan in [winsorise], found {shortened(name)!r}"
+            file.refuse(said, "winsorise", name)

@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cranfield.answer import Cell, Layout, Table
-from cranfield.errors import DataError, TokenError
-from cranfield.online.credit import credit
-from cranfield.online.decide import Limits, round_up
-from cranfield.online.token import Keys
+from cranfield.online.decide import round_up
+from cranfield.online.lists import MOST_RUN_OUT, ClickCounts, ListReading, TokenCounts
 from cranfield.stats.arms import against_0, level
 from cranfield.stats.counted import Counted, bootstrap
+from cranfield.stats.limits import Limits
 from cranfield.stats.moments import Moments
 from cranfield.stats.sequential import FIXED
 from cranfield.stats.shares import SIGN_CONCENTRATION, anytime_p, anytime_share, sign_p
@@ -28,10 +27,8 @@ from cranfield.stats.shares import SIGN_CONCENTRATION, anytime_p, anytime_share,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.online.gather import Gathering
+    from cranfield.online.plan import Plan
     from cranfield.stats.sequential import Rule
-
-BY = ("clicks", "dwell", "conversion", "weights")
 
 
 class Pair(NamedTuple):
@@ -56,24 +53,33 @@ class Pair(NamedTuple):
     @property
     def same(self) -> bool:
         """Whether the preference is shown to be within the margin."""
-        return self.margin is not None and -self.margin < self.inner[0] and self.inner[1] < self.margin
+        return self.delta.exists and Limits(self.delta.value, *self.inner).inside(self.margin)
 
     def verdict(self, ended: bool) -> str:
         """What it says by itself."""
-        if self.delta.low > 0:
+        if self.delta.above():
             return "ship"
-        if self.delta.high < 0:
+        if self.delta.below():
             return "stop"
         return "same" if self.same else "not shown" if ended else "continue"
 
 
 @dataclass(frozen=True)
 class Preferences:
-    """What units prefer, of each system against the first."""
+    """What units prefer, of each system against the control, and what lists and clicks that is made of."""
 
     pairs: tuple[Pair, ...]
-    unread: int = 0  # impressions whose token could not be opened
+    tokens: TokenCounts
+    clicks: ClickCounts
     broken: str = ""
+
+    def blind(self) -> str:
+        """What interleaving cannot see here, where that is much."""
+        share = self.clicks.run_out_share
+        if share <= MOST_RUN_OUT:
+            return ""
+        said = f"{100 * share:.0f} % of clicks earn no credit because a ranking had run out"
+        return f"{said}: an A/B test can see what interleaving cannot"
 
     def reason(self, verdict: str, ended: bool) -> str:
         """Why a verdict is what it is."""
@@ -93,7 +99,9 @@ class Preferences:
         return f"{told}; {could}; a new plan of about {units:,} units would show {what}"
 
     def parts(self, how: Layout) -> Iterator[Table]:
-        """A row a system."""
+        """A row a system; nothing where there is none yet."""
+        if not self.pairs:
+            return
         head = [
             "system",
             "wins",
@@ -111,95 +119,45 @@ class Preferences:
                 f"{each.system} against {each.control}",
                 *(f"{n:,}" for n in (each.wins, each.losses, each.ties)),
                 how.cell(each.delta.value, signed=True),
-                f"[{how.number(each.delta.low, True)}, {how.number(each.delta.high, True)}]",
+                how.interval(each.delta.low, each.delta.high, signed=True),
                 Cell(f"{each.p:.2g}", each.p),
                 Cell(f"{each.sign:.2g}", each.sign),
                 how.cell(each.by_search.value, signed=True),
-                f"[{how.number(each.by_search.low, True)}, {how.number(each.by_search.high, True)}]",
+                how.interval(each.by_search.low, each.by_search.high, signed=True),
             ]
             for each in self.pairs
         ]
         yield Table(head, rows, title="which system units prefer", spare=(8, 9, 7))
 
 
-def preferences(gathering: Gathering, rule: Rule, keys: Keys | None, rng: np.random.Generator) -> Preferences:
-    """What the units that are in prefer, by the credit of every search that has a token."""
-    how = gathering.plan.interleave or {}
-    by, margin = how.get("credit", "clicks"), how.get("margin")
-    if by not in BY:
-        raise DataError(f"[interleave]: expected credit of {', '.join(BY)}, found {by!r}")
-    outcomes, systems, unread, tried = _outcomes(gathering, by, keys or Keys.usual())
-    if not tried:
-        return Preferences((), broken="no impression of these units carries the token of an interleaved list")
-    if unread == tried:
-        return Preferences((), unread, f"none of {tried:,} tokens can be opened: are these the keys that sealed them?")
-    alpha = gathering.plan.alpha / (len(systems) - 1)
+def preferences(reading: ListReading, plan: Plan, rule: Rule, rng: np.random.Generator) -> Preferences:
+    """What units prefer, by the credit of every search whose list could be used."""
+    tokens, clicks = reading.tokens, reading.clicks
+    if not tokens.lists:
+        words = "no impression of these units carries the token of an interleaved list"
+        return Preferences((), tokens, clicks, words)
+    control, *others = reading.systems
+    outcomes = _outcomes(reading)
+    alpha, margin = plan.alpha / len(others), (plan.interleave or {}).get("margin")
     pairs = []
-    for system in systems[1:]:
+    for system in others:
         own = [values[system] for values in outcomes.values() if system in values]
-        pair = _pair(system, systems[0], own, rule, alpha, margin, rng)
+        pair = _pair(system, control, own, rule, alpha, margin, rng)
         if isinstance(pair, str):
-            return Preferences((), unread, pair)
+            return Preferences((), tokens, clicks, pair)
         pairs.append(pair)
-    return Preferences(tuple(pairs), unread)
+    return Preferences(tuple(pairs), tokens, clicks)
 
 
-def _outcomes(
-    gathering: Gathering, by: str, keys: Keys
-) -> tuple[dict[str, dict[str, list[float]]], list[str], int, int]:
+def _outcomes(reading: ListReading) -> dict[str, dict[str, list[float]]]:
     """By unit and system, the sign of each search's preference over the control; searches without a click tie."""
-    clicks = _clicks(gathering, by)
     outcomes: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    systems: list[str] = []
-    unread = tried = 0
-    rows = gathering.rows(
-        "SELECT n.unit, search, arg_min(credit, time), arg_min(shown, time) FROM cranfield_seen "
-        "JOIN cranfield_entered n USING (number) WHERE kind = 'impression' AND credit IS NOT NULL AND since >= 0 "
-        "GROUP BY n.unit, search ORDER BY n.unit, search"
-    )
-    for unit, search, token, shown in rows:
-        tried += 1
-        ranks = _ranks(clicks.get((unit, search), ()), shown)
-        try:
-            found = _opened(token, ranks, by, keys, search)
-        except TokenError:
-            unread += 1
-            continue
-        systems = systems or list(found.credits)
-        for other in systems[1:]:
-            if other in found.credits and systems[0] in found.credits:
-                outcomes[unit][other].append(float(np.sign(found.difference(other, systems[0]))))
-    return outcomes, systems, unread, tried
-
-
-def _opened(token: str, ranks: Any, by: str, keys: Keys, search: str) -> Any:
-    """The credit of a search, whether its token was sealed for it or for any."""
-    try:
-        return credit(token, ranks, by, keys=keys, search=search, at=0.0)
-    except TokenError:
-        return credit(token, ranks, by, keys=keys, at=0.0)
-
-
-def _clicks(gathering: Gathering, by: str) -> dict[tuple[str, str], list[tuple[str, int | None, float | None]]]:
-    kind = {"dwell": "dwell", "conversion": "conversion"}.get(by, "click")
-    found: dict[tuple[str, str], list[tuple[str, int | None, float | None]]] = defaultdict(list)
-    for unit, search, *rest in gathering.rows(
-        "SELECT n.unit, search, document, position, value FROM cranfield_seen JOIN cranfield_entered n USING (number) "
-        "WHERE kind = ? AND search IS NOT NULL AND since >= 0 ORDER BY time",
-        kind,
-    ):
-        found[unit, search].append(tuple(rest))
-    return found
-
-
-def _ranks(clicks: Any, shown: list[str] | None) -> dict[int, float | None]:
-    """Clicked ranks and what each is worth, by the list that was shown, or else by position; others are passed over."""
-    ranks: dict[int, float | None] = {}
-    for document, position, value in clicks:
-        place = shown.index(document) + 1 if shown and document in shown else position
-        if place is not None and (shown is None or place <= len(shown)):
-            ranks[place] = value if ranks.get(place) is None or value is None else max(ranks[place] or 0.0, value)
-    return ranks
+    control, *others = reading.systems
+    for unit, preference in reading.searches:
+        for other in others:
+            if other in preference.credits and control in preference.credits:
+                outcomes[unit][other].append(float(np.sign(preference.difference(other, control))))
+    return outcomes
 
 
 def _pair(
@@ -217,7 +175,7 @@ def _pair(
         return f"{system} against {control}: {len(signs):,} units all say the same, so there is no spread to measure against"
     effect = against_0(level(Moments.of(half=signs / 2), "half"))
     low, high = (float(end) for end in effect.limits((alpha / 2, alpha / 2), rule))
-    inner = tuple(float(end) for end in effect.limits((alpha, alpha), rule))
+    inner = Limits(float(effect.value), *(float(end) for end in effect.limits((alpha, alpha), rule)))
     sums = np.array([[sum(each) / 2, len(each)] for each in units])
     zero = Counted.of(np.array([[0.0, 1.0], [0.0, 1.0]]))
     drawn = bootstrap(zero, Counted.of(sums), lambda mean: mean[:, 0] / mean[:, 1], rng)
@@ -238,6 +196,6 @@ def _pair(
         even,
         anytime_p([wins, losses], [0.5, 0.5], SIGN_CONCENTRATION),
         margin,
-        (inner[0], inner[1]),
+        (inner.low, inner.high),
         float(effect.error) * (rule.critical(alpha / 2) + power) if math.isfinite(float(effect.error)) else math.nan,
     )

@@ -10,6 +10,8 @@ import hashlib
 import hmac
 import json
 import os
+import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,22 +19,27 @@ from typing import TYPE_CHECKING, Any
 from cranfield.answer import Answer, Layout
 from cranfield.answer import plain as plain_values
 from cranfield.columns import counted
-from cranfield.errors import DataError
+from cranfield.errors import DataError, UnavailableError
+from cranfield.formats.arrow import arrow_in_words
 from cranfield.formats.events.format import imported
-from cranfield.formats.streams import reason
+from cranfield.formats.secrets import read_secret
+from cranfield.formats.streams import name_beside, reason
+from cranfield.hearing import say
 from cranfield.online.event import instant
-from cranfield.online.log import write_part
 from cranfield.online.segments import refuse_written_to, replace_file, segments_in, sync_folder, whole_lines
 from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from cranfield.answer import Part
     from cranfield.online.event import Event
     from cranfield.online.log import Log
 
 LEAST_KEY = 16  # bytes
+UNITS = "units.json"  # in a log: whether its units are pseudonyms, and by which key
+CONSTANT = b"\0cranfield: the fingerprint of a key\0"  # no unit is called so
+PSEUDONYM = re.compile("[0-9a-f]{64}")
 PERSONAL = ("user_id",)  # attributes that say who it is
 
 
@@ -50,12 +57,8 @@ class Pseudonyms:
 
     @classmethod
     def from_file(cls, path: str) -> Pseudonyms:
-        """With the key that a file holds, less white space around it."""
-        try:
-            with open(path, "rb") as file:
-                key = file.read().strip()
-        except OSError as error:
-            raise DataError(f"{path}: {reason(error)}") from error
+        """With the key that a file holds, less white space around it; nobody else may be able to read the file."""
+        key = read_secret(path).strip()
         if len(key) < LEAST_KEY:
             raise DataError(f"{path}: expected a key of {LEAST_KEY} bytes or more, found {len(key)}")
         return cls(key)
@@ -64,11 +67,91 @@ class Pseudonyms:
         """The pseudonym of a unit, 64 hexadecimal digits."""
         return hmac.new(self._key, unit.encode(), hashlib.sha256).hexdigest()
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells this key from others without saying anything about it or about a pseudonym."""
+        return hmac.new(self._key, CONSTANT, hashlib.sha256).hexdigest()[:32]
+
     def event(self, event: Event) -> Event:
         """The event under its unit's pseudonym, and that of the user whom UBI names beside it."""
         attributes = event.attributes or {}
         users = {name: self.of(attributes[name]) for name in PERSONAL if name in attributes}
         return replace(event, unit=self.of(event.unit), attributes={**attributes, **users})
+
+
+def agree_on_units(log: Log, pseudonyms: Pseudonyms | None) -> None:
+    """Before events are added: refuse another key than that of the log's units, which the first to add decides.
+
+    Units of a log of before stay undecided until somebody comes with a key.
+    """
+    if _fingerprint_in(log) is None:
+        before = bool(log.parts() or segments_in(log.segments))
+        if before and pseudonyms is None:
+            return
+        if before:
+            say(
+                [
+                    f"{log.folder}: earlier events were added before keys were written down; from now on this key alone is taken"
+                ]
+            )
+        _write_down(log, pseudonyms)
+    refuse_other_key(log, pseudonyms)
+
+
+def refuse_other_key(log: Log, pseudonyms: Pseudonyms | None) -> None:
+    """Stop where a log is known to name its units in another way: by another key, or by none."""
+    found = _fingerprint_in(log)
+    if found is None or found == _fingerprint(pseudonyms):
+        return
+    if pseudonyms is None:
+        told = "its units are pseudonyms: give their key (--key FILE; --pseudonymise FILE of a service)"
+    elif found:
+        told = "its units are pseudonyms by another key: give that one, or begin another log"
+    else:
+        told = "its units have no pseudonyms, and a key would make two of each: give none, or begin another log"
+    raise DataError(f"{log.folder}: {told}; nothing was changed")
+
+
+def _fingerprint(pseudonyms: Pseudonyms | None) -> str:
+    return "" if pseudonyms is None else pseudonyms.fingerprint
+
+
+def _fingerprint_in(log: Log) -> str | None:
+    """The fingerprint of the key of a log's units; empty where they have no pseudonyms, None where nobody wrote it down."""
+    path = os.path.join(log.folder, UNITS)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)["fingerprint"]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {reason(error)}") from error
+    except (ValueError, KeyError, TypeError, RecursionError):
+        found = None
+    if not isinstance(found, str):
+        raise DataError(f"{path}: expected the fingerprint of a key, found something else; restore it from a copy")
+    return found
+
+
+def _write_down(log: Log, pseudonyms: Pseudonyms | None) -> None:
+    """Write down how units are named; whoever comes first decides."""
+    path = os.path.join(log.folder, UNITS)
+    told = {"units": "plain" if pseudonyms is None else "pseudonyms", "fingerprint": _fingerprint(pseudonyms)}
+    log.make()
+    beside = name_beside(path)
+    try:
+        with open(beside, "x", encoding="utf-8") as file:
+            file.write(json.dumps(told) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(beside, path)
+        sync_folder(log.folder)
+    except OSError as error:
+        raise UnavailableError(f"{path}: cannot be written: {reason(error)}") from error
+    finally:
+        with suppress(OSError):
+            os.unlink(beside)
 
 
 @dataclass(frozen=True)
@@ -112,9 +195,20 @@ class Erasure(Answer):
         return ["copies elsewhere (backups, exports, what a client still keeps to send again) are not reached"]
 
 
-def erase(log: Log, units: Collection[str]) -> Erasure:
-    """Take all events of these units out of a log."""
-    wanted = set(units)
+def erase(log: Log, units: Collection[str], pseudonyms: Pseudonyms | None = None) -> Erasure:
+    """Take all events of these units out of a log; their pseudonyms are made by the key, or are given as such."""
+    if pseudonyms is not None or not all(map(PSEUDONYM.fullmatch, units)):
+        refuse_other_key(log, pseudonyms)
+    unknown = pseudonyms is not None and _fingerprint_in(log) is None
+    erasure = _erase(log, {*units} if pseudonyms is None else {pseudonyms.of(unit) for unit in units})
+    if unknown and erasure.events:
+        _write_down(log, pseudonyms)
+    elif unknown:
+        say([f"{log.folder}: no fingerprint of a key was written down here: a wrong key finds no events either"])
+    return erasure
+
+
+def _erase(log: Log, wanted: set[str]) -> Erasure:
     arrow, compute = imported("pyarrow"), imported("pyarrow.compute")
 
     def stays(table: Any) -> Any:
@@ -143,13 +237,20 @@ def _rewrite(log: Log, what: str, stays: Callable[[Any], Any], line_stays: Calla
     with log.alone():
         refuse_written_to(segments_in(log.segments))
         packed, rewritten, removed, days = 0, 0, 0, set()
-        for day, files in log.parts().items():
-            for path in files:
-                gone, left = _rewrite_part(path, stays)
-                packed += gone
-                rewritten += bool(gone and left)
-                removed += bool(gone and not left)
-                days |= {day} if gone else set()
+
+        def changes() -> Iterator[tuple[str, Any]]:
+            nonlocal packed, rewritten, removed
+            for day, files in log.checked_parts().items():
+                for path in files:
+                    gone, table = _without(path, stays)
+                    if gone:
+                        packed += gone
+                        rewritten += table is not None
+                        removed += table is None
+                        days.add(day)
+                        yield path, table
+
+        log.change_parts(changes())
         waiting, segments = 0, 0
         for path in segments_in(log.segments):
             lines = whole_lines(path)
@@ -162,20 +263,13 @@ def _rewrite(log: Log, what: str, stays: Callable[[Any], Any], line_stays: Calla
         return Erasure(what, packed, waiting, rewritten, removed, segments, tuple(sorted(days)))
 
 
-def _rewrite_part(path: str, stays: Callable[[Any], Any]) -> tuple[int, int]:
-    """How many events of a Parquet file are gone, and how many are left."""
-    parquet = imported("pyarrow.parquet")
-    with parquet.ParquetFile(path) as file:
+def _without(path: str, stays: Callable[[Any], Any]) -> tuple[int, Any]:
+    """How many events of a Parquet file are not to stay, and a table of those that are; None where none is."""
+    with arrow_in_words(path), imported("pyarrow.parquet").ParquetFile(path) as file:
         looked_at = stays(file.read(columns=["unit", "time"]))
         left = int(imported("pyarrow.compute").sum(looked_at).as_py() or 0)
         gone = len(looked_at) - left
-        table = file.read().filter(looked_at) if gone and left else None
-    if table is not None:
-        write_part(path, table)
-    elif gone:
-        os.unlink(path)
-        sync_folder(os.path.dirname(path))
-    return gone, left
+        return gone, file.read().filter(looked_at) if gone and left else None
 
 
 def _replace_segment(path: str, lines: list[bytes]) -> None:

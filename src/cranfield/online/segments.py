@@ -7,8 +7,10 @@ killed process left behind is whole lines and at most one torn line at the end, 
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
 from cranfield.errors import DataError, UnavailableError
@@ -82,6 +84,12 @@ class Writer:
             os.fdatasync(file.fileno())
         except OSError:
             self.seal()
+
+
+def begun_at(path: str) -> datetime | None:
+    """When a segment was begun, by its name, or that of a part that was packed from it; None of a file of another name."""
+    begun = re.match(r"[0-9a-f]{16}(?=[-.])", os.path.basename(path))
+    return None if begun is None else datetime.fromtimestamp(int(begun[0], 16) / 1e9, UTC)
 
 
 def locked(file: BinaryIO | FileIO) -> bool:

@@ -25,7 +25,8 @@ from cranfield.formats.streams import write_bytes
 from cranfield.online.assign import assign_one
 from cranfield.online.event import KINDS, Event
 from cranfield.online.interleave.packed import packed
-from cranfield.online.plan import Plan, read_plan
+from cranfield.online.plan import Plan, interleaving_method, read_plan
+from cranfield.online.privacy import agree_on_units
 from cranfield.online.token import Keys, seal
 from cranfield.online.visits import DAY, Audience, Visits
 from cranfield.online.world import method_named, users_named
@@ -147,6 +148,7 @@ def simulate(
     visits = Audience(**{**vars(audience), "days": audience.days + before}).visits(len(world.topics), rng)
     stage = Stage(world, plan, chosen, visits, rng, seed, before, keys)
     events: Counter[str] = Counter()
+    agree_on_units(log, None)
     for batch in _batches(stage.events()):
         log.append(batch)
         events.update(event.kind for event in batch)
@@ -199,6 +201,7 @@ class Stage:
         self.method = interleaving(plan, world)
         self.keys = (keys or Keys.usual()) if self.method is not None else keys
         self.systems = {} if self.method is not None else shown_by(plan, world)
+        self.control = world.systems.index(plan.systems[0]) if plan.systems else self.systems.get(plan.control, 0)
         self.units = [f"u{seed}-{n}" for n in range(int(visits.unit.max()) + 1)]
         self.assigned = [assign_one(plan, unit) for unit in self.units]
         self.shown, self.tokens = self._pages()
@@ -228,13 +231,13 @@ class Stage:
         for search, (unit, topic) in enumerate(zip(self.visits.unit.tolist(), self.visits.topic.tolist(), strict=True)):
             assigned, token = self.assigned[unit], None
             if assigned is None or not self._in(search):
-                page = self.world.rankings[self.systems.get(self.plan.control, 0)][topic]
+                page = self.world.rankings[self.control][topic]
             elif self.method is None or self.keys is None:
                 page = self.world.rankings[self.systems[assigned.variant]][topic]
             else:
                 drawn = self.method.draw([lists[topic] for lists in self.world.rankings], self.world.k, coin)
                 page = drawn.documents
-                content = packed(self.method, self.world.systems, drawn.evidence)
+                content = packed(self.method, self.world.systems, drawn.evidence, self.plan.name)
                 token = seal(content, self.keys, self._search(search), random=coin.randbytes)
             pages.append(page)
             tokens.append(token)
@@ -306,10 +309,13 @@ def interleaving(plan: Plan, world: World) -> Method | None:
     """The method by which a plan interleaves; None where it splits traffic."""
     if plan.interleave is None:
         return None
-    return _fitting(str(plan.interleave.get("method", "team-draft")), world)
+    if plan.systems and set(plan.systems) != set(world.systems):
+        wanted, runs = ", ".join(plan.systems), ", ".join(world.systems)
+        raise DataError(f"{plan.path or plan.name}: expected runs of the systems {wanted}; found {runs}")
+    return _fitting(interleaving_method(plan.interleave), world)
 
 
-def _fitting(typed: str, world: World) -> Method:
+def _fitting(typed: str | Method, world: World) -> Method:
     """A method by what one types, that takes as many systems as there are."""
     method = method_named(typed)
     if len(world.systems) < 2 or (len(world.systems) > 2 and not method.many):
@@ -374,7 +380,8 @@ def plan_text(systems: Sequence[str], audience: Audience, method: str | None = N
         "",
     ]
     if method:
-        lines += ["[interleave]", f"method = {json.dumps(method)}"]
+        named = ", ".join(json.dumps(system, ensure_ascii=False) for system in systems)
+        lines += ["[interleave]", f"method = {json.dumps(method)}", f"systems = [{named}]  # the first is the control"]
     else:
         lines += ["[[primary]]", 'metric = "click-through"']
     return "\n".join(lines) + "\n"

@@ -12,15 +12,16 @@ import binascii
 import os
 import re
 import secrets
-import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.errors import ConventionError, DataError, MissingExtraError, TokenError
+from cranfield.errors import ConventionError, DataError, TokenError
+from cranfield.extras import missing
+from cranfield.formats.secrets import read_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,9 +54,7 @@ class Keys:
         try:
             from cryptography.hazmat.primitives.ciphers.aead import AESSIV
         except ImportError as error:
-            raise MissingExtraError(
-                "tokens need cryptography, which is not installed: pip install 'cranfield[online]'"
-            ) from error
+            raise missing("cryptography", "tokens need", error) from error
         return [AESSIV(secret) for secret in self.secrets]
 
     @classmethod
@@ -86,14 +85,7 @@ class Keys:
         path = Path(path)
         if not path.exists():
             _make(path, f"{cls.new().text()}\n")
-        try:
-            open_to = stat.S_IMODE(path.stat().st_mode) & 0o077
-            text = path.read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: the keys cannot be read ({error})") from None
-        if open_to and os.name == "posix":
-            raise DataError(f"{path}: others can read these keys; chmod 600 {path}")
-        return cls.parse(text, str(path))
+        return cls.parse(read_secret(path).decode("ascii", "replace"), str(path))
 
     @classmethod
     def usual(cls, environment: Mapping[str, str] | None = None) -> Keys:
@@ -126,20 +118,32 @@ def seal(
     return _text(bytes([VERSION]) + nonce + keys.ciphers[0].encrypt(inside, _beside(VERSION, nonce, search)))
 
 
+class OpenedToken(NamedTuple):
+    """The bytes in a token, and until when it was good (seconds since 1970); None: without end."""
+
+    content: bytes
+    expires: int | None
+
+
 def unseal(token: str, keys: Keys, search: str = "", at: float | None = None) -> bytes:
     """The bytes in a token; `at` is the time by which it may have expired, now unless given."""
+    content, expires = open_token(token, keys, search)
+    if expires is not None and (time.time() if at is None else at) > expires:
+        said = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
+        raise TokenError(f"the token has expired: it was good until {said}")
+    return content
+
+
+def open_token(token: str, keys: Keys, search: str = "") -> OpenedToken:
+    """What is in a token, whether or not it has expired."""
     raw = _raw(token)
     version, nonce, sealed = raw[0], raw[1 : 1 + NONCE], raw[1 + NONCE :]
     if version != VERSION:
         raise TokenError(f"a token of version {version}; this cranfield opens version {VERSION}")
     inside = _opened(sealed, keys, _beside(version, nonce, search))
     if inside[0] == PLAIN:
-        return inside[1:]
-    expires = int.from_bytes(inside[1:5], "big")
-    if (time.time() if at is None else at) > expires:
-        said = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
-        raise TokenError(f"the token has expired: it was good until {said}")
-    return inside[5:]
+        return OpenedToken(inside[1:], None)
+    return OpenedToken(inside[5:], int.from_bytes(inside[1:5], "big"))
 
 
 def _raw(token: str) -> bytes:

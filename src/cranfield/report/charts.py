@@ -16,7 +16,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cranfield.columns import in_line
-from cranfield.errors import DataError, MissingExtraError
+from cranfield.errors import DataError
+from cranfield.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,13 +72,7 @@ def rendered(spec: dict[str, Any], ending: str) -> bytes:
     spec = _with_backslashes(spelt_out(spec))
     if ending == "json":
         return (json.dumps(spec, indent=2) + "\n").encode()
-    try:
-        import vl_convert  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise MissingExtraError(
-            "charts are drawn by vl-convert-python, which is not installed (pip install 'cranfield[plots]'); "
-            "a .json file holds the Vega-Lite specification without it"
-        ) from None
+    vl_convert = needed("vl_convert", "a .json file holds a chart as Vega-Lite; other charts need")
     if ending == "svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     if ending == "png":

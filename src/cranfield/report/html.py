@@ -12,8 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import Cell, Table, html_list, html_table, html_text
-from cranfield.columns import in_bytes, joined, legible
-from cranfield.compare.pair import p_value
+from cranfield.columns import in_bytes, joined, legible, p_value
 from cranfield.report import figures, near
 from cranfield.report.svg import legend, svg
 from cranfield.report.tables import board_table, comparison_table, cost_table, inputs_table, number

@@ -12,6 +12,7 @@ from cranfield.collection import Collection
 from cranfield.compare import compare
 from cranfield.compare.efficiency import beside
 from cranfield.formats import expand
+from cranfield.formats.tables import Dialect
 from cranfield.report.reporting import report_of
 from cranfield.report.texts import collection_of, documents_of, topics_of
 
@@ -92,7 +93,9 @@ def report(
     else:
         judged, named = qrels, os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else None
     usual = DEFAULT_MEASURES if measures is None and runs is not None else measures
-    topics = topics_of(collection_of(qrels), topics_file, question.get("fields"))
+    dialect = Dialect(question.get("delimiter"), question.get("encoding"), question.get("decimal"))
+    lenient = bool(question.get("lenient"))
+    topics = topics_of(collection_of(qrels), topics_file, question.get("fields"), dialect, lenient)
     if runs is not None and topics is not None:
         question.setdefault("queries", topics.queries)
     found = compare(judged, runs, usual, **question)

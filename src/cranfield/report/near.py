@@ -12,7 +12,7 @@ from cranfield.columns import legible
 from cranfield.report.tables import number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cranfield.closeup import Closeup, Step
     from cranfield.report.reporting import Report
@@ -44,6 +44,7 @@ def lists(report: Report) -> dict[str, Any] | None:
         "grades": [[" ".join(map(_grade, grades)) for grades in each.grades] for each in seen],
         "below": [each.below for each in seen],
         "missed": [each.missed for each in seen],
+        "deeper": [[_places(ranks, place) for ranks in each.deeper] for each in seen],
         "arithmetic": [_arithmetic(report, seen, measure) for measure in report.measures],
     }
 
@@ -51,6 +52,11 @@ def lists(report: Report) -> dict[str, Any] | None:
 def texts(report: Report) -> dict[str, list[str]]:
     """Title and first words of the documents that are shown, as they go into the page."""
     return {document: [legible(part) for part in parts if part] for document, parts in report.shown_documents.items()}
+
+
+def _places(ranks: Mapping[str, int], place: Mapping[str, int]) -> str:
+    """The ranks of documents below the top, each behind the number of its document."""
+    return " ".join(f"{place[document]}:{rank}" for document, rank in ranks.items())
 
 
 def _grade(grade: float | None) -> str:
@@ -76,7 +82,7 @@ def _arithmetic(report: Report, seen: Sequence[Closeup], measure: str) -> dict[s
         for step in place
     ]
     return {
-        "formula": report.comparison.scores.measures[measure].formula,
+        "formula": report.comparison.scores.measures[measure].formula_with_values(),
         "words": known[0].words,
         "columns": known[0].columns,
         "rows": rows,

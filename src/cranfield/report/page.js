@@ -247,14 +247,15 @@
   const place = (s, t) => split(near.lists[s][t]);
 
   const moved = (rank, before, returned, alone) => {
-    if (before === undefined) return [alone, "new", `not among the first ${returned} of the other`];
+    if (before === undefined) return [alone, "new", "not returned by the other"];
+    if (before > returned) return [`at ${before}`, "deep", `below rank ${returned} of the other: rank ${before}`];
     const up = before - rank;
     return up > 0 ? [`↑${up}`, "up", `rank ${before} in the other`] : up < 0 ? [`↓${-up}`, "down", `rank ${before} in the other`]
       : ["=", "same", "the same rank in the other"];
   };
-  const line = (mine, theirs, i, s, t, sums, alone) => {
+  const line = (mine, theirs, i, s, t, sums, alone, deeper) => {
     const id = Number(mine[i]), rank = i + 1, at = theirs.indexOf(mine[i]);
-    const [mark, look, hint] = moved(rank, at < 0 ? undefined : at + 1, theirs.length, alone);
+    const [mark, look, hint] = moved(rank, at < 0 ? deeper.get(mine[i]) : at + 1, theirs.length, alone);
     const grade = split(near.grades[s][t])[i], words = near.texts && near.texts[id];
     const name = make("td", "doc");
     if (words && words.length) name.append(make("span", "title", words[0]));
@@ -274,6 +275,7 @@
   const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
   const column = (m, s, o, t, tone) => {
     const mine = place(s, t), theirs = place(o, t), sums = near.arithmetic[m];
+    const deeper = new Map(split(near.deeper[o][t]).map((each) => each.split(":")).map(([id, rank]) => [id, Number(rank)]));
     const steps = sums && sums.steps ? sums.columns : [];
     const heads = ["", "", "document", "grade", ...steps].map((text, c) => {
       const head = make("th", c < 3 ? "n" : c > 3 ? "sum" : "", text || make("span", "unseen", c ? "move" : "rank"));
@@ -281,7 +283,7 @@
       return head;
     });
     const table = make("table", "", make("thead", "", make("tr", "", ...heads)),
-      make("tbody", "", ...mine.map((_, i) => line(mine, theirs, i, s, t, sums, tone === "one" ? "gone" : "new"))));
+      make("tbody", "", ...mine.map((_, i) => line(mine, theirs, i, s, t, sums, tone === "one" ? "gone" : "new", deeper))));
     const value = make("span", "value", shown(data.values[m][s][t], data.digits));
     const group = near.runs[s] === data.systems[s] ? "" : ` (list: ${near.runs[s]})`;
     const box = make("section", `side ${tone}`, make("h3", "", make("span", "", data.systems[s] + group), value));

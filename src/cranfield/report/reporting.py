@@ -200,7 +200,7 @@ class Report:
     def better(self, measure: str, one: str, other: str) -> int:
         """1 where `other` is significantly better than `one`, -1 where it is worse, else 0."""
         pair = self.pair(measure, one, other)
-        if pair is None or not pair.corrected <= self.comparison.alpha:
+        if pair is None or not self.comparison.significant(pair):
             return 0
         ahead = {"one": pair.one, "other": pair.other}.get(pair.better)
         return 0 if ahead is None else 1 if ahead == other else -1

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from cranfield.answer import Cell, Layout, Table
-from cranfield.compare.pair import p_value
+from cranfield.columns import p_value
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.testing import TESTS_OF_MANY
 
@@ -58,7 +58,8 @@ def leaderboard_table(report: Report) -> Table:
     raised = f"significantly better than the system of that letter ({decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
     scores, weighed = report.comparison.scores, bool(report.comparison.weighed_by)
-    head = ["", "run", *map(scores.measures_by, report.measures), *(report.measures if weighed else ())]
+    alike = map(scores.measures_alike, report.measures) if weighed else ()
+    head = ["", "run", *map(scores.measures_by, report.measures), *alike]
     return Table(head, rows, names=2, caption="Mean over topics", notes=notes)
 
 
@@ -89,7 +90,8 @@ def board_table(report: Report, measure: str) -> Table:
     geometric = [name for name in board.rows[0].gmean if board.scores.measures[name].name == "AP"]
     judged, micro = report.comparison.judged, report.comparison.micro
     others = [name for name in board.measures if name != measure]
-    head = ["run", measure, "rank", "ranks", "first in redraws", "tier", *others]
+    first, *further = map(board.scores.measures_alike, [measure, *others])
+    head = ["run", first, "rank", "ranks", "first in redraws", "tier", *further]
     head += [*map(board.scores.measures_by, board.rows[0].weighted), *(f"micro({name})" for name in micro)]
     head += [*(f"gmean({name})" for name in geometric), *judged, "topics"]
     best = {name: _best(report, name, [row.means[name] for row in board.rows]) for name in board.measures}
@@ -216,7 +218,8 @@ def verdict(report: Report, pair: Pair) -> str:
     if report.comparison.one_sided:
         return report.comparison.answer(pair)
     ahead = report.better(pair.measure, pair.one, pair.other)
-    why = {"correction": "not settled (correction)", "interval": "not settled (test and interval differ)"}
+    apart = "not settled (test and interval differ)"
+    why = {"correction": "not settled (correction)", "interval": apart, "held": apart}
     if not ahead:
         return why.get(report.comparison.doubt(pair), "not settled")
     return ("", "▲ other better", "▼ one better")[ahead]

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Collection
+from cranfield.formats.tables import DETECTED, Dialect
 from cranfield.formats.topics import read_topic_table, table_of_topics
 
 if TYPE_CHECKING:
@@ -37,11 +38,15 @@ def collection_of(source: Any) -> Collection | None:
 
 
 def topics_of(
-    collection: Collection | None, topics_file: str | None, fields: Fields | None = None
+    collection: Collection | None,
+    topics_file: str | None,
+    fields: Fields | None = None,
+    dialect: Dialect = DETECTED,
+    lenient: bool = False,
 ) -> TopicTable | None:
     """What is known of the topics: from a file of them, or else from their collection."""
     if topics_file is not None:
-        return read_topic_table(topics_file, fields)
+        return read_topic_table(topics_file, fields, dialect, lenient)
     return None if collection is None else table_of_topics(collection.topics, collection.name)
 
 

@@ -1,8 +1,8 @@
-"""How far raters agree: coefficients by name, with intervals over items, and why one may not exist.
+"""How far raters agree: coefficients by name, with intervals over clusters or items, and why one may not exist.
 
 One class is one coefficient. It sees items only through their patterns, the distinct ways in which items were labelled,
-and how many items have each: a resample of the items is a row of such numbers, and one call computes a coefficient for
-all resamples. So intervals cost about as much for a hundred thousand items as for a hundred.
+and how many items have each. The items without those of a cluster are a row of such numbers, and so is a resample of items;
+one call computes a coefficient for all rows. So intervals cost about as much for a hundred thousand items as for a hundred.
 
 What cannot be computed (one rater, no item with two labels, one label only) is NaN with a reason in words.
 """
@@ -18,7 +18,8 @@ import numpy as np
 
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import Choice, Parameter, refuse_below, shown
-from cranfield.stats.labels import Labels, Scale, base_rates, coincidences, confusion, two_columns
+from cranfield.stats.clustered import jackknife
+from cranfield.stats.labels import Labels, Scale, base_rates, coincidences, confusion, encode, two_columns
 from cranfield.stats.method import Method
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "Scale",
     "against_the_rest",
     "agreement",
+    "agreement_of_pairs",
     "all_forms",
     "base_rates",
     "by_group",
@@ -47,7 +49,7 @@ __all__ = [
 ]
 
 RESAMPLES = 1_000
-FEW_ITEMS = 50  # below so many, intervals hold less often than they say
+FEW_ITEMS = 50  # below so many, intervals hold less often than they say, over few clusters too
 MANY_PATTERNS = 2_000  # with more, an interval's acceleration is nil, and leaving out each in turn costly
 BLOCK = 2**22  # numbers of a block of resamples: 32 MB
 NEAR = 1e-12  # what is no further from 1 or 0 is rounding
@@ -63,6 +65,7 @@ class Patterns:
     times: Floats  # how many items have it
     counts: Floats
     other: Floats | None = None
+    of_item: Ints | None = None  # the row of each item; -1 where the coefficient does not look at the item
 
     @property
     def sizes(self) -> Floats:
@@ -76,16 +79,32 @@ class Patterns:
         return round(float(one if self.other is None else one + self.times @ self.other.sum(axis=1)))
 
     @classmethod
-    def of_rows(cls, rows: Ints) -> Patterns:
-        """From one row of counts for each item."""
-        first, times = _distinct(rows)
-        return cls(times, rows[first].astype(np.float64))
+    def of_rows(cls, rows: Ints, seen: Bools | None = None) -> Patterns:
+        """From one row of counts for each item, or for each of the items in `seen`."""
+        first, times, code = _distinct(rows)
+        return cls(times, rows[first].astype(np.float64), None, _of_item(code, seen))
 
     @classmethod
-    def of_sides(cls, one: Floats, other: Floats) -> Patterns:
-        """From the shares of labels on one side and on the other, one row for each item."""
-        first, times = _distinct(np.hstack([one, other]))
-        return cls(times, one[first], other[first])
+    def of_sides(cls, one: Floats, other: Floats, seen: Bools | None = None) -> Patterns:
+        """From the shares of labels on one side and on the other, one row for each item, or for each of those in `seen`."""
+        first, times, code = _distinct(np.hstack([one, other]))
+        return cls(times, one[first], other[first], _of_item(code, seen))
+
+    def without_each(self, cluster: Ints, number: int) -> Iterator[Floats]:
+        """How many items of each pattern there are without those of each cluster, one row each, in blocks of rows.
+
+        `cluster` has the code of each item's cluster, from 0 to below `number`.
+        """
+        assert self.of_item is not None
+        seen, kinds = self.of_item >= 0, len(self.times)
+        order = np.argsort(cluster[seen], kind="stable")
+        codes, pattern = cluster[seen][order], self.of_item[seen][order]
+        block = max(1, BLOCK // kinds)
+        for start in range(0, number, block):
+            rows = min(block, number - start)
+            here = slice(*np.searchsorted(codes, [start, start + rows]))
+            cell = (codes[here] - start) * kinds + pattern[here]
+            yield self.times - np.bincount(cell, minlength=rows * kinds).reshape(rows, kinds)
 
     def resamples(self, number: int, rng: np.random.Generator) -> Iterator[Floats]:
         """How many items of each pattern a resample holds, one row each, in blocks of rows."""
@@ -102,17 +121,26 @@ class Patterns:
                 yield np.bincount(drawn.ravel(), minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
 
 
-def _distinct(rows: Any) -> tuple[Ints, Floats]:
-    """Where each distinct row first stands, and how often it does."""
+def _of_item(code: Ints, seen: Bools | None) -> Ints:
+    """The pattern of each item, from those of the items that were seen."""
+    if seen is None:
+        return code
+    answer = np.full(len(seen), -1)
+    answer[seen] = code
+    return answer
+
+
+def _distinct(rows: Any) -> tuple[Ints, Floats, Ints]:
+    """Where each distinct row first stands, how often it does, and which of them each row is."""
     _, codes = np.unique(rows, return_inverse=True)  # NumPy sorts numbers far faster than rows
     codes = codes.reshape(rows.shape)
     base = int(codes.max(initial=0)) + 1
     if rows.shape[1] * math.log2(max(base, 2)) < 62:
         key = codes @ (base ** np.arange(rows.shape[1]))
-        _, first, times = np.unique(key, return_index=True, return_counts=True)
+        _, first, code, times = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     else:
-        _, first, times = np.unique(codes, axis=0, return_index=True, return_counts=True)
-    return first, times.astype(np.float64)
+        _, first, code, times = np.unique(codes, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    return first, times.astype(np.float64), code.ravel()
 
 
 @dataclass(frozen=True)
@@ -125,7 +153,7 @@ class Agreement:
     """NaN where it does not exist; then `reason` says why."""
     low: float = math.nan
     high: float = math.nan
-    """The interval over items; NaN where there is none, and `doubts` say why."""
+    """The interval over clusters, or over items; NaN where there is none, and `doubts` say why."""
     level: float = 0.95
     observed: float = math.nan
     """Agreement as it is, or the disagreement where the coefficient is made of that."""
@@ -139,10 +167,13 @@ class Agreement:
     """That the coefficient looked at."""
     repeated: int = 0
     """Labels left out because their rater had labelled the item before."""
+    clusters: int = 0
+    """That have items with two labels or more, and are left out in turn; 0 where the interval is over items."""
     resamples: int = 0
+    """Of the items, where the interval is over these."""
     reason: str = ""
     doubts: tuple[str, ...] = ()
-    """What limits the interval: few items, no disagreement at all, resamples without a value."""
+    """What limits the interval: few clusters or items, no disagreement at all, no value without a cluster."""
 
     @property
     def defined(self) -> bool:
@@ -226,6 +257,7 @@ class Coefficient(Method, ABC):
     corrected: ClassVar[bool] = True  # for chance: independent raters agree to about 0
     two_raters: ClassVar[bool] = False  # it tells one side from the other, and compares just two
     counts_scale: ClassVar[bool] = False  # labels of the scale that nobody gave change it
+    lowest: ClassVar[float] = -1.0  # no interval goes below it, nor above 1
     forms: ClassVar[tuple[str, ...]] = ("",)  # what stands in its brackets where all coefficients are shown
 
     @abstractmethod
@@ -235,7 +267,8 @@ class Coefficient(Method, ABC):
     def patterns(self, labels: Labels) -> Patterns:
         """What it sees of labels without repeats: items with two labels or more."""
         counts = labels.counts()
-        return Patterns.of_rows(counts[counts.sum(axis=1) >= 2])
+        several = counts.sum(axis=1) >= 2
+        return Patterns.of_rows(counts[several], several)
 
     def undefined(self, labels: Labels) -> str:
         """Why it does not exist for labels without repeats; empty if it may."""
@@ -292,6 +325,7 @@ class Raw(Coefficient):
     title = "raw agreement"
     aliases = ("percent", "observed")
     corrected = False
+    lowest = 0.0
 
     def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
         observed = draws @ _pairs_alike(patterns, np.eye(len(scale))) / draws.sum(axis=1)
@@ -308,7 +342,8 @@ class _OfTwo(Coefficient):
 
     def patterns(self, labels: Labels) -> Patterns:
         eye = np.eye(len(labels.scale))
-        return Patterns.of_sides(*(eye[column] for column in two_columns(labels)))
+        one, other = (eye[column] for column in two_columns(labels))
+        return Patterns.of_sides(one, other, np.bincount(labels.item, minlength=len(labels.items)) == 2)
 
 
 class Cohen(_OfTwo):
@@ -373,7 +408,8 @@ class _Gwet(Coefficient):
     def patterns(self, labels: Labels) -> Patterns:
         """All items: one label says nothing of agreement, but something of how common labels are."""
         counts = labels.counts()
-        return Patterns.of_rows(counts[counts.sum(axis=1) >= 1])
+        labelled = counts.sum(axis=1) >= 1
+        return Patterns.of_rows(counts[labelled], labelled)
 
     def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> Figures:
         several = (patterns.sizes >= 2).astype(np.float64)
@@ -489,22 +525,76 @@ def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats,
 
 
 class Interval(NamedTuple):
-    """Where a coefficient lies at a level, and what limits that."""
+    """Where a coefficient lies at a level, what limits that, and over how many clusters it is (0: over items)."""
 
     low: float = math.nan
     high: float = math.nan
     doubts: tuple[str, ...] = ()
+    clusters: int = 0
+
+
+def _no_interval(value: float, patterns: Patterns) -> tuple[str, ...]:
+    """Why there is no interval, whether over clusters or items: nothing varies."""
+    if len(patterns.times) < 2:
+        return ("all items were labelled in the same way: no interval",)
+    return ("no disagreement was seen: no interval",) if value >= 1 - NEAR else ()
+
+
+def interval_over_clusters(
+    chosen: Coefficient, patterns: Patterns, scale: Scale, cluster: Ints, level: float
+) -> Interval | None:
+    """The interval from leaving out each cluster in turn (Tukey, 1958); None where items of one cluster only have two labels.
+
+    `cluster` has a code for each item. The error is that of log(1 − value), whose estimates are less skewed, and t-distributed
+    with one degree of freedom less than there are clusters that count (`_clusters_that_count`).
+    """
+    assert patterns.of_item is not None
+    seen = patterns.of_item >= 0
+    several = np.append(patterns_of_several(patterns), False)[patterns.of_item]
+    code = np.zeros(len(cluster), np.int64)
+    names, code[seen] = np.unique(cluster[seen], return_inverse=True)
+    items = np.bincount(code[several], minlength=len(names))
+    clusters = int(np.count_nonzero(items))
+    if clusters < 2:
+        return None
+    value = float(chosen.figures(patterns, patterns.times[None], scale).value[0])
+    doubts = _no_interval(value, patterns)
+    if doubts:
+        return Interval(doubts=doubts, clusters=clusters)
+    rows = patterns.without_each(code, len(names))
+    without = np.concatenate([chosen.figures(patterns, draws, scale).value for draws in rows])
+    if np.isnan(without).any():
+        return Interval(doubts=("without one of the clusters there is no value: no interval",), clusters=clusters)
+    if without.max() >= 1 - NEAR:
+        return Interval(doubts=("one cluster alone has all disagreement: no interval",), clusters=clusters)
+    shortfall = np.log1p(-without)
+    estimate = jackknife(np.log1p(-value), shortfall, max(_clusters_that_count(shortfall, items) - 1, 1.0), log=True)
+    if not estimate.error > NEAR:
+        return Interval(doubts=("all clusters agree alike: no interval",), clusters=clusters)
+    high, low = (-float(end) for end in estimate.interval(level))
+    return Interval(max(low, min(chosen.lowest, value)), high, _few_items(int(items.sum())), clusters)
+
+
+def _clusters_that_count(figures: Floats, items: Ints) -> float:
+    """How many clusters of equal weight would estimate an error as well, from the figures without each cluster.
+
+    Fewer than there are where some clusters have most items (Kish, 1965), or where a few clusters make up the error: the variance
+    of a variance goes by the fourth power of what each cluster contributes, 3 times the square of the second if it is normal.
+    """
+    by_items = items.sum() ** 2 / np.square(items, dtype=np.float64).sum()
+    squares = np.square(figures - figures.mean())
+    by_error = 3 * squares.sum() ** 2 / max(np.square(squares).sum(), np.finfo(np.float64).tiny)
+    return float(min(by_items, by_error))
 
 
 def interval_of(
     chosen: Coefficient, patterns: Patterns, scale: Scale, resamples: int, level: float, rng: np.random.Generator
 ) -> Interval:
-    """The bias-corrected and accelerated bootstrap interval (Efron, 1987) over items."""
+    """The bias-corrected and accelerated bootstrap interval (Efron, 1987) over items, as if these were independent."""
     value = float(chosen.figures(patterns, patterns.times[None], scale).value[0])
-    if len(patterns.times) < 2:
-        return Interval(doubts=("all items were labelled in the same way: no interval",))
-    if value >= 1 - NEAR:
-        return Interval(doubts=("no disagreement was seen: no interval",))
+    nothing = _no_interval(value, patterns)
+    if nothing:
+        return Interval(doubts=nothing)
     drawn = [chosen.figures(patterns, draws, scale).value for draws in patterns.resamples(resamples, rng)]
     values = np.concatenate(drawn)
     kept = np.sort(values[~np.isnan(values)])
@@ -521,10 +611,14 @@ def patterns_of_several(patterns: Patterns) -> Bools:
     return np.ones(len(patterns.times), np.bool_) if patterns.other is not None else patterns.sizes >= 2
 
 
+def _few_items(items: int) -> tuple[str, ...]:
+    few = f"{items} items: below {FEW_ITEMS} an interval holds less often than it says"
+    return (few,) if items < FEW_ITEMS else ()
+
+
 def _doubts(items: int, resamples: int, kept: int) -> tuple[str, ...]:
-    few = [f"{items} items: below {FEW_ITEMS} an interval holds less often than it says"] if items < FEW_ITEMS else []
     lost = [f"{resamples - kept:,} of {resamples:,} resamples have no value"] if kept < resamples else []
-    return (*few, *lost)
+    return (*_few_items(items), *lost)
 
 
 def _acceleration(chosen: Coefficient, patterns: Patterns, scale: Scale) -> float:
@@ -560,13 +654,16 @@ def agreement(
     labels: Labels,
     chosen: str | Coefficient = "krippendorff",
     *,
+    cluster_of: Mapping[Any, Hashable] | None = None,
     resamples: int = RESAMPLES,
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Agreement:
-    """How far raters agree by one coefficient, with an interval over items; without one if `resamples` is 0.
+    """How far raters agree by one coefficient, with an interval; without one if `resamples` is 0.
 
-    Of labels that a rater gave to one item, the first counts.
+    With `cluster_of`, the cluster of each item, the interval comes from leaving out each cluster in turn. Without it, or with
+    one cluster, it comes from resampling items, as if these were independent. Of labels that a rater gave to one item, the
+    first counts.
 
     >>> found = agreement(Labels.of_confusion([[20, 5], [10, 15]]), "cohen")
     >>> round(found.value, 3), found.observed, found.expected, found.rates
@@ -579,17 +676,21 @@ def agreement(
     reason = one.undefined(once)
     if reason:
         return Agreement(str(one), math.nan, level=level, repeated=labels.repeated, reason=reason)
-    return replace(_found(one, one.patterns(once), labels.scale, resamples, level, rng), repeated=labels.repeated)
+    answer = _measured(one, one.patterns(once), once, cluster_of, resamples, level, rng)
+    return replace(answer, repeated=labels.repeated)
 
 
-def _found(
+def _measured(
     one: Coefficient,
     patterns: Patterns,
-    scale: Scale,
+    labels: Labels,
+    cluster_of: Mapping[Any, Hashable] | None,
     resamples: int,
     level: float,
     rng: np.random.Generator | None,
 ) -> Agreement:
+    """A coefficient of the patterns of labels, with its interval."""
+    scale = labels.scale
     if not 0 < level < 1:
         raise DataError(f"level must be between 0 and 1, got {level}")
     refuse_below(0, resamples=resamples)
@@ -609,9 +710,14 @@ def _found(
         return replace(found, reason=one.without_value(patterns, scale))
     if not resamples:
         return found
+    if cluster_of is not None:
+        _, cluster = encode([cluster_of[item] for item in labels.items])
+        interval = interval_over_clusters(one, patterns, scale, cluster, level)
+        if interval is not None:
+            return replace(found, **interval._asdict())
     source = np.random.default_rng(0) if rng is None else rng
-    low, high, doubts = interval_of(one, patterns, scale, resamples, level, source)
-    return replace(found, low=low, high=high, doubts=doubts, resamples=resamples)
+    interval = interval_of(one, patterns, scale, resamples, level, source)
+    return replace(found, **interval._asdict(), resamples=resamples)
 
 
 def by_pair(
@@ -669,9 +775,11 @@ def _against(labels: Labels, rater: int, one: Coefficient, **how: Any) -> Agreem
         reason = "nobody else labelled its items" if len(labels.raters) > 1 else "there is no other rater"
         return Agreement(str(one), math.nan, level=how.get("level", 0.95), reason=reason)
     shares = others[several] / others[several].sum(axis=1, keepdims=True)
-    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares)
-    settings = {"resamples": RESAMPLES, "level": 0.95, "rng": None, **how}
-    return _found(one, patterns, labels.scale, **settings)
+    seen = np.zeros(len(labels.items), np.bool_)
+    seen[items[several]] = True
+    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares, seen)
+    settings = {"cluster_of": None, "resamples": RESAMPLES, "level": 0.95, "rng": None, **how}
+    return _measured(one, patterns, labels, **settings)
 
 
 def without_each(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
@@ -687,17 +795,20 @@ def with_oneself(labels: Labels, chosen: str | Coefficient = "krippendorff", **h
     0.5
     """
     occasions, rater = labels.repeats()
-    found = {}
+    cluster_of = how.pop("cluster_of", None)
+    clusters = None if cluster_of is None else {unit: cluster_of[unit[1]] for unit in occasions.items}  # type: ignore[index]
+    answer = {}
     for code in np.unique(rater):
         own = occasions.only(rater[occasions.item] == code)
-        found[labels.raters[code]] = agreement(own, chosen, **how)
-    return found
+        answer[labels.raters[code]] = agreement(own, chosen, cluster_of=clusters, **how)
+    return answer
 
 
 class _OfLabel(Coefficient):
     """Of the pairs in which one rater gave a label, the share in which the other gave it too."""
 
     corrected = False
+    lowest = 0.0
     title = "specific agreement"
 
     def __init__(self, code: int) -> None:
@@ -725,3 +836,16 @@ def by_label(labels: Labels, **how: Any) -> dict[Hashable, Agreement]:
     {0: 0.971, 1: 0.0}
     """
     return {name: agreement(labels, _OfLabel(code), **how) for code, name in enumerate(labels.scale.names)}
+
+
+def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floats:
+    """A coefficient for each row of `times`: how often one side gave a label where the other gave one (`pairs_of_counts`).
+
+    >>> agreement_of_pairs(coefficient("cohen"), np.array([[20.0, 5.0, 10.0, 15.0]]), Scale((0, 1))).round(3).tolist()
+    [0.4]
+    """
+    labels = np.eye(len(scale))
+    one, other = np.repeat(labels, len(scale), axis=0), np.tile(labels, (len(scale), 1))
+    every = np.ones(len(one))
+    patterns = Patterns(every, one, other) if chosen.two_raters else Patterns(every, one + other)
+    return chosen.figures(patterns, times, scale).value

@@ -117,9 +117,11 @@ class Estimate(Effect):
         return np.where(t < 0, far, near), np.where(t < 0, near, far)
 
     def _reach(self, z: float) -> Floats:
-        """The t value as far out as this z."""
+        """The t value as far out as this z. An infinite z has no t value: SciPy gives either sign, or NaN."""
         from scipy.special import ndtr, stdtrit
 
+        if math.isinf(z):
+            return np.full(np.shape(self.df), z)
         return np.where(np.isfinite(self.df), -stdtrit(self.df, ndtr(-z)), z)
 
     def _shown(self, number: npt.ArrayLike) -> Floats:

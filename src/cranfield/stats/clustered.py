@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.errors import DataError
-from cranfield.stats.agreement import Patterns
 from cranfield.stats.arms import Estimate
 
 if TYPE_CHECKING:
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.stats.agreement import Coefficient, Scale
     from cranfield.stats.ties import Bools, Floats, Ints
 
 __all__ = [
-    "agreement_of_pairs",
     "effect_beside",
+    "jackknife",
     "mean_of_items",
     "pairs_of_counts",
     "slope_within",
@@ -51,9 +49,23 @@ def without_each(sums: Floats, figure: Callable[[Floats], Floats]) -> Estimate:
     whole = figure(rows.sum(axis=0, keepdims=True))[0]
     if number < 2:
         return Estimate(whole, np.full(np.shape(whole), np.nan), np.asarray(1.0))
-    others = figure(rows.sum(axis=0) - rows)
+    return jackknife(whole, figure(rows.sum(axis=0) - rows))
+
+
+def jackknife(whole: Floats, others: Floats, df: float | None = None, log: bool = False) -> Estimate:
+    """A figure with its error, from the figures without each of two clusters or more.
+
+    The degrees of freedom are one less than the number of clusters, unless `df` says otherwise. With `log`, figures are
+    logarithms.
+
+    >>> found = jackknife(np.array(2.0), np.array([2.5, 2.0, 1.5]))  # the mean of 1, 2 and 3
+    >>> round(float(found.error), 4), float(found.df)  # √(1 / 3)
+    (0.5774, 2.0)
+    """
+    number = len(others)
     spread = np.square(others - others.mean(axis=0)).sum(axis=0)
-    return Estimate(whole, np.sqrt((number - 1) / number * spread), np.asarray(number - 1.0))
+    degrees = np.asarray(number - 1.0 if df is None else df)
+    return Estimate(whole, np.sqrt((number - 1) / number * spread), degrees, log)
 
 
 def sums_by_cluster(cluster: Ints, *columns: npt.ArrayLike) -> Floats:
@@ -161,20 +173,6 @@ def pairs_of_counts(one: Floats, other: Floats | None = None) -> Floats:
     return np.asarray(np.divide(pairs, total, out=np.zeros_like(pairs), where=total > 0), np.float64).reshape(
         len(one), -1
     )
-
-
-def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floats:
-    """A coefficient for each row of `times`: how often one side gave a label where the other gave one (`pairs_of_counts`).
-
-    >>> from cranfield.stats.agreement import Scale, coefficient
-    >>> agreement_of_pairs(coefficient("cohen"), np.array([[20.0, 5.0, 10.0, 15.0]]), Scale((0, 1))).round(3).tolist()
-    [0.4]
-    """
-    labels = np.eye(len(scale))
-    one, other = np.repeat(labels, len(scale), axis=0), np.tile(labels, (len(scale), 1))
-    every = np.ones(len(one))
-    patterns = Patterns(every, one, other) if chosen.two_raters else Patterns(every, one + other)
-    return chosen.figures(patterns, times, scale).value
 
 
 def _quotient(above: Floats, below: Floats, there: Bools) -> Floats:

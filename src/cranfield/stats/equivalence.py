@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.errors import DataError
+from cranfield.stats.limits import above, below
 from cranfield.stats.paired import t_limits
 from cranfield.stats.ties import differences, rounding, two_samples
 from cranfield.stats.unpaired import welch_error
@@ -102,10 +103,10 @@ def decision(kind: str, shown: bool, low: float, high: float, margin: float) -> 
     if kind == "equivalence":
         if shown:
             return "equivalent"
-        return "different" if low > margin or high < -margin else "undecided"
+        return "different" if above(low, high, margin) or below(low, high, -margin) else "undecided"
     if shown:
-        return "superior" if low > 0 else "not inferior"
-    return "inferior" if high < -margin else "undecided"
+        return "superior" if above(low, high) else "not inferior"
+    return "inferior" if below(low, high, -margin) else "undecided"
 
 
 def _undefined(a: Floats, b: Floats, paired: bool) -> str:

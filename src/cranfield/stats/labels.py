@@ -55,7 +55,7 @@ class Scale:
 class Repeats(NamedTuple):
     """Labels that raters gave to items they had labelled before."""
 
-    occasions: Labels  # an item is what one rater labelled again, the raters are the occasions 1, 2, …
+    occasions: Labels  # an item is a rater and what that rater labelled again, the raters are the occasions 1, 2, …
     rater: Ints  # whose each such item is
 
 
@@ -176,7 +176,9 @@ class Labels:
         occasion = np.arange(len(self)) - start[unit]
         several = np.bincount(unit, minlength=len(start))[unit] > 1
         names: Names = tuple(range(1, int(occasion.max(initial=0)) + 2))
-        every = Labels(occasion, unit, self.label, names, tuple(range(len(start))), self.scale)
+        units = zip(self.rater[start].tolist(), self.item[start].tolist(), strict=True)
+        items = tuple((self.raters[rater], self.items[item]) for rater, item in units)
+        every = Labels(occasion, unit, self.label, names, items, self.scale)
         return Repeats(every.only(several), self.rater[start[np.unique(unit[several])]])
 
     def only(self, lines: Bools | Ints) -> Labels:

@@ -23,12 +23,16 @@ from cranfield.stats.arms import Estimate
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from cranfield.stats.ties import Floats
+    from cranfield.stats.ties import Bools, Floats
 
-__all__ = ["LEAST", "Predicted", "calibrated_total", "predicted_mean", "predicted_total"]
+__all__ = ["LEAST", "Predicted", "calibrated_total", "effective_units", "predicted_mean", "predicted_total"]
 
 LEAST = 3  # measured units: two go into the line
 UNSEEN = 0.5  # of the square that a unit can miss by at the most: without it 4 misses in a sample cover 90 %, not 94 %
+CARRIERS = 5  # effective measured units on which predictions must vary to be used
+FEWEST = 2  # effective units that make an interval
+FEW = 20  # measured units: of fewer, these two are lower in proportion
+ROUNDING = 1e-9  # of a scale
 SINGULAR = 1e-10  # of the greatest: what is explained by less than this is explained by nothing
 
 
@@ -38,35 +42,101 @@ class Predicted(NamedTuple):
     both: Estimate
     measured: Estimate
     predicted: Estimate  # as if predictions were true: its interval knows nothing of their bias
-    worth: Floats  # measured units that would be as precise without predictions, those that were measured among them
+    worth: Floats  # measured units that would be as precise without predictions, those that were measured among them; at most all
+    used: Bools  # whether predictions had a part in the estimate
 
 
 def predicted_mean(measured: npt.ArrayLike, predicted: npt.ArrayLike, every: npt.ArrayLike) -> Predicted:
     """The mean of a population of units: of some a measured value and a prediction, and the predictions of every unit.
 
-    `every` holds the predictions of the units that were measured as well.
+    `every` holds the predictions of the units that were measured as well. The error is the jackknife's: each unit is left out
+    of the whole estimate in turn, its slope included. Few units may carry it all, where most values are the same. Then
 
-    >>> found = predicted_mean([1.0, 2.0, 3.0, 5.0], [2.0, 3.0, 4.0, 6.0], [2.0, 3.0, 4.0, 6.0, 5.0, 7.0])
-    >>> float(found.measured.value), float(found.predicted.value), round(float(found.both.value), 4)
+    - predictions that vary on too few measured units (`CARRIERS`) are not used: the slope would be those units' alone;
+    - measured units keep a part of their own variance, (`CARRIERS` / effective units)² of it: a few hits in a row do not prove a
+      line without misses;
+    - degrees of freedom follow the effective number of units, and below `FEWEST` the error is NaN.
+
+    >>> estimate = predicted_mean([1.0, 2.0, 3.0, 5.0], [2.0, 3.0, 4.0, 6.0], [2.0, 3.0, 4.0, 6.0, 5.0, 7.0])
+    >>> float(estimate.measured.value), float(estimate.predicted.value), round(float(estimate.both.value), 4)
     (2.75, 4.5, 3.5)
     """
     y, f, whole = (np.asarray(values, np.float64) for values in (measured, predicted, every))
-    n, size = y.shape[-1], whole.shape[-1]
     _refuse(y, f, whole)
-    yc, fc = (values - values.mean(axis=-1, keepdims=True) for values in (y, f))
-    spread = np.square(fc).sum(axis=-1)
-    slope = np.divide((yc * fc).sum(axis=-1), spread, out=np.zeros(spread.shape), where=spread > 0)
-    gap = whole.mean(axis=-1) - f.mean(axis=-1)
-    left = np.square(yc - slope[..., None] * fc).sum(axis=-1) / (n - 2)
-    off = np.divide(np.square(gap), spread, out=np.zeros(spread.shape), where=spread > 0)
-    error = np.sqrt(left * (1 / n + off) + np.square(slope) * whole.var(axis=-1, ddof=1) / size)
-    alone = y.std(axis=-1, ddof=1) / np.sqrt(n)
+    n, size = y.shape[-1], whole.shape[-1]
+    part = min(1.0, n / FEW)
+    carriers, fewest = CARRIERS * part, FEWEST * part
+    used = effective_units(f) >= carriers
+    value, others, elsewhere = _without_each(y, f, whole, used)
+    pulls = others - others.mean(axis=-1, keepdims=True)
+    alone = np.square(y.std(axis=-1, ddof=1)) / n
+    number = np.minimum(effective_units(y), np.where(used, effective_units(f), np.inf))
+    least = np.square(carriers / np.maximum(number, carriers)) * alone
+    variance = np.maximum((n - 1) / n * np.square(pulls).sum(axis=-1), least) + elsewhere
+    number = np.minimum(number, effective_units(pulls))
+    error = np.where(number < fewest - ROUNDING, np.nan, np.sqrt(variance))
     return Predicted(
-        Estimate(y.mean(axis=-1) + slope * gap, error, np.asarray(n - 2.0)),
-        Estimate(y.mean(axis=-1), alone, np.asarray(n - 1.0)),
+        Estimate(value, error, _freedom(pulls, number, n - 1.0 - used)),
+        Estimate(y.mean(axis=-1), np.sqrt(alone), np.asarray(n - 1.0)),
         Estimate(whole.mean(axis=-1), whole.std(axis=-1, ddof=1) / np.sqrt(size), np.asarray(size - 1.0)),
-        n * _quotient(np.square(alone), np.square(error)),
+        np.minimum(n * _quotient(alone, variance), size),
+        used,
     )
+
+
+def _without_each(y: Floats, f: Floats, whole: Floats, used: Bools) -> tuple[Floats, Floats, Floats]:
+    """The estimate, the estimates without each measured unit, and the variance that all other units bring."""
+    n, size = y.shape[-1], whole.shape[-1]
+    yc, fc = (values - values.mean(axis=-1, keepdims=True) for values in (y, f))
+    squares, products = np.square(fc).sum(axis=-1), (yc * fc).sum(axis=-1)
+    slope = np.where(used, _ratio(products, squares, squares), 0.0)
+    value = y.mean(axis=-1) + slope * (whole.mean(axis=-1) - f.mean(axis=-1))
+    own_squares, own_products = (n / (n - 1) * fc * c for c in (fc, yc))
+    left_squares, left_products = squares[..., None] - own_squares, products[..., None] - own_products
+    slopes = np.where(used[..., None], _ratio(left_products, left_squares, squares[..., None]), 0.0)
+    mean_y, mean_f = (v.mean(axis=-1, keepdims=True) - c / (n - 1) for v, c in ((y, yc), (f, fc)))
+    mean_all = (whole.sum(axis=-1, keepdims=True) - f) / (size - 1)
+    rest = size - n
+    centre = whole.mean(axis=-1, keepdims=True)
+    away, away_drawn = whole - centre, f - centre
+    sums = away.sum(axis=-1) - away_drawn.sum(axis=-1)
+    spread = np.square(away).sum(axis=-1) - np.square(away_drawn).sum(axis=-1) - np.square(sums) / max(rest, 1)
+    elsewhere = np.square(slope / (size - 1)) * np.maximum(spread, 0.0) * (1 - 1 / max(rest, 1))
+    return value, mean_y + slopes * (mean_all - mean_f), elsewhere
+
+
+def _ratio(above: Floats, below: Floats, scale: Floats) -> Floats:
+    """One over the other; 0 where what is below is the rounding of its scale."""
+    there = np.broadcast_to(below > ROUNDING * scale, np.shape(above))
+    return np.asarray(np.divide(above, below, out=np.zeros(np.shape(above)), where=there), np.float64)
+
+
+def effective_units(values: Floats) -> Floats:
+    """In effect how many units lie away from the median: (Σ|x − median|)² / Σ(x − median)².
+
+    Three equal values among zeros count 3; of normal values two thirds count.
+
+    >>> float(effective_units(np.array([0.0, 0.0, 0.5, 0.0, 0.5, 0.0, 0.5])))
+    3.0
+    """
+    away = np.abs(values - np.median(values, axis=-1, keepdims=True))
+    away[away <= ROUNDING * np.maximum(1.0, np.abs(values).max(axis=-1, keepdims=True))] = 0.0
+    squares = np.square(away).sum(axis=-1)
+    return np.asarray(np.square(away.sum(axis=-1)) / np.where(squares > 0, squares, 1.0), np.float64)
+
+
+def _freedom(pulls: Floats, number: Floats, most: Floats) -> Floats:
+    """Degrees of freedom: the geometric mean of Satterthwaite's for these pulls and the effective units less 1.
+
+    Satterthwaite's (2n / (kurtosis − 1)) alone are too many where few units pull, and effective units alone too few where
+    every value is one of two.
+    """
+    n = pulls.shape[-1]
+    squares = np.square(pulls).sum(axis=-1)
+    kurtosis = n * _quotient(np.square(np.square(pulls)).sum(axis=-1), np.square(squares))
+    by_kurtosis = np.minimum(2 * n / np.maximum(kurtosis - 1, ROUNDING), most)
+    by_number = np.clip(number - 1, 0.0, most)
+    return np.asarray(np.maximum(np.sqrt(by_kurtosis * by_number), 1.0), np.float64)
 
 
 def predicted_total(
@@ -98,7 +168,8 @@ def predicted_total(
     ratio = _quotient(np.square(both.error), np.square(alone.error))
     worth = 1 / (1 / size + ratio * (1 / n - 1 / size))
     total = whole.sum(axis=-1)
-    return Predicted(both, alone, Estimate(total, np.zeros(total.shape), np.full(total.shape, np.inf)), worth)
+    model = Estimate(total, np.zeros(total.shape), np.full(total.shape, np.inf))
+    return Predicted(both, alone, model, worth, np.ones(total.shape, np.bool_))
 
 
 def calibrated_total(y: Floats, known: Floats, totals: Floats, probability: Floats) -> Estimate:

@@ -91,9 +91,9 @@ class ProportionDifference(Effect):
         return np.asarray(proportion(self.b, self.n_b).value - proportion(self.a, self.n_a).value, np.float64)
 
     def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:
-        low, high = (rule.critical(tail) if tail else None for tail in tails)
-        lower = np.full(self.value.shape, -1.0) if low is None else self._ends(low)[0]
-        return lower, np.full(self.value.shape, 1.0) if high is None else self._ends(high)[1]
+        below, above = (self._end(rule.critical(tail), side) if tail else None for side, tail in enumerate(tails))
+        lower = np.full(self.value.shape, -1.0) if below is None else below
+        return lower, np.full(self.value.shape, 1.0) if above is None else above
 
     def tails(self, null: float = 0.0, rule: Rule = FIXED) -> tuple[Floats, Floats]:
         above = self.value > null
@@ -106,6 +106,12 @@ class ProportionDifference(Effect):
         size = np.where(self.value == null, 0.0, low)
         far, near = rule.tail(size), rule.tail(-size)
         return np.where(above, near, far), np.where(above, far, near)
+
+    def _end(self, z: float, side: int) -> Floats:
+        """The lower end (side 0) or the upper one, z standard errors out; infinite where z is."""
+        if np.isinf(z):
+            return np.full(self.value.shape, z if side else -z)
+        return self._ends(z)[side]
 
     def _ends(self, z: npt.ArrayLike) -> tuple[Floats, Floats]:
         p, q = proportion(self.a, self.n_a).value, proportion(self.b, self.n_b).value

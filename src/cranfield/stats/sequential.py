@@ -2,8 +2,9 @@
 
 A `Rule` turns the chance of an error on one side into the distance, in standard errors, beyond which an estimate is
 taken to differ; intervals under the rule hold at all of its looks together. `Fixed` is the ordinary test, which may
-be looked at once. `Looks` spends the chance of an error over looks by a function of the share of information at hand
-(Lan and DeMets, 1983); intervals are Jennison and Turnbull's (1989) repeated ones. `Sequence` may be looked at
+be looked at once. `Looks` spends the chance of an error over looks by a function of the share of the plan that has passed
+(Lan and DeMets, 1983), while the correlations between looks follow from the information at hand (Lan and DeMets,
+1989); intervals are Jennison and Turnbull's (1989) repeated ones. `Sequence` may be looked at
 without end: the normal mixture, which is the mSPRT of Johari et al. (2015), tuned to be tightest at a planned size
 (Howard et al., 2021); for means and ratios it holds in the limit of many units (Waudby-Smith et al., 2024).
 
@@ -18,6 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -44,14 +46,16 @@ __all__ = [
     "Spending",
     "bounds",
     "crossing",
+    "information",
     "schedule",
     "spending",
 ]
 
 FAR = 8.0  # standard deviations from the middle at which a density is cut
-CLOSE = 1e-3  # a look with less than this share of new information is no look of its own
+SAME = 1e-9  # a look that adds less than this share of information sees the estimate of the look before it
+CLOSE = 1e-3  # a look that adds less than this share of information counts as if it added this much
 MOST_NODES = 1024
-LEAST_SPENT = 1e-15
+LEAST_SPENT = 1e-15  # a look that may spend less than this cannot decide
 
 
 class Spending(Method, ABC):
@@ -154,23 +158,37 @@ FIXED = Fixed()
 class Looks(Rule):
     """Planned looks; the rule is that of the last of those that have been had.
 
-    `shares` are the shares of the planned information at each look so far, as they were observed: looks may be uneven,
-    more or fewer than planned. A share of 1 or more spends all that is left, and so does the `last` look.
+    `shares` is the information at each look so far, as it was observed: looks may be uneven, more or fewer than planned.
+    Its ratios say how alike the estimates of two looks are. `spend_at` is the share of the plan that had passed at each
+    look (of its days, or of its units); the error rate is spent by it. Without it, errors are spent by the information,
+    and a share of 1 or more spends all that is left. The `last` look always does.
 
     >>> [round(Looks((0.5, 1.0)[: k + 1]).critical(0.025), 3) for k in range(2)]
     [2.963, 1.969]
+    >>> round(Looks((0.5, 1.05, 1.6), spend_at=(1 / 3, 2 / 3, 1.0)).critical(0.025), 3)
+    1.994
     """
 
     shares: tuple[float, ...]
     by: str = "obrien-fleming"
     last: bool = False
+    spend_at: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         spending(self.by)
-        _shares(self.shares)
+        _spend_at(_shares(self.shares), self.spend_at)
 
     def critical(self, tail: float) -> float:
-        return float(bounds(self.shares, self.by, _one_side(tail), last=self.last)[-1])
+        return float(bounds(self.shares, self.by, _one_side(tail), last=self.last, spend_at=self.spend_at)[-1])
+
+    def spends(self, tail: float) -> float:
+        """How much of the tail this look may spend.
+
+        >>> f"{Looks((1 / 14,)).spends(0.025):.0e}"
+        '5e-17'
+        """
+        due = _due(_shares(self.shares), self.by, _one_side(tail), self.last, self.spend_at)
+        return float(due[-1] - (due[-2] if len(due) > 1 else 0.0))
 
     def tail(self, z: Floats) -> Floats:
         flat = [self._least(float(each)) for each in np.ravel(z)]
@@ -181,12 +199,16 @@ class Looks(Rule):
         if not z > 0:
             return math.nan if math.isnan(z) else 1.0
         low, high = math.log(1e-12), math.log(0.5)
-        if self.critical(math.exp(low)) <= z:
+        if self._reached(low, z):
             return math.exp(low)
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.critical(math.exp(middle)) <= z else (middle, high)
+            low, high = (low, middle) if self._reached(middle, z) else (middle, high)
         return math.exp(high)
+
+    def _reached(self, log_tail: float, z: float) -> bool:
+        bound = self.critical(math.exp(log_tail))
+        return math.isfinite(bound) and bound <= z
 
 
 @dataclass(frozen=True)
@@ -226,32 +248,71 @@ class Sequence(Rule):
         return np.asarray(np.where(np.asarray(z) <= 0, 1.0, chance), np.float64)
 
 
-def bounds(shares: Several[float], by: str = "obrien-fleming", tail: float = 0.025, *, last: bool = False) -> Floats:
-    """The bound at each look, in standard errors, that spends `tail` on one side; infinite where nothing is left to spend.
+def bounds(
+    shares: Several[float],
+    by: str = "obrien-fleming",
+    tail: float = 0.025,
+    *,
+    last: bool = False,
+    spend_at: Several[float] | None = None,
+) -> Floats:
+    """The bound at each look, in standard errors, that spends `tail` on one side; infinite where a look cannot decide.
 
     >>> bounds([0.2, 0.4, 0.6, 0.8, 1.0]).round(3).tolist()
     [4.877, 3.357, 2.68, 2.29, 2.031]
     """
-    return np.array(_bounds(_shares(shares), by, _one_side(tail), last))
+    information = _shares(shares)
+    due = _due(information, by, _one_side(tail), last, spend_at)
+    return np.array(_bounds(information, tuple(due.tolist())))
+
+
+def _due(shares: tuple[float, ...], by: str, tail: float, last: bool, spend_at: Several[float] | None) -> Floats:
+    """What may be spent by each look, of all that there is."""
+    due = spending(by).spent(np.minimum(_spend_at(shares, spend_at), 1.0), tail)
+    if last:
+        due[-1] = tail
+    return due
 
 
 @lru_cache(maxsize=1024)
-def _bounds(shares: tuple[float, ...], by: str, tail: float, last: bool) -> tuple[float, ...]:
-    due = spending(by).spent(np.minimum(shares, 1.0), tail)
-    if last:
-        due[-1] = tail
-    walk, spent = _Walk(), 0.0
+def _bounds(shares: tuple[float, ...], due: tuple[float, ...]) -> tuple[float, ...]:
+    """The bounds that spend what is due. A look without new information adds to what the look before it spends."""
+    before, walk = _Walk(), _Walk()
+    spent_before = spent = 0.0
     found: list[float] = []
-    following = [*shares[1:], math.inf]
-    for share, by_now, after in zip(shares, due, following, strict=True):
-        if found and share < walk.share + CLOSE:
-            found.append(found[-1])
-            continue
-        bound = walk.bound(share, by_now - spent)
-        spent = max(spent, float(by_now))
-        walk = walk.on(share, bound, max(after, share + CLOSE) - share)
+    for (share, fresh, ahead), by_now in zip(_steps(shares), due, strict=True):
+        if fresh:
+            before, spent_before = walk, spent
+        bound = before.bound(share, by_now - spent_before)
+        spent = by_now if math.isfinite(bound) else spent_before
+        walk = before.on(share, bound, ahead)
         found.append(bound)
     return tuple(found)
+
+
+def _steps(shares: tuple[float, ...]) -> list[tuple[float, bool, float]]:
+    """The information at each look, whether any of it is new, and how much the next look adds (without end: nothing)."""
+    fresh = [True, *(other > one * (1 + SAME) for one, other in pairwise(shares))]
+    known: list[float] = []
+    for share, new in zip(shares, fresh, strict=True):
+        known.append(max(share, known[-1] * (1 + CLOSE)) if new and known else known[-1] if known else share)
+    ahead = [other - one if new else math.inf for (one, other), new in zip(pairwise(known), fresh[1:], strict=True)]
+    return list(zip(known, fresh, [*ahead, math.inf], strict=True))
+
+
+def information(units: Several[float], times: Several[float]) -> tuple[float, ...]:
+    """How much is known at each look, up to a factor: it grows by as much as the units, or as the time if that grows more.
+
+    Between two looks new units come, and known units add to their numbers. Either makes the second estimate differ from
+    the first, so that the one that grows more says how little alike they are at least.
+
+    >>> [round(each, 3) for each in information([10, 40, 44], [1, 2, 3])]
+    [0.167, 0.667, 1.0]
+    """
+    known = [1.0 for _ in units[:1]]
+    for unit, time in zip(pairwise(units), pairwise(times), strict=True):
+        known.append(known[-1] * max(unit[1] / unit[0], time[1] / time[0]))
+    return tuple(each / known[-1] for each in known)
 
 
 def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0) -> Floats:
@@ -267,14 +328,15 @@ def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0)
     known = _shares(shares)
     if len(bounds) != len(known):
         raise DataError(f"expected a bound for each of {len(known)} looks, found {len(bounds)}")
-    walk = _Walk()
+    before, walk, lowest = _Walk(), _Walk(), math.inf
     chances: list[float] = []
-    for share, bound, after in zip(known, bounds, [*known[1:], math.inf], strict=True):
-        if chances and share < walk.share + CLOSE:
-            chances.append(0.0)
-            continue
-        chances.append(walk.beyond(share, bound, drift))
-        walk = walk.on(share, bound, max(after, share + CLOSE) - share, drift)
+    for (share, fresh, ahead), bound in zip(_steps(known), bounds, strict=True):
+        if fresh:
+            before, lowest = walk, math.inf
+        reached = before.beyond(share, lowest, drift)
+        lowest = min(lowest, bound)
+        chances.append(before.beyond(share, lowest, drift) - reached)
+        walk = before.on(share, lowest, ahead, drift)
     return np.array(chances)
 
 
@@ -429,6 +491,15 @@ def _shares(given: Several[float]) -> tuple[float, ...]:
     if not shares or not rising or not shares[0] > 0 or not math.isfinite(shares[-1]):
         raise DataError(f"looks: expected shares of the planned information, above 0 and rising, found {list(shares)}")
     return shares
+
+
+def _spend_at(shares: tuple[float, ...], spend_at: Several[float] | None) -> tuple[float, ...]:
+    """The share of the plan that had passed at each look; that of the information where nothing else is known."""
+    if spend_at is None:
+        return shares
+    if len(spend_at) != len(shares):
+        raise DataError(f"looks: expected the share of the plan at each of {len(shares)} looks, found {len(spend_at)}")
+    return _shares(spend_at)
 
 
 def _one_side(tail: float) -> float:

@@ -201,17 +201,26 @@ class Test(SignificanceTest, ABC):
         alternative: Alternative = "two-sided",
         level: float = 0.95,
         resamples: int = 10_000,
-        rng: np.random.Generator,
+        rng: np.random.Generator | None = None,
         weights: npt.ArrayLike | None = None,
         **parameters: Any,
     ) -> list[Outcome]:
         """Test row by row: `a` and `b` are tables with one pair of samples in each row. Resamples are shared by all.
 
+        Only a test that draws resamples needs `rng`, and stops without one.
         `weights` say how much each pair counts, the same in each row; a test that knows none refuses them.
         """
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
         known = None if weights is None else np.asarray(weights, np.float64)
+        if rng is None:
+            rng = self._without_chance()
         return self.given(**parameters).outcomes(one, other, Question(alternative, level, resamples, rng, known))
+
+    def _without_chance(self) -> np.random.Generator:
+        """What stands for a source of chance in a test that draws nothing."""
+        if self.sampled:
+            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1), or another seed than 1")
+        return np.random.default_rng(0)
 
     def outcomes(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
         """What it says of each row."""

@@ -11,12 +11,13 @@ import os
 import re
 import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from cranfield.errors import DataError, MissingExtraError, UnavailableError
+from cranfield.errors import DataError, UnavailableError
+from cranfield.extras import needed
 from cranfield.parameters import masked
 from cranfield.store.writer import Writer
 
@@ -36,6 +37,7 @@ TRIES = 12
 MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
 APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
+MOST_TOLD = 100  # problems of a file that are looked for
 QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
 SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
@@ -61,10 +63,7 @@ def _number(path: str) -> tuple[int, int] | None:
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
     """A database by its URL or file; made where there is none, and brought up to date. `clock` stands in for its own."""
-    try:
-        import sqlalchemy  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("databases need SQLAlchemy: pip install 'cranfield[store]'") from None
+    needed("sqlalchemy", "databases need")
     return Database(location, clock)
 
 
@@ -81,7 +80,7 @@ class Database:
         with _opening if self.dialect == "sqlite" else nullcontext():
             self.engine = _engine(url, self.name)
             try:
-                with self._errors():
+                with self.in_words():
                     self._migrate()
             except BaseException:
                 self.engine.dispose()
@@ -90,8 +89,10 @@ class Database:
             _opened.add(self)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def in_words(self) -> Iterator[None]:
         """Say in a sentence what a driver complains about."""
+        import sqlite3
+
         from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
         try:
@@ -102,9 +103,15 @@ class Database:
             raise DataError(f"{self.name}: {_reason(error)}") from None
         except TimeoutError:
             raise UnavailableError(f"{self.name}: every connection is in use; try again") from None
+        except (
+            sqlite3.Error,
+            UnicodeDecodeError,
+        ) as error:  # raised while rows are fetched, which SQLAlchemy leaves alone
+            raise DataError(f"{self.name}: {in_words(str(error))}") from None
 
     def _migrate(self) -> None:
         """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""
+        from cranfield.store import hashes
         from cranfield.store.migrations import due
 
         with self.engine.connect().execution_options(begin="BEGIN") as connection:
@@ -124,6 +131,8 @@ class Database:
             for number, statements in due(version, self.dialect, self.name).items():
                 for statement in statements:
                     connection.exec_driver_sql(statement)
+                if version and number == hashes.STEP:
+                    hashes.keep_hashes_of_before(connection)
                 connection.exec_driver_sql("DELETE FROM cranfield_schema")
                 connection.exec_driver_sql(f"INSERT INTO cranfield_schema VALUES ({number})")
 
@@ -141,7 +150,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read by: one state of the database from the first look to the last."""
-        with self._errors(), self._connected() as connection:
+        with self.in_words(), self._connected() as connection:
             yield connection
             connection.commit()  # after a rollback psycopg prepares every statement anew
 
@@ -160,6 +169,14 @@ class Database:
 
         return _alive(tried)
 
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong in its file, in its own words; a server looks after its files itself."""
+        if self.dialect != "sqlite":
+            return []
+        with self.reading() as connection:
+            found = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})")]
+        return [] if found == ["ok"] else [line for each in found for line in each.splitlines()]
+
     def first(self, query: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
         """The first row of a query: one statement sees one state by itself, and is spared the rest of a transaction."""
         alone = {"isolation_level": "AUTOCOMMIT"} if self.dialect == "postgresql" else {"begin": ""}
@@ -168,12 +185,12 @@ class Database:
             with self.engine.connect().execution_options(**alone) as connection:
                 return connection.execute(query, values).first()
 
-        with self._errors():
+        with self.in_words():
             return _alive(look)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run work in a transaction; what it did is on disk when this returns."""
-        with self._errors():
+        with self.in_words():
             if self.dialect == "postgresql":
                 return self._write_alone(work)
             with self._starting:
@@ -256,10 +273,7 @@ def _engine(url: URL, name: str) -> Engine:
     from sqlalchemy.pool import StaticPool
 
     if url.get_backend_name() == "postgresql":
-        try:
-            import psycopg  # noqa: F401
-        except ImportError:
-            raise MissingExtraError("PostgreSQL needs psycopg: pip install 'cranfield[postgres]'") from None
+        needed("psycopg", "PostgreSQL needs")
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
         return create_engine(url, pool_size=KEPT, max_overflow=40, pool_use_lifo=True, connect_args=timeout, **QUIET)
     alone: dict[str, Any] = {"poolclass": StaticPool}
@@ -267,6 +281,7 @@ def _engine(url: URL, name: str) -> Engine:
         path = url.database or ""
         _refuse_others(path, name)
         url = _read_only(path) or url
+        _make_private(path)
         alone = {"pool_size": KEPT, "max_overflow": -1, "pool_use_lifo": True}
     engine = create_engine(url, connect_args={"timeout": BUSY, "check_same_thread": False}, **alone, **QUIET)
     event.listen(engine, "connect", _settings if not url.query else _settings_of_readers)
@@ -284,6 +299,15 @@ def _alive(use: Callable[[], T]) -> T:
         if not error.connection_invalidated:
             raise
     return use()
+
+
+def _make_private(path: str) -> None:
+    """Make a file where there is none, which only its owner can read: it will hold hashes of passwords, and who said what.
+
+    SQLite gives its journal the same mode. Where no file can be made, SQLite says why.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _read_only(path: str) -> URL | None:
@@ -332,7 +356,7 @@ def _refuse_strange_tables(path: str, name: str) -> None:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DataError(f"{name}: {in_words(str(error))}") from None
     if tables and ("cranfield_schema",) not in tables:
         raise DataError(f"{name}: holds tables of another program ({tables[0][0]}); name another database")
@@ -369,13 +393,17 @@ def in_words(said: str) -> str:
     return f"the database says: {masked(said.splitlines()[0])}"
 
 
+DAMAGED = "is damaged; take it from a copy, or save what is left with sqlite3 FILE .recover"
 REASONS = {
     "database is locked": "another program has held it locked for {busy} seconds; nothing was written, try again",
     "disk is full": "cannot be written: the disk is full; nothing was written",
     "disk i/o error": "cannot be written: the disk reports an error, or is full; nothing was written",
     "no space left": "cannot be written: the server's disk is full; nothing was written",
     "file is not a database": "is no SQLite database; name another file",
-    "disk image is malformed": "is damaged; take it from a copy, or save what is left with sqlite3 FILE .recover",
+    "disk image is malformed": DAMAGED,
+    "malformed database schema": DAMAGED,
+    "could not decode to utf-8": DAMAGED,
+    "codec can't decode": DAMAGED,
     "readonly database": "cannot be written: it is read-only",
     "unable to open": "cannot be opened: {said}; are file and folder writable?",
     "connection refused": "cannot be reached: connection refused; is the server running there?",

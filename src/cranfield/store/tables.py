@@ -136,6 +136,14 @@ spending = Table(
     Column("cost", Double, nullable=False),
 )
 
+hashes = Table(
+    "hashes",
+    metadata,
+    Column("kind", Exact, primary_key=True),  # of the record
+    Column("name", Exact, primary_key=True),
+    *_texts("hash"),
+)
+
 accounts = Table(
     "accounts",
     metadata,

@@ -42,7 +42,7 @@ class Load:
     warmup: int = 10
     retries: int = 3
     timeout: float = 30.0  # seconds an answer may take
-    max_answer: float = 100.0  # megabytes that an answer over HTTP may have
+    max_answer: float = 32.0  # megabytes that an answer over HTTP may have
     backoff: float = 0.2  # seconds before the first retry, doubled each time
     give_up: int = 10  # topics that fail one after the other before the rest is not asked
 

@@ -188,7 +188,7 @@ def _asked(task: _Task, title: str, journal: Journal, progress: Progress | None)
     with tempfile.TemporaryDirectory(prefix=f"cranfield-{own_mark()}") as folder:
         cost.forget_peak()
         before = cost.peak_memory()
-        index = _indexed(task, folder, progress) if system.needs_documents else {}
+        index = _indexed(task, folder, progress) if system.indexes else {}
         driven = drive(system, task.queries, task.k, task.load, journal, progress, task.others)
         peak = cost.peak_memory() if system.in_process else None  # of an engine elsewhere nothing is known
     from cranfield import __version__

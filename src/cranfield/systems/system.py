@@ -7,13 +7,12 @@ run's file are the driver's affair, so an engine's module holds nothing but the 
 
 from __future__ import annotations
 
-import importlib
 import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.errors import ConventionError, DataError, MissingExtraError
+from cranfield.errors import ConventionError, DataError
 from cranfield.formats.streams import asked_by, is_url
 from cranfield.parameters import Choice, read_pairs
 from cranfield.registry import Registered, Registry, about
@@ -96,6 +95,11 @@ class System(Registered, ABC):
     def __init__(self, rest: str = "") -> None:
         super().__init__(**read_pairs(rest, self.name))
 
+    @property
+    def indexes(self) -> bool:
+        """Whether it takes in the documents before it is asked."""
+        return self.needs_documents
+
     def index(self, documents: Iterable[Document], folder: str) -> None:
         """Take in the documents; what the index needs on disk goes into the folder."""
 
@@ -166,14 +170,6 @@ def id_text(given: Any, where: str) -> str:
     except TypeError:
         pass
     raise DataError(f"{where}: expected a document's id as text or a whole number, found {given!r:.60}")
-
-
-def needed(package: str, install: str, what: str) -> Any:
-    """Import an optional package, or say how to get it."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(f"system {what} needs {package}, which is not installed: {install}") from error
 
 
 def listed() -> list[type[System]]:

@@ -9,7 +9,7 @@ import secrets
 import sys
 import tempfile
 import traceback
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
@@ -21,15 +21,16 @@ from starlette.routing import Route
 
 from cranfield.answer import as_json, plain
 from cranfield.errors import CranfieldError
+from cranfield.http.body import DEEP, STRANGER_BYTES, STRANGER_SECONDS, announced, is_deep, patience, read_body
+from cranfield.http.refusal import DISK, NotFound, Refusal, refusal_of
 from cranfield.web import door
 from cranfield.web.entry import Done, Entry, Page, entries
-from cranfield.web.refusal import DISK, NotFound, Refusal, refusal_of
 from cranfield.web.render import error_page, render, static_file
 from cranfield.web.visit import Visit
 from cranfield.workspace.bench import UPLOAD
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from cranfield.web.site import Site
 
 LARGEST_FORM = 2 << 20  # bytes
-LARGEST_OF_NOBODY = 64 << 10  # from whoever is not signed in
 IN_MEMORY = 1 << 20
 MOST_FIELDS = 2000  # of a query or a form
-SLOWEST = 30.0  # seconds for a form, and for each piece of a file
+SLOWEST_FILE = 900.0  # seconds for a whole file; each piece of it has the time of a body
 THREADS = 12  # more of them wait for Python's one lock
 JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
 
@@ -117,10 +117,17 @@ class _Endpoint:
         about["address"] = request.client.host if request.client else ""
         if entry.body == "file":
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
-                await _spool(request, file)
+                await _spool(request, file, self.site.limits.body_seconds)
                 return await self._run(request, entry, Visit(self.site, file=file, **about))
-        form = await _form(request, LARGEST_FORM if account else LARGEST_OF_NOBODY) if method == "POST" else {}
+        form = await self._form(request, known=account is not None) if method == "POST" else {}
         return await self._run(request, entry, Visit(self.site, form=form, **about))
+
+    async def _form(self, request: Request, known: bool) -> dict[str, Any]:
+        """The fields that were sent; whoever is not signed in may send little, and has little time."""
+        seconds = self.site.limits.body_seconds
+        if known:
+            return _fields_of(request, await read_body(request, LARGEST_FORM, seconds))
+        return _fields_of(request, await read_body(request, STRANGER_BYTES, min(seconds, STRANGER_SECONDS)))
 
     async def _run(self, request: Request, entry: Entry, visit: Visit) -> Response:
         work: Callable[[Visit], Any] = entry.work
@@ -193,58 +200,40 @@ def _tagged(request: Request, text: str, page: Page) -> Response:
     return Response(body, page.status, headers, JSON)
 
 
-async def _spool(request: Request, file: Any) -> None:
-    """The body into a file, up to the largest that is taken."""
+async def _spool(request: Request, file: Any, seconds: float) -> None:
+    """The body into a file, up to the largest that is taken; `seconds` are for each piece."""
     size = 0
     pieces = request.stream()
+    until = anyio.current_time() + SLOWEST_FILE
     while True:
-        with _patience():
+        left = min(seconds, until - anyio.current_time())
+        with patience(left, f"nothing more came for {seconds:g} seconds, or the file took too long"):
             piece = await anext(pieces, None)
         if piece is None:
             break
         size += len(piece)
-        if max(size, _announced(request)) > UPLOAD:
+        if max(size, announced(request) or 0) > UPLOAD:
             raise Refusal(f"the file is larger than {UPLOAD >> 20} MB", 413, advice="Put it into runs/ by hand.")
         await anyio.to_thread.run_sync(file.write, piece)
     file.seek(0)
 
 
-def _announced(request: Request) -> int:
-    """How large the body will be, as the request says."""
-    said = request.headers.get("content-length", "")
-    return int(said) if said.isdecimal() and len(said) < 19 else 0
-
-
-@contextmanager
-def _patience() -> Iterator[None]:
-    """As long as is waited for what a client sends."""
-    try:
-        with anyio.fail_after(SLOWEST):
-            yield
-    except TimeoutError:
-        raise Refusal(f"nothing more came for {SLOWEST:g} seconds", 408) from None
-
-
-async def _form(request: Request, largest: int) -> dict[str, Any]:
+def _fields_of(request: Request, body: bytes) -> dict[str, Any]:
     """The fields that were sent: a form's, or a JSON object's."""
-    body = bytearray()
-    with _patience():
-        async for piece in request.stream():
-            body += piece
-            if max(len(body), _announced(request)) > largest:
-                raise Refusal(f"what was sent is larger than {largest >> 10:,} KB", 413)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         try:
-            values = json.loads(bytes(body).decode("utf-8"), parse_constant=_no_number)
+            values = json.loads(body.decode("utf-8"), parse_constant=_no_number)
         except (ValueError, RecursionError):
             raise Refusal("expected JSON") from None
+        if is_deep(values):
+            raise Refusal(f"expected JSON, found {DEEP}")
         if not isinstance(values, dict):
             raise Refusal("expected a JSON object")
         return values
     if kind == "application/x-www-form-urlencoded" or not body:
         try:
-            text = bytes(body).decode("utf-8")
+            text = body.decode("utf-8")
         except ValueError:
             raise Refusal("expected a form in UTF-8") from None
         return dict(_fields(text, "strict"))

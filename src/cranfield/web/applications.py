@@ -7,12 +7,11 @@ import json
 import os
 import re
 import secrets
-import stat
 import time
 from typing import TYPE_CHECKING
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.formats.streams import reason
+from cranfield.formats.secrets import PRIVATE, read_secret
 from cranfield.online.segments import FOLDER, replace_file
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 FILE = "applications.json"
 NAME = re.compile(r"[\w.-]{1,100}")
 LOOKED = 1.0  # seconds between looks at the file
-READABLE = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Applications:
@@ -77,29 +75,24 @@ class Applications:
             self._changed = changed
 
     def _names(self) -> dict[str, str]:
-        try:
-            with open(self.path, encoding="utf-8") as file:
-                mode = os.fstat(file.fileno()).st_mode
-                names = json.load(file)
-        except FileNotFoundError:
+        if not os.path.exists(self.path):
             return {}
-        except OSError as error:
-            raise DataError(f"{self.path}: {reason(error)}") from error
-        except ValueError:
+        text = read_secret(self.path)
+        try:
+            names = json.loads(text)
+        except (ValueError, RecursionError):
             names = None
         if not isinstance(names, dict) or not all(isinstance(each, str) for each in names.values()):
             raise DataError(
                 f"{self.path}: expected hashes of tokens by application; make new ones with --new-token NAME"
             )
-        if mode & READABLE:
-            raise DataError(f"{self.path}: others can read it; chmod 600 {self.path}")
         return names
 
     def _write(self, names: dict[str, str]) -> None:
         os.makedirs(os.path.join(self.log, FOLDER), exist_ok=True)  # which makes it a log
 
         def write(file: BinaryIO) -> None:
-            os.fchmod(file.fileno(), 0o600)
+            os.fchmod(file.fileno(), PRIVATE)
             file.write(json.dumps(names, indent=1).encode() + b"\n")
 
         replace_file(self.path, write)

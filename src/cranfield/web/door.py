@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cranfield.web.refusal import Refusal
+from cranfield.http.refusal import Refusal
 from cranfield.web.roles import NOBODY, may
 
 if TYPE_CHECKING:
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from cranfield.http.serving import Manner
     from cranfield.store.accounts import Account
     from cranfield.web.entry import Entry
-    from cranfield.web.site import Manner, Site
+    from cranfield.web.site import Site
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.web.refusal import Refusal
+from cranfield.http.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,9 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from cranfield.errors import DataError, MissingExtraError
-from cranfield.web.refusal import Refusal
+from cranfield.errors import DataError
+from cranfield.extras import missing
+from cranfield.http.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +35,8 @@ class Passwords:
     def __init__(self, memory: int = MEMORY, rounds: int = ROUNDS, waiting: int = WAITING) -> None:
         try:
             from argon2 import PasswordHasher
-        except ImportError:
-            raise MissingExtraError("accounts need argon2-cffi: pip install 'cranfield[web]'") from None
+        except ImportError as error:
+            raise missing("argon2", "accounts need", error) from None
         self.hasher = PasswordHasher(time_cost=rounds, memory_cost=memory, parallelism=1)
         self.nobody = f"$argon2id$v=19$m={memory},t={rounds},p=1${'A' * 22}${'A' * 43}"  # of no password that is known
         self.waiting = waiting

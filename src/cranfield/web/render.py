@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.answer import Answer
+    from cranfield.http.refusal import Refusal
     from cranfield.store.accounts import Account
     from cranfield.web.entry import Page
-    from cranfield.web.refusal import Refusal
     from cranfield.web.site import Site
     from cranfield.web.visit import Visit
 

@@ -28,14 +28,17 @@ from starlette.routing import Route
 from cranfield.answer import as_json
 from cranfield.errors import CranfieldError, DataError, TopicError, UnavailableError
 from cranfield.formats.streams import reason
-from cranfield.online.assign import assign
+from cranfield.http.body import STRANGER_BYTES, STRANGER_SECONDS, kind_of, parsed, read_body
+from cranfield.http.connections import EXHAUSTED
+from cranfield.http.limits import BodyMemory
+from cranfield.http.refusal import NotFound, Refusal, refusal_of
+from cranfield.online.assign import assign, refuse_contradiction
 from cranfield.online.event import Event, instant, refuse_ahead
 from cranfield.online.intake import Recent
 from cranfield.online.interleave import interleave
+from cranfield.online.plan import interleaving_method
 from cranfield.online.segments import segments_in
 from cranfield.web import door
-from cranfield.web.body import announced, kind_of, parsed, read_body
-from cranfield.web.refusal import NotFound, Refusal, refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -43,19 +46,21 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from cranfield.http.connections import Connections
+    from cranfield.http.limits import Reserved
+    from cranfield.http.serving import Manner
     from cranfield.online.intake import Intake
+    from cranfield.online.log import Log
     from cranfield.online.packing import Packer
     from cranfield.online.plan import Plan
     from cranfield.online.privacy import Pseudonyms
     from cranfield.online.token import Keys
     from cranfield.run import Run
     from cranfield.web.applications import Applications
-    from cranfield.web.site import Manner
 
     Work = Callable[["Asked"], Awaitable["Said"]]
 
 LARGEST = 2_000_000  # bytes of a body
-MOST_READING = 64_000_000  # bytes of bodies on their way
 MOST_EVENTS = 5_000  # of a batch
 ON_THE_LOOP = 50_000  # bytes that are parsed where they arrive; more go into a thread
 MOST_AT_ONCE = 1_000  # requests
@@ -88,6 +93,7 @@ class Service:
     plans: Sequence[Plan]
     intake: Intake
     manner: Manner
+    connections: Connections
     keys: Callable[[], Keys]  # that seal tokens of lists
     applications: Applications
     origins: frozenset[str] = frozenset()  # of pages elsewhere
@@ -98,7 +104,7 @@ class Service:
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     recent: Recent = field(default_factory=Recent)
     at_once: int = 0  # requests
-    reading: int = 0  # bytes of bodies that are on their way
+    memory: BodyMemory = field(default_factory=BodyMemory)
     refused_ahead: int = 0
 
     async def kept(self, events: Sequence[tuple[Event, bytes]]) -> None:
@@ -226,7 +232,12 @@ class _Endpoint:
         token = door.bearer(request)
         if token is not None:
             self._who(token)
-        kind, body = kind_of(request), await self._body(request)
+        kind = kind_of(request)
+        with self.service.memory.reading(request.client.host if request.client else "") as reserved:
+            body = await self._body(request, reserved, known=token is not None or not self.service.manner.accounts)
+            return await self._read(body, kind, token)
+
+    async def _read(self, body: bytes, kind: str, token: str | None) -> Asked:
         if len(body) > ON_THE_LOOP:
             value = await anyio.to_thread.run_sync(parsed, body, kind)
         else:
@@ -235,17 +246,13 @@ class _Endpoint:
         within = values.get("token")
         return Asked(self.service, values, rows, self._who(token if token is not None else within))
 
-    async def _body(self, request: Request) -> bytes:
-        """The body; refused where too much is on its way already."""
-        size = announced(request)
-        size = LARGEST if size is None else min(size, LARGEST)
-        if self.service.reading + size > MOST_READING:
-            raise UnavailableError(f"{self.service.reading:,} bytes are on their way already")
-        self.service.reading += size
-        try:
-            return await read_body(request, LARGEST)
-        finally:
-            self.service.reading -= size
+    async def _body(self, request: Request, reserved: Reserved, known: bool) -> bytes:
+        """The body; whoever has not sent a token in the header may send little, and has little time."""
+        seconds = self.service.connections.limits.body_seconds
+        if known:
+            return await read_body(request, LARGEST, seconds, reserved, "Send the events in smaller batches.")
+        advice = "Send the token in Authorization: Bearer …, or smaller batches."
+        return await read_body(request, STRANGER_BYTES, min(seconds, STRANGER_SECONDS), reserved, advice)
 
     def _who(self, token: Any) -> str | None:
         """The application that a token names; None where none is demanded."""
@@ -361,7 +368,10 @@ def _refuse_ahead(service: Service, event: Event, now: datetime) -> None:
 
 
 def _event(asked: Asked, value: Any) -> Event:
-    """The event in a JSON object, from the application whose token came with it, its unit under a pseudonym if there are any."""
+    """The event in a JSON object, from the application whose token came with it, its unit under a pseudonym if there are any.
+
+    An event that names another variant than the one assigned here is refused, by the unit's own name: a pseudonym has another.
+    """
     name = asked.application
     if name is not None and isinstance(value, dict):
         said = value.get("application")
@@ -369,6 +379,7 @@ def _event(asked: Asked, value: Any) -> Event:
             raise DataError(f"the token is that of application {name!r}, the event says {said!r:.60}")
         value = {**value, "application": name}
     event = Event.of(value)
+    refuse_contradiction(asked.service.plans, event)
     return event if asked.service.pseudonyms is None else asked.service.pseudonyms.event(event)
 
 
@@ -436,15 +447,18 @@ async def _interleave(asked: Asked) -> Said:
 
 
 def _mixed(asked: Asked) -> dict[str, Any]:
-    rankings, k = _rankings(asked), asked.values.get("k", 10)
+    plan, k = _experiment(asked), asked.values.get("k", 10)
+    rankings = _rankings(asked)
+    if plan is not None:
+        _refuse_other_systems(plan, rankings)
     if type(k) is not int or not 1 <= k <= MOST_DOCUMENTS:
         raise Refusal(f"expected a number of documents from 1 to {MOST_DOCUMENTS:,} as k, found {k!r:.60}")
     expires = asked.values.get("expires")
     if expires is not None and type(expires) not in (int, float):
         raise Refusal(f"expected seconds since 1970 as expires, found {expires!r:.60}")
-    method, parameters = _method(asked)
-    shown = interleave(rankings, k, asked.service.coin, method, **parameters)
-    token = shown.seal(asked.service.keys(), asked.text("search"), expires)
+    method = asked.text("method", "team-draft") if plan is None else interleaving_method(plan.interleave or {})
+    shown = interleave(rankings, k, asked.service.coin, method)
+    token = shown.seal(asked.service.keys(), asked.text("search"), expires, plan.name if plan else "")
     return {"documents": list(shown.documents), "token": token, "method": str(shown.method)}
 
 
@@ -462,7 +476,7 @@ def _rankings(asked: Asked) -> Any:
             raise Refusal("expected rankings as lists of documents' ids, each a text")
         return rankings
     names = values.get("runs", list(runs))
-    if not isinstance(names, list) or any(name not in runs for name in names):
+    if not isinstance(names, list) or any(not isinstance(name, str) or name not in runs for name in names):
         raise Refusal(f"expected runs of {', '.join(runs) or 'none (start with --run FILE)'}, found {names!r:.60}")
     query = asked.needed("query")
     lacking = [name for name in names if query not in runs[name]]
@@ -471,16 +485,25 @@ def _rankings(asked: Asked) -> Any:
     return {name: [document for document, _ in runs[name][query]] for name in names}
 
 
-def _method(asked: Asked) -> tuple[str, dict[str, Any]]:
-    """The method that is asked for, else that of the experiment's plan."""
+def _experiment(asked: Asked) -> Plan | None:
+    """The plan of the experiment that is named, by which lists are mixed and which tokens name; None where none is."""
     name = asked.text("experiment")
     if not name:
-        return asked.text("method", "team-draft"), {}
+        return None
     plan = next((plan for plan in asked.service.plans if plan.name == name), None)
     if plan is None or plan.interleave is None:
         raise Refusal(f"expected an experiment whose plan has [interleave], found {name!r:.60}")
-    parameters = dict(plan.interleave)
-    return str(parameters.pop("method", "team-draft")), parameters
+    return plan
+
+
+def _refuse_other_systems(plan: Plan, rankings: Any) -> None:
+    """Stop at rankings of systems that the plan does not name: `analyze` could not use their tokens."""
+    named = list(rankings) if isinstance(rankings, dict) else []
+    if plan.systems and (not named or any(name not in plan.systems for name in named)):
+        names = f"those of {', '.join(named)}" if named else "rankings without names"
+        raise Refusal(
+            f"expected rankings by the systems of {plan.name!r}: {', '.join(plan.systems)}; found {names:.200}"
+        )
 
 
 # health
@@ -492,26 +515,42 @@ async def _health(asked: Asked) -> Said:
 
 
 def _state(service: Service) -> dict[str, Any]:
-    told, log = service.intake.told(), service.intake.log
-    segments = segments_in(log.segments)
-    last = service.packer.last if service.packer else None
+    told, log, connections = service.intake.told(), service.intake.log, service.connections
+    packer = service.packer
+    last = packer.last if packer else None
     there = log.folder if os.path.isdir(log.folder) else os.path.dirname(os.path.abspath(log.folder))
+    shortage, files = connections.shortage(), _files(log)
+    problems = (told.problem, last.problem if last else None, shortage)
     return {
-        "ok": told.problem is None and (last is None or last.problem is None),
+        "ok": not any(problems),
         "problem": told.problem,
         "last_sync": _moment(told.last_sync),
         "waiting": told.waiting,
         "waiting_bytes": told.waiting_bytes,
         "written": told.written,
         "refused_ahead": service.refused_ahead,
-        "segments": len(segments),
-        "segment_bytes": sum(map(_size, segments)),
+        **files,
         "last_packing": _moment(last.at if last else None),
         "packing_problem": last.problem if last else None,
-        "reused_ids": len(log.reused()),
+        "packing_restarts": packer.restarts if packer else 0,
+        "connections": len(connections),
+        "refused_connections": connections.refused,
+        "descriptor_problem": shortage,
         "free_bytes": shutil.disk_usage(there).free,
         "plans": {plan.name: plan.hash for plan in service.plans},
     }
+
+
+def _files(log: Log) -> dict[str, int | None]:
+    """What lies in the log; unknown where no file descriptor is left to look."""
+    try:
+        segments = segments_in(log.segments)
+        sizes, reused = sum(map(_size, segments)), len(log.reused())
+    except OSError as error:
+        if error.errno not in EXHAUSTED:
+            raise
+        return {"segments": None, "segment_bytes": None, "reused_ids": None}
+    return {"segments": len(segments), "segment_bytes": sizes, "reused_ids": reused}
 
 
 def _size(path: str) -> int:

@@ -7,19 +7,22 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cranfield.errors import ConventionError, MissingExtraError
+from cranfield.errors import ConventionError
+from cranfield.extras import needed
 from cranfield.formats.events.format import imported
-from cranfield.web.serving import bound, checked, configuration
+from cranfield.http.serving import bound, checked, server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from cranfield.http.connections import Connections
+    from cranfield.http.limits import Limits
+    from cranfield.http.serving import Manner
     from cranfield.online.token import Keys
     from cranfield.run import Run
     from cranfield.web.service import Service
-    from cranfield.web.site import Manner
 
 PACK = 300.0  # seconds
 SWITCH = 0.0005  # seconds after which a thread that computes lets another have the interpreter: the one that syncs
@@ -46,33 +49,34 @@ def serve(
     certificate: str | None = None,
     key: str | None = None,
     insecure: bool = False,
+    limits: Limits | None = None,
 ) -> None:
     """Serve until it is stopped."""
-    uvicorn = _uvicorn()
+    _refuse_missing()
     from cranfield.web.service import application
 
     manner = checked(manner, certificate, key, insecure, "tokens and events")
-    opened, manner = bound(manner)
+    opened, manner = bound(manner, limits)
     with opened:
-        service = prepared(setting, manner, say)
-        config = configuration(application(service), manner, certificate, key)
+        service = prepared(setting, manner, say, opened.connections)
+        running = server(application(service), manner, opened, certificate, key)
         try:
-            opened.listen(1024)
+            opened.listen()
             sys.setswitchinterval(SWITCH)
             say(f"{setting.log}: {manner.url}/")
             with suppress(KeyboardInterrupt):  # uvicorn has stopped in order, and says again what stopped it
-                uvicorn.Server(config).run(sockets=[opened])
+                running.run(sockets=[opened])
         finally:
             finish(service)
 
 
-def prepared(setting: Setting, manner: Manner, say: Callable[[str], object]) -> Service:
+def prepared(setting: Setting, manner: Manner, say: Callable[[str], object], connections: Connections) -> Service:
     """The service, its threads running; an error before anything is begun where something is wrong."""
     from cranfield.online.intake import Intake
     from cranfield.online.log import Log
     from cranfield.online.packing import Packer
     from cranfield.online.plan import read_plans
-    from cranfield.online.privacy import Pseudonyms
+    from cranfield.online.privacy import Pseudonyms, agree_on_units, refuse_other_key
     from cranfield.web.applications import Applications
     from cranfield.web.service import Service
 
@@ -83,18 +87,21 @@ def prepared(setting: Setting, manner: Manner, say: Callable[[str], object]) -> 
     pseudonyms = None if setting.pseudonymise is None else Pseudonyms.from_file(setting.pseudonymise)
     runs = _runs(setting.runs)
     log = Log(setting.log, create=True)
+    refuse_other_key(log, pseudonyms)
     applications = Applications(setting.log)
     if manner.accounts and not applications.names():
         raise ConventionError(
             f"{manner.host} can be reached from other machines, so that applications need tokens, and there is none: "
             f"make one with --new-token NAME"
         )
+    agree_on_units(log, pseudonyms)
     intake = Intake(log, say=say)
     packer = Packer(intake, setting.pack, say)
     return Service(
         plans,
         intake,
         manner,
+        connections,
         keys=_keys(),
         applications=applications,
         origins=origins,
@@ -141,10 +148,6 @@ def _keys() -> Callable[[], Keys]:
     return lru_cache(maxsize=1)(Keys.usual)
 
 
-def _uvicorn() -> Any:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError("the service needs two extras: pip install 'cranfield[web,online]'") from None
-    return uvicorn
+def _refuse_missing() -> None:
+    for module in ("starlette", "anyio", "uvicorn"):
+        needed(module, "the service needs", "web,online")

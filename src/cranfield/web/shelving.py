@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from cranfield.web.refusal import Refusal
+from cranfield.http.refusal import Refusal
 
 if TYPE_CHECKING:
     from cranfield.formats.shelf import Shelf

@@ -6,10 +6,10 @@ import os
 import re
 import sys
 import time
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cranfield.http.limits import Limits
 from cranfield.store.accounts import Accounts
 from cranfield.web.shelving import Shelving
 from cranfield.web.throttle import Throttle
@@ -17,72 +17,24 @@ from cranfield.web.throttle import Throttle
 if TYPE_CHECKING:
     from cranfield.collection import Document
     from cranfield.formats.shelf import Shelf
+    from cranfield.http.serving import Manner
     from cranfield.web.passwords import Passwords
     from cranfield.workspace.bench import Bench
     from cranfield.workspace.jobs import Jobs
 
 
-EVERYWHERE = {"0.0.0.0", "::"}
 SERVER = re.compile(r"connection (failed: connection )?(to|on) [^;\n]*")  # as PostgreSQL's driver names it
 NOTED = 60.0  # seconds
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How a workspace is served: where, to whom, and over what."""
-
-    host: str = "127.0.0.1"
-    port: int = 8765
-    accounts: bool = False  # demanded, rather than the key of the printed link
-    tls: bool = False  # whether the browser sees https
-    proxy: str = ""  # the address whose forwarded addresses are believed
-    names: tuple[str, ...] = ()  # further hosts that browsers may call it by
-
-    @property
-    def scheme(self) -> str:
-        """Of the address in the browser."""
-        return "https" if self.tls else "http"
-
-    @cached_property
-    def hosts(self) -> frozenset[str]:
-        """What may stand in Host: as named, with and without the port."""
-        own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - EVERYWHERE
-        bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in own}
-        with_port = {f"{name}:{self.port}" for name in bracketed}
-        bare = bracketed if self.proxy or self.port == (443 if self.tls else 80) else frozenset[str]()
-        return frozenset(name.lower() for name in {*with_port, *bare, *(name for name in self.names if ":" in name)})
-
-    @property
-    def local(self) -> bool:
-        """Whether only this machine can reach it."""
-        return self.host in ("127.0.0.1", "localhost", "::1")
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether it listens at every address of the machine."""
-        return self.host in EVERYWHERE
-
-    @property
-    def url(self) -> str:
-        """Where people find it."""
-        name = self.names[0] if self.names else self.host
-        name = f"[{name}]" if ":" in name and not name.startswith("[") and name.count(":") > 1 else name
-        bare = self.proxy or ":" in name.rpartition("]")[2] or self.port == (443 if self.tls else 80)
-        return f"{self.scheme}://{name}" if bare else f"{self.scheme}://{name}:{self.port}"
-
-    @property
-    def cookie(self) -> str:
-        """What the session's cookie is called: cookies know no port, so its name says it."""
-        return f"{'__Host-' if self.tls else ''}cranfield-{self.port}"
 
 
 class Site:
     """A workspace, who may come in, and what is being worked out."""
 
-    def __init__(self, bench: Bench, jobs: Jobs, manner: Manner) -> None:
+    def __init__(self, bench: Bench, jobs: Jobs, manner: Manner, limits: Limits | None = None) -> None:
         self.bench = bench
         self.jobs = jobs
         self.manner = manner
+        self.limits = limits or Limits()
         self.accounts = Accounts(bench.database)
         self.throttle = Throttle(time.monotonic)
         self.shelving = Shelving(bench)

@@ -9,10 +9,10 @@ names drive out each other and not the account under attack.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cranfield.http.limits import network_of
 from cranfield.store.accounts import LONGEST, key_of
 
 if TYPE_CHECKING:
@@ -125,22 +125,10 @@ class Throttle:
 
     def _keys(self, account: str, address: str) -> tuple[str, str]:
         """What an account's failures are counted under (the pair where it is known), and an address's."""
-        who, where = _account(account), _place(address)
+        who, where = _account(account), network_of(address)
         return f"{who} {where}" if (who, where) in self.known else who, where
 
 
 def _account(name: str) -> str:
     """An account as it is counted; a name with a space is nobody's, and must not look like a pair."""
     return key_of(name.strip()[: LONGEST + 1]).replace(" ", "_")
-
-
-def _place(address: str) -> str:
-    """An address as it is counted: a network of IPv6 is one, since whoever has it has 2⁶⁴ addresses."""
-    try:
-        known = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address[:64]
-    if isinstance(known, ipaddress.IPv6Address):
-        mapped = known.ipv4_mapped
-        return str(mapped or ipaddress.ip_network((known, 64), strict=False))
-    return str(known)

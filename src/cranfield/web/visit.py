@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cranfield.web.refusal import Refusal
+from cranfield.http.refusal import Refusal
 from cranfield.web.roles import ASSESSOR, NOBODY, may
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from cranfield.formats.shelf import Shelf
     from cranfield.formats.topics import TopicTable
     from cranfield.judge.database import DatabaseLog
+    from cranfield.judge.places import Version
     from cranfield.judge.status import RoundStatus
-    from cranfield.judge.versions import Version
     from cranfield.store import Database
     from cranfield.workspace.hashes import Mark
     from cranfield.workspace.uploads import Upload

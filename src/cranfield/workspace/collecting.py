@@ -49,15 +49,27 @@ def stamp(collection: str) -> str:
     return os.path.join(opened.path or collection, META)
 
 
-def check(files: Sequence[str], qrels: str | None = None, kind: Any = None, fields: Fields | None = None) -> Findings:
-    """What is wrong or suspicious in files (or patterns of them)."""
+def check(
+    files: Sequence[str],
+    qrels: str | None = None,
+    kind: Any = None,
+    fields: Fields | None = None,
+    topics_file: str | None = None,
+    **how: Any,
+) -> Findings:
+    """What is wrong or suspicious in files (or patterns of them). `how` is what the library's function takes."""
     from cranfield.check import check
+    from cranfield.formats.tables import Dialect
     from cranfield.workspace.inputs import given_runs
     from cranfield.workspace.logs import named
+    from cranfield.workspace.topics import queries_of
 
     logs = {word: judgments_of(word) for word in files if named(word) is not None}
     read = [one.file for one in given_runs([word for word in files if word not in logs])]
-    return check([*read, *logs.values()], None if qrels is None else judgments_of(qrels), kind, fields)
+    said = Dialect(how.get("delimiter"), how.get("encoding"), how.get("decimal"))
+    queries = queries_of(topics_file, None, fields, said, bool(how.get("lenient")))
+    judged = None if qrels is None else judgments_of(qrels)
+    return check([*read, *logs.values()], judged, kind, fields, queries=queries, **how)
 
 
 def convert(sources: Sequence[str], target: str, *, kind: Any = None, **options: Any) -> Converted:

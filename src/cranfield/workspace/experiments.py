@@ -57,12 +57,11 @@ def analyze(
     from cranfield.online.analyze import analyze
     from cranfield.online.event import instant
     from cranfield.online.log import Log
-    from cranfield.online.metrics import problem
     from cranfield.online.plan import read_plan
 
     clock = now or datetime.now(UTC)
     then = None if at is None else datetime.fromisoformat(instant(at))
-    chosen = read_plan(plan, problem)
+    chosen = read_plan(plan)
     with Log(log) as opened:
         return analyze(opened, chosen, clock, at=then, seed=seed, history=history, memory=memory, expected=expected)
 

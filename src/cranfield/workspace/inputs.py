@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cranfield.collection import Extras, Qrels, Queries
     from cranfield.conventions import Conventions
     from cranfield.formats.format import Fields
+    from cranfield.formats.tables import Dialect
     from cranfield.formats.topics import TopicTable
     from cranfield.run import Run
     from cranfield.weights import Weights
@@ -47,6 +48,11 @@ class Inputs:
     qrels_format: str | None = None
     run_format: str | None = None
     fields: Fields | None = None  # what columns with names are called
+    delimiter: str | None = None  # how tables are written; None is detected
+    encoding: str | None = None
+    decimal: str | None = None
+    grades: Mapping[float, float] | None = None  # what the grades of judgments count as
+    ignore_case: bool = False  # where topics are joined by what they ask
     threads: int | None = None
 
     # what some measures need to know
@@ -101,7 +107,7 @@ class Inputs:
         from cranfield.formats import as_runs
 
         rules = self.conventions()
-        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields)
+        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields, **self._said_of_tables)
         return [rules.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:
@@ -109,16 +115,29 @@ class Inputs:
         from cranfield.formats.by_text import run_by_id
 
         queries = self.queries()
-        return run if queries is None else run_by_id(run, queries) or run
+        return run if queries is None else run_by_id(run, queries, self.ignore_case) or run
+
+    @property
+    def dialect(self) -> Dialect:
+        """How tables are written, as far as somebody said so."""
+        from cranfield.formats.tables import Dialect
+
+        return Dialect(self.delimiter, self.encoding, self.decimal)
+
+    @property
+    def _said_of_tables(self) -> dict[str, str | None]:
+        return {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
 
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""
         from cranfield.formats.by_text import qrels_by_id
         from cranfield.formats.reading import as_qrels
 
-        qrels = as_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields)
+        duplicates = self.changes.get("duplicates", "error")
+        said = {**self._said_of_tables, "duplicates": duplicates, "grades": self.grades}
+        qrels = as_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields, **said)
         queries = self.queries()
-        return qrels if queries is None else qrels_by_id(qrels, queries) or qrels
+        return qrels if queries is None else qrels_by_id(qrels, queries, self.ignore_case, duplicates) or qrels
 
     def conventions(self) -> Conventions:
         """The preset with its changes."""
@@ -132,7 +151,7 @@ class Inputs:
 
     def topic_table(self, asking: str) -> TopicTable:
         """The queries and columns of the topics, from the topics file or the collection, for an option that needs them."""
-        table = topic_table(self.topics_file, self.collection, self.fields)
+        table = topic_table(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
         if table is None:
             advice = "name a collection in place of QRELS, or give --topics-file FILE"
             raise ConventionError(f"{asking}: nothing is known of the topics but their ids; {advice}")
@@ -149,7 +168,7 @@ class Inputs:
 
     def queries(self) -> Queries | None:
         """What each topic asks, read when it is first looked up; None where nobody can know."""
-        return queries_of(self.topics_file, self.collection, self.fields)
+        return queries_of(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
 
     def options(self) -> dict[str, Any]:
         """What `Evaluator` takes beside judgments and measures, as far as anything was said."""
@@ -161,6 +180,9 @@ class Inputs:
             "qrels_format": self.qrels_format,
             "run_format": self.run_format,
             "fields": self.fields,
+            **self._said_of_tables,
+            "grades": self.grades,
+            "ignore_case": self.ignore_case or None,
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,

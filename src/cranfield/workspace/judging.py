@@ -16,7 +16,7 @@ from cranfield.workspace.logs import Named, judgments_of, named
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.collection import Qrels
+    from cranfield.collection import Duplicates, Qrels
     from cranfield.compare.label_noise import Doubt
     from cranfield.judge.adding import Added
     from cranfield.judge.aggregated import Aggregated
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from cranfield.judge.changes import Changes
     from cranfield.judge.gold import GoldAnswer
     from cranfield.judge.log import Log
+    from cranfield.judge.places import Version
     from cranfield.judge.plan import Lease, Nothing
     from cranfield.judge.status import Status
-    from cranfield.judge.versions import Version, Versions
+    from cranfield.judge.versions import Versions
 
 RANKED_BY = "nDCG@10"  # runs by each person's labels, unless told
 
@@ -38,20 +39,35 @@ def add(
     *,
     fields: Mapping[str, Sequence[str]] | None = None,
     format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    lenient: bool = False,
+    duplicates: Duplicates | None = None,
+    grades: Mapping[float, float] | None = None,
+    ignore_case: bool = False,
+    topics_file: str | None = None,
     scale: Sequence[float] = (),
     collection: str | None = None,
     **more: Any,
 ) -> Added:
-    """Add the labels of files to a log, all or none; `more` are fields of every event, such as assessor and aspect."""
-    from cranfield.judge.adding import Added, sorted_out
-    from cranfield.judge.taking import read_events, refuse_off
+    """Add the labels of files to a log, all or none; `more` are fields of every event, such as assessor and aspect.
 
-    once(*files)
+    Labels that name topics by what they ask are joined with those of the topics file, or of the collection.
+    """
+    from cranfield.formats.tables import Dialect
+    from cranfield.judge.adding import Added, sorted_out
+    from cranfield.judge.taking import Reading, read_files, refuse_off
+    from cranfield.workspace.topics import queries_of
+
+    once(*files, topics_file)
+    dialect = Dialect(delimiter, encoding, decimal)
+    queries = queries_of(topics_file, collection, None, dialect, lenient)
+    reading = Reading(fields, format, dialect, lenient, duplicates, grades, queries, ignore_case)
     given = {name: value for name, value in more.items() if value is not None}
     events: list[Event] = []
     where: dict[str, str] = {}
-    for file in files:
-        read = read_events(file, fields=fields, format=format, **given)
+    for file, read in read_files(files, reading, **given).items():
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
     refuse_off(events, where, scale=set(scale), **_known(collection))
@@ -184,7 +200,7 @@ def begin_round(
     from cranfield.formats.reading import as_qrels
     from cranfield.judge.plan import DOCUMENTS, TOPICS, Round
     from cranfield.judge.planning import frame_of, planned
-    from cranfield.judge.rounds import open_round
+    from cranfield.judge.rounds import open_round, refuse_round
     from cranfield.judge.status import status
 
     once(pool, gold, *runs)
@@ -208,7 +224,8 @@ def begin_round(
         guideline="" if guideline is None else hash_of_file(guideline),
         **options,
     )
-    with _opened(location) as log:
+    refuse_round(plan, asked)  # before a log is made
+    with _opened(location, new=not plan.after) as log:
         open_round(log, plan, asked)
         return status(log, name)
 
@@ -398,11 +415,12 @@ def versions(location: str) -> Versions:
 
 
 def verify(location: str) -> Versions:
-    """Work every version out again and hold it against its hash."""
+    """Read the whole log, hold its records against their hashes, and work every version out again."""
     from cranfield.judge.versions import Versions, all_versions, thaw
 
     wrong = {}
     with _opened(location, new=False) as log:
+        log.verify()
         rows = all_versions(log)
         for version in rows:
             try:
@@ -477,12 +495,14 @@ def _opinions(
 ) -> tuple[str, list[Event], dict[str, Any]]:
     """The labels of a log, or of qrels that stand for a person each; with what else is known of them."""
     from cranfield.judge.policy import labels_of
-    from cranfield.judge.taking import read_events
+    from cranfield.judge.taking import read_files
     from cranfield.judge.versions import stood_at
 
     once(*sources)
     if len(sources) > 1:
-        events = [event for path in sources for event in _version_as_opinion(path) or read_events(path)]
+        versions = {word: _version_as_opinion(word) for word in sources}
+        files = read_files([word for word, labels in versions.items() if not labels])
+        events = [event for word in sources for event in versions[word] or files[word]]
         names = {event.assessor for event in events}
         if len(names) < len(sources):
             raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")

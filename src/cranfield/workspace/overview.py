@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cranfield.answer import Part
+    from cranfield.judge.places import Version
     from cranfield.judge.status import RoundStatus
-    from cranfield.judge.versions import Version
     from cranfield.workspace.bench import Bench
 
 

@@ -67,7 +67,7 @@ def scored(inputs: Inputs) -> Scores:
         return cranfield.Evaluator(inputs.judgments, measures, **inputs.options()).evaluate(files)
     from cranfield.formats.score_table import read_score_table
 
-    read = read_score_table(inputs.table)
+    read = read_score_table(inputs.table, inputs.dialect)
     names = [name for text in inputs.measures for name in text.split()]
     tables, wanted = read.tables, names or None
     if "" in tables:  # the file does not say what it holds

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cranfield.collection import Queries
+from cranfield.formats.tables import DETECTED, Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,20 +19,32 @@ if TYPE_CHECKING:
     from cranfield.formats.topics import TopicTable
 
 
-def topic_table(file: str | None, collection: str | None, fields: Fields | None = None) -> TopicTable | None:
+def topic_table(
+    file: str | None,
+    collection: str | None,
+    fields: Fields | None = None,
+    dialect: Dialect = DETECTED,
+    lenient: bool = False,
+) -> TopicTable | None:
     """The topics' queries and columns; None where neither a topics file nor a collection is known."""
     if file is not None:
-        return read_topics_file(file, fields)
+        return read_topics_file(file, fields, dialect, lenient)
     return None if collection is None else topics_of_collection(collection)
 
 
-def queries_of(file: str | None, collection: str | None, fields: Fields | None = None) -> Queries | None:
+def queries_of(
+    file: str | None,
+    collection: str | None,
+    fields: Fields | None = None,
+    dialect: Dialect = DETECTED,
+    lenient: bool = False,
+) -> Queries | None:
     """The text of each topic's query, read when it is first asked for; None where it cannot be known."""
     if file is None and collection is None:
         return None
 
     def read() -> Mapping[str, str]:
-        table = topic_table(file, collection, fields)
+        table = topic_table(file, collection, fields, dialect, lenient)
         return {} if table is None else table.queries
 
     return Queries(read)
@@ -45,7 +58,9 @@ def topics_of_collection(path: str) -> TopicTable:
     return table_of_topics(read_collection(path).topics, file_in(folder_of(path), TOPICS))
 
 
-def read_topics_file(path: str, fields: Fields | None = None) -> TopicTable:
+def read_topics_file(
+    path: str, fields: Fields | None = None, dialect: Dialect = DETECTED, lenient: bool = False
+) -> TopicTable:
     """A topics file: a table (TSV, CSV, JSON lines, Parquet), TREC's topics, or a collection's folder or name."""
     from cranfield.formats.reading import qrels_in
     from cranfield.formats.topics import read_topic_table, table_of_topics
@@ -53,7 +68,7 @@ def read_topics_file(path: str, fields: Fields | None = None) -> TopicTable:
     if path != "-" and qrels_in(path) != path:
         return topics_of_collection(path)
     if path == "-" or not os.path.isfile(path):
-        return read_topic_table(path, fields)
+        return read_topic_table(path, fields, dialect, lenient)
     from cranfield.importers.layouts.tables import Parquet
     from cranfield.importers.layouts.trec_text import Trec
     from cranfield.importers.source import Files, Options
@@ -64,4 +79,4 @@ def read_topics_file(path: str, fields: Fields | None = None) -> TopicTable:
                 ours: theirs if isinstance(theirs, str) else theirs[0] for ours, theirs in (fields or {}).items()
             }
             return table_of_topics(layout(Files(topics=[path]), Options(fields=columns)).topics(), path)
-    return read_topic_table(path, fields)
+    return read_topic_table(path, fields, dialect, lenient)

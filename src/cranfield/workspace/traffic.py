@@ -32,7 +32,6 @@ def ingest(
     from cranfield.online.log import Log
 
     once(*files)
-    pseudonyms = _pseudonyms(key)
     moment = None if time is None else instant(time)
     with Log(log, create=True) as opened:
         return ingest(
@@ -42,7 +41,7 @@ def ingest(
             now=now or datetime.now(UTC),
             time=moment,
             lenient=lenient,
-            pseudonym=None if pseudonyms is None else pseudonyms.event,
+            pseudonyms=_pseudonyms(key),
         )
 
 
@@ -65,7 +64,7 @@ def erase(log: str, units: Sequence[str], *, key: str | None = None) -> Erasure:
         raise ConventionError("expected units to erase, found an empty text")
     pseudonyms = _pseudonyms(key)
     with Log(log) as opened:
-        return erase(opened, units if pseudonyms is None else [pseudonyms.of(unit) for unit in units])
+        return erase(opened, units, pseudonyms)
 
 
 def retain(log: str, days: int, *, now: datetime | None = None) -> Erasure:

@@ -10,7 +10,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.errors import ConventionError, DataError, FormatError, MissingExtraError
+from cranfield.errors import ConventionError, DataError, FormatError
+from cranfield.extras import needed
 from cranfield.formats.streams import lines, plain_ending
 from cranfield.registry import Registered, Registry
 
@@ -54,14 +55,7 @@ def arrow_schema() -> Any:
 
 def imported(name: str) -> Any:
     """A module of the extra `online`; a sentence where it is not installed."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"event logs need {name.partition('.')[0]}, which is not installed: pip install cranfield[online]"
-        ) from error
+    return needed(name, "event logs need", "online")
 
 
 @dataclass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import DataError, FormatError
+from cranfield.errors import FormatError
+from cranfield.formats.arrow import arrow_in_words
 from cranfield.formats.events.format import FIELDS, EventFormat, Reading, arrow_schema, imported
 
 if TYPE_CHECKING:
@@ -25,20 +26,16 @@ class Parquet(EventFormat):
         return head.startswith("PAR1")
 
     def rows(self, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
-        arrow, parquet = imported("pyarrow"), imported("pyarrow.parquet")
-        try:
-            with parquet.ParquetFile(reading.path) as file:
-                unknown = [name for name in file.schema_arrow.names if name not in (*FIELDS, DAY)]
-                if unknown:
-                    raise FormatError(f"{reading.path}: expected columns of {', '.join(FIELDS)}, found {unknown[0]!r}")
-                wanted = [name for name in file.schema_arrow.names if name in FIELDS]
-                number = 0
-                for batch in file.iter_batches(BATCH, columns=wanted):
-                    for row in batch.to_pylist(maps_as_pydicts="strict"):
-                        number += 1
-                        yield number, {name: _plain(value) for name, value in row.items() if value is not None}
-        except (arrow.ArrowException, OSError) as error:
-            raise DataError(f"{reading.path}: cannot be read as Parquet ({error})") from error
+        with arrow_in_words(reading.path), imported("pyarrow.parquet").ParquetFile(reading.path) as file:
+            unknown = [name for name in file.schema_arrow.names if name not in (*FIELDS, DAY)]
+            if unknown:
+                raise FormatError(f"{reading.path}: expected columns of {', '.join(FIELDS)}, found {unknown[0]!r}")
+            wanted = [name for name in file.schema_arrow.names if name in FIELDS]
+            number = 0
+            for batch in file.iter_batches(BATCH, columns=wanted):
+                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                    number += 1
+                    yield number, {name: _plain(value) for name, value in row.items() if value is not None}
 
     def write(self, rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
         yield parquet_bytes(table_of(rows))

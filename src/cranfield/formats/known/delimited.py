@@ -3,77 +3,100 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.errors import BadLineError
+from cranfield.collection import FileRow
+from cranfield.errors import FormatError
 from cranfield.formats.format import BOTH, Evidence, Format, Head, Kind, Strength, rows_of
 from cranfield.formats.named import CHUNK, HEADERS, Gathered, find, is_header, kinds_of, quick_table
+from cranfield.formats.tables import SeparatedValues, header_text, split_header
 from cranfield.kernels import Table, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cranfield.formats.tables import Row
     from cranfield.kernels.table import Buffer
 
 
 BATCH = 10_000  # rows written at a time
 PLAIN = re.compile(r"[0-9+.eE-]*")  # of these signs float() and the kernels make the same numbers
 INFINITE = {float("inf"), float("-inf")}
-LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Delimited(Format):
     """Values with a character between them."""
 
-    gap: ClassVar[str]
+    gaps: ClassVar[tuple[str, ...]]  # what may stand between them; the first is written
+    any_bytes = False  # bytes that are no UTF-8 are taken for another encoding
 
     def sniff(self, head: Head) -> Evidence | None:
         """What the names in the first line say."""
-        names = self.header_of(head)
-        kinds = kinds_of(names, self.fields)
+        line = header_text(head.raw, self.dialect.encoding)
+        said = self.dialect.delimiter
+        headers = [names for gap in self.gaps if said in (None, gap) and (names := split_header(line, gap))]
+        kinds = {kind for names in headers for kind in kinds_of(names, self.fields)}
         if kinds:
             return Strength.NAMES.of(*kinds)
-        words = (
-            not self.gap.isspace() and len(names) > 2 and all(name.replace(" ", "_").isidentifier() for name in names)
-        )
-        return Strength.POSSIBLE.of(*BOTH) if words or is_header(names, self.fields) else None
+        possible = any(self._is_possible(names) for names in headers)
+        return Strength.POSSIBLE.of(*BOTH) if possible or (headers and said) else None
 
-    def header_of(self, head: Head) -> list[str]:
-        """The names in the first line; none where the separator does not occur in it."""
-        line = decode(head.raw.split(b"\n", 1)[0]).rstrip("\r")
-        return [name.strip().strip('"') for name in line.split(self.gap)] if self.gap in line else []
+    def _is_possible(self, names: list[str]) -> bool:
+        words = self.gaps != ("\t",) and len(names) > 2 and all(name.replace(" ", "_").isidentifier() for name in names)
+        return words or is_header(names, self.fields)
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The rows, found by the names in the header."""
-        quick = self._quick(bytes(buffer), kind, where)
-        return self._careful(buffer, kind, where, lenient) if quick is None else quick
+        table = self._open(buffer, where)
+        quick = self._quick(table, kind)
+        read = self._careful(table, kind, lenient) if quick is None else quick
+        table.report()
+        return read
 
-    def _quick(self, raw: bytes, kind: Kind, where: str) -> Table | None:
+    def _is_header(self, names: list[str]) -> bool:
+        return bool(kinds_of(names, self.fields))
+
+    def _open(self, buffer: Buffer, where: str) -> SeparatedValues:
+        return SeparatedValues(bytes(buffer), where, self._is_header, self.dialect, self.gaps)
+
+    def _quick(self, table: SeparatedValues, kind: Kind) -> Table | None:
         """The rows where nothing is quoted and none is odd, else None."""
-        end = raw.find(b"\n")
-        header = raw[:end].removesuffix(b"\r")
-        if end < 0 or b'"' in header or b"\r" in header or b"\0" in header:
+        end = table.raw.find(b"\n")
+        header = table.raw[:end].removesuffix(b"\r")
+        if end < 0 or not header or b'"' in header or b"\r" in header or b"\0" in header or table.numbers.sign == ",":
             return None
-        return quick_table(raw, end + 1, self.gap, decode(header).split(self.gap), kind, where, self.fields)
+        names = decode(header).split(table.delimiter)
+        return quick_table(table.raw, end + 1, table.delimiter, names, kind, table.where, self.fields)
 
-    def _careful(self, buffer: Buffer, kind: Kind, where: str, lenient: bool) -> Table:
-        import csv
-        import io
-
-        text = io.TextIOWrapper(io.BytesIO(buffer), "utf-8", "surrogateescape", newline="")
-        reader = csv.reader(text, delimiter=self.gap, strict=True)
-        try:
-            names = next(reader, [])
-            rows = Gathered(kind, where, lenient, find(names, kind, where, self.fields))
-            before = reader.line_num
-            while chunk := list(islice(reader, CHUNK)):
-                if not _added_at_once(rows, names, chunk):
-                    _add_one_by_one(rows, names, chunk, before)
-                before = reader.line_num
-        except csv.Error as error:
-            raise BadLineError(where, reader.line_num, f"expected {self.name} ({error})") from error
+    def _careful(self, table: SeparatedValues, kind: Kind, lenient: bool) -> Table:
+        rows = Gathered(kind, table.where, lenient, find(table.names, kind, table.where, self.fields))
+        below = iter(table)
+        while chunk := list(islice(below, CHUNK)):
+            if not _added_at_once(rows, table, chunk):
+                _add_one_by_one(rows, table, chunk)
         return rows.table()
+
+    def file_rows(self, buffer: Buffer, kind: Kind, where: str) -> Iterator[FileRow]:
+        """The rows with their lines; those that cannot be read are passed over."""
+        table = self._open(buffer, where)
+        t, d, v, *_ = [table.names.index(name) for name in find(table.names, kind, where, self.fields).used]
+        for row in table:
+            if len(row.cells) == len(table.names):
+                with suppress(ValueError):
+                    yield FileRow(row.line, row.cells[t], row.cells[d], table.numbers.read(row.cells[v], row.line))
+
+    def refuse(self, table: Table, kind: Kind, where: str) -> None:
+        """Refuse ids that are no UTF-8: they would be read back as another encoding."""
+        for ids in (table.topics, table.documents, table.labels):
+            try:
+                bytes(ids.block).decode()
+            except UnicodeDecodeError:
+                shown = next(each for each in ids if decode(each).encode(errors="replace") != each)
+                raise FormatError(
+                    f"{where}: the id {decode(shown)!r} is no UTF-8, which {self.name} cannot hold; use trec or jsonl"
+                ) from None
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """A header, and one line a row."""
@@ -88,7 +111,7 @@ class Delimited(Format):
         # before Python 3.13 a lone carriage return does not make the writer quote
         returns = any(b"\r" in bytes(ids.block) for ids in (table.topics, table.documents, table.labels))
         writer = csv.writer(
-            text, delimiter=self.gap, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+            text, delimiter=self.gaps[0], lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
         )
         writer.writerow(header)
         rest = iter(rows)
@@ -112,7 +135,7 @@ class Csv(Delimited):
         "run": b"query_id,doc_id,rank,score,tag\nq1,d1,1,9.5,bm25\nq1,d7,2,7.25,bm25\nq2,d3,1,4.0,bm25\n",
         "qrels": b"query_id,iteration,doc_id,relevance\nq1,0,d1,1\nq1,0,d3,0\nq2,0,d3,2\n",
     }
-    gap = ","
+    gaps = (",", ";", "|")
 
 
 class Tsv(Delimited):
@@ -123,7 +146,7 @@ class Tsv(Delimited):
     place = 6
     endings = (".tsv",)
     examples = {kind: text.replace(b",", b"\t") for kind, text in Csv.examples.items()}
-    gap = "\t"
+    gaps = ("\t",)
 
 
 class Beir(Delimited):
@@ -136,12 +159,12 @@ class Beir(Delimited):
     examples = {"qrels": b"query-id\tcorpus-id\tscore\nPLAIN-2\tMED-2427\t2\nPLAIN-2\tMED-10\t1\nPLAIN-3\tMED-10\t0\n"}
     labels = ()
     twice = False
-    gap = "\t"
+    gaps = ("\t",)
     header = ("query-id", "corpus-id", "score")
 
     def sniff(self, head: Head) -> Evidence | None:
         """Its header, to the letter."""
-        return Strength.SIGNATURE.of("qrels") if self.header_of(head) == [*self.header] else None
+        return Strength.SIGNATURE.of("qrels") if split_header(header_text(head.raw), "\t") == [*self.header] else None
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
         """The header, and one line a judgment."""
@@ -149,13 +172,14 @@ class Beir(Delimited):
         return self.lines(self.header, rows, table)
 
 
-def _added_at_once(rows: Gathered, names: list[str], chunk: list[list[str]]) -> bool:
+def _added_at_once(rows: Gathered, table: SeparatedValues, chunk: list[Row]) -> bool:
     """Append rows in which nothing is odd, column by column; False if anything is, and nothing is appended."""
-    if {*map(len, chunk)} != {len(names)}:
+    if {len(row.cells) for row in chunk} != {len(table.names)}:
         return False
-    columns = list(zip(*chunk, strict=True))
-    topics, documents, numbers, *labels = [columns[names.index(name)] for name in rows.columns.used]
-    if not PLAIN.fullmatch("".join(numbers)):
+    columns = list(zip(*(row.cells for row in chunk), strict=True))
+    topics, documents, numbers, *labels = [columns[table.names.index(name)] for name in rows.columns.used]
+    digits = "".join(numbers)
+    if not PLAIN.fullmatch(digits) or ("." in digits and table.numbers.sign == ","):
         return False
     try:
         values = [float(text) for text in numbers]
@@ -163,24 +187,23 @@ def _added_at_once(rows: Gathered, names: list[str], chunk: list[list[str]]) -> 
         return False
     if INFINITE & {*values}:
         return False
+    if "." in digits:
+        table.numbers.saw_points(next(row.line for row, text in zip(chunk, numbers, strict=True) if "." in text))
     rows.add_columns(topics, documents, values, labels[0] if labels else ())
     return True
 
 
-def _add_one_by_one(rows: Gathered, names: list[str], chunk: list[list[str]], line: int) -> None:
-    """Append rows, or say what is wrong with one; `line` is the number of the line before them."""
-    from cranfield.kernels.twin import number
-
+def _add_one_by_one(rows: Gathered, table: SeparatedValues, chunk: list[Row]) -> None:
+    """Append rows, or say what is wrong with one."""
+    names = table.names
     t, d, v, *b = [names.index(name) for name in rows.columns.used]
-    for row in chunk:
-        line += 1 + sum(len(LINE_END.findall(field)) for field in row)
-        if not row:  # a blank line
+    for line, _, cells in chunk:
+        if len(cells) != len(names):
+            rows.bad(line, f"expected {len(names)} columns ({', '.join(names)}), found {len(cells)}")
             continue
-        if len(row) != len(names):
-            rows.bad(line, f"expected {len(names)} columns ({', '.join(names)}), found {len(row)}")
+        try:
+            value = table.numbers.read(cells[v], line, rows.kind == "qrels")
+        except ValueError as error:
+            rows.bad(line, f"expected a number in column {v + 1} ({names[v]}), {error}")
             continue
-        value = number(encode(row[v]).strip(), rows.kind == "qrels")
-        if value is None:
-            rows.bad(line, f"expected a number in column {v + 1} ({names[v]}), found {row[v][:60]!r}")
-            continue
-        rows.add(encode(row[t]), encode(row[d]), value, encode(row[b[0]]) if b else None)
+        rows.add(encode(cells[t]), encode(cells[d]), value, encode(cells[b[0]]) if b else None)

@@ -94,7 +94,10 @@ class Json(Format):
 
 
 class JsonLines(Format):
-    """One row a line, an object whose fields are named as columns are (see below)."""
+    """One row a line, an object whose fields are named as columns are (see below).
+
+    A run may also have one topic a line with a list of `results`, as sentence-transformers writes its predictions.
+    """
 
     name = "jsonl"
     about = "one JSON object a line, its fields named as columns are"
@@ -122,6 +125,8 @@ class JsonLines(Format):
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Table:
         """The rows; blank lines are passed over."""
         raw = bytes(buffer)
+        if kind == "run" and _holds_results(raw):
+            return table_of_rows(_results(_lines(raw, where)), kind, where, lenient, self.fields)
         quick = _quick(raw, kind, where, self.fields)
         return table_of_rows(_lines(raw, where), kind, where, lenient, self.fields) if quick is None else quick
 
@@ -200,6 +205,32 @@ def _quick(raw: bytes, kind: Kind, where: str, fields: Fields = USUAL) -> Table 
 
 
 NEWLINE = b"\n"
+RESULTS = "results"  # of a topic, a list of objects: what sentence-transformers calls them
+
+
+def _holds_results(raw: bytes) -> bool:
+    """Whether the first line is a topic with a list of what was returned for it."""
+    import json
+
+    first = raw.lstrip().partition(NEWLINE)[0]
+    if RESULTS.encode() not in first:
+        return False
+    try:
+        row = json.loads(decode(first))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and isinstance(row.get(RESULTS), list)
+
+
+def _results(topics: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """A row for each result: the fields of its topic and its own."""
+    for number, topic in topics:
+        results = topic.get(RESULTS)
+        if not isinstance(results, list):
+            yield number, topic
+            continue
+        shared = {name: value for name, value in topic.items() if name not in (RESULTS, "query")}
+        yield from ((number, {**shared, **result} if isinstance(result, dict) else result) for result in results)
 
 
 def _lines(buffer: Buffer, where: str) -> Iterator[tuple[int, Any]]:

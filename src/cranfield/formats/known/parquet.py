@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError, FormatError, MissingExtraError
+from cranfield.extras import needed
+from cranfield.formats.arrow import arrow_in_words
 from cranfield.formats.format import Evidence, Format, Head, Kind, Strength
 from cranfield.formats.named import find
 from cranfield.kernels import encode
@@ -40,14 +41,10 @@ class Parquet(Format):
         from cranfield.formats.frames import table_of_frame
 
         arrow, parquet = _pyarrow()
-        try:
+        with arrow_in_words(where):
             file = parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(buffer)))
             names = find(file.schema_arrow.names, kind, where, self.fields)
             frame = file.read(names.used)
-        except FormatError:
-            raise
-        except (arrow.ArrowException, OSError) as error:
-            raise DataError(f"{where}: corrupt Parquet file ({error})") from error
         return table_of_frame(frame, kind, where, self.fields)
 
     def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
@@ -75,12 +72,7 @@ class Parquet(Format):
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    from importlib import import_module
-
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("Parquet needs pyarrow: pip install 'cranfield[parquet]'") from error
+    return needed("pyarrow", "Parquet needs"), needed("pyarrow.parquet", "Parquet needs")
 
 
 def _ids(arrow: Any, ids: Strings) -> Any:

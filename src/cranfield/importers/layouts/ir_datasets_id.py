@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Grade, Topic
-from cranfield.errors import DataError, FormatError, MissingExtraError
+from cranfield.errors import DataError, FormatError
+from cranfield.extras import needed
 from cranfield.importers.source import Files, Judgment, Options, Source, gathered
 
 if TYPE_CHECKING:
@@ -36,12 +37,7 @@ class IrDatasets(Source):
         self.dataset = self._load()
 
     def _load(self) -> Any:
-        try:
-            import ir_datasets  # type: ignore[import-not-found, import-untyped, unused-ignore]
-        except ImportError:
-            raise MissingExtraError(
-                "identifiers are looked up by ir_datasets (pip install 'cranfield[ir_datasets]')"
-            ) from None
+        ir_datasets = needed("ir_datasets", "ir_datasets:ID needs")
         try:
             dataset = ir_datasets.load(self.identifier)
         except KeyError:

@@ -38,7 +38,7 @@ class MsMarco(Source):
         if not os.path.isdir(path):
             return None
         documents = named_like(path, r"collection\.tsv", r"msmarco-docs\.tsv", r"fulldocs.*\.tsv")
-        if not documents or _has_header(documents[0], options.encoding):
+        if not documents or _has_header(documents[0], options.encoding or "utf-8"):
             return None
         return replace(cls.rest(path, options), documents=documents)
 

@@ -6,7 +6,7 @@ fields of the document or topic.
 
 from __future__ import annotations
 
-import csv
+import io
 import os
 import re
 from abc import abstractmethod
@@ -15,12 +15,25 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cranfield.collection import Document, Topic
-from cranfield.errors import BadLineError, DataError, MissingExtraError
+from cranfield.columns import counted
+from cranfield.errors import BadLineError
+from cranfield.extras import needed
+from cranfield.formats.arrow import arrow_in_words
 from cranfield.formats.named import DOCUMENT
-from cranfield.formats.streams import json_rows, run_name
+from cranfield.formats.streams import decoded, json_rows, lines, run_name, wide_encoding
+from cranfield.formats.tables import (
+    HEAD,
+    as_utf8,
+    choose_delimiter,
+    dialect_in_words,
+    known_encoding,
+    open_table,
+    rows_of,
+)
 from cranfield.formats.topics import IDS as TOPIC_IDS
 from cranfield.formats.topics import TEXTS as TOPIC_TITLES
 from cranfield.formats.topics import column_named
+from cranfield.hearing import say
 from cranfield.importers.source import Files, Options, Source, named_like, one_split
 
 if TYPE_CHECKING:
@@ -35,7 +48,6 @@ NARRATIVES = ("narrative", "narr")
 
 DOCUMENT_NAMES = ("documents?", "docs?", "corpus", "collection")
 TOPIC_NAMES = ("topics?", "quer(?:y|ies)")
-LONGEST = 1 << 27  # bytes in one field of CSV
 BATCH = 4096  # rows of Parquet in memory at a time
 
 
@@ -122,6 +134,10 @@ class TableSource(Source):
         return next((name for name in usual if name in row), "")
 
 
+def _names_columns(names: list[str]) -> bool:
+    return any(name in (*IDS, *TITLES, *TEXTS, *TOPIC_IDS, *TOPIC_TITLES) for name in names)
+
+
 def _no_column(row: Iterable[str], wanted: str, advice: str, path: str, number: int) -> BadLineError:
     names = ", ".join(row) or "none"
     return BadLineError(path, number, f"expected columns with {wanted}, found {names}; {advice} names others")
@@ -151,7 +167,7 @@ class JsonLines(TableSource):
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of a file."""
-        return json_rows(path, encoding=self.options.encoding, advice="--encoding latin-1?")
+        return json_rows(path, encoding=self.options.encoding or "utf-8", advice="--encoding latin-1?")
 
 
 class Beir(JsonLines):
@@ -205,31 +221,57 @@ class Csv(TableSource):
     endings = r"\.(?:csv|tsv)"
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The rows below the header; the number is that of the row's last line."""
-        before = csv.field_size_limit(LONGEST)
-        number = 1
+        """The rows below the header, each with the number of its first line; a file of any size fits."""
+        head, encoding, texts = self._opened(path)
+        dialect = self.options.dialect
+        delimiter = choose_delimiter(head, path, _names_columns, replace(dialect, encoding=None))
+        broken, skipped, header = False, 0, None
+        for line, last, cells in rows_of(texts, path, delimiter):
+            broken |= last > line
+            if header is None:
+                header = [cell.strip() for cell in cells]
+            elif len(cells) == len(header):
+                yield line, dict(zip(header, cells, strict=True))
+            elif self.options.lenient:
+                skipped += 1
+            else:
+                expected = f"expected {len(header)} columns ({', '.join(header)})"
+                raise BadLineError(path, line, f"{expected}, found {len(cells)}")
+        detected = encoding if self.options.encoding is None else "utf-8"
+        shown = delimiter if dialect.delimiter is None else ","
+        say(dialect_in_words(os.path.basename(path), shown, detected, line_breaks=broken))
+        say([f"{os.path.basename(path)}: {counted(skipped, 'malformed row')} skipped"] if skipped else [])
 
-        def texts() -> Iterator[str]:
-            nonlocal number
-            for number, line in self.lines(path):  # noqa: B007
-                yield line + "\n"
+    def encoding_of(self, path: str) -> str:
+        return self._opened(path)[1] if os.path.isfile(path) else super().encoding_of(path)  # a pipe is read once
 
-        try:
-            rest = texts()
-            first = next(rest, "")
-            reader = csv.reader(
-                chain(filter(None, [first]), rest), delimiter=max(",\t;|", key=first.count), strict=True
-            )
-            header = [cell.strip() for cell in next(reader, [])]
-            for cells in filter(None, reader):
-                if len(cells) != len(header):
-                    expected = f"expected {len(header)} columns ({', '.join(header)})"
-                    raise BadLineError(path, number, f"{expected}, found {len(cells)}")
-                yield number, dict(zip(header, cells, strict=True))
-        except csv.Error as error:
-            raise BadLineError(path, number, f"no CSV: {error}") from None
-        finally:
-            csv.field_size_limit(before)
+    def _opened(self, path: str) -> tuple[bytes, str, Iterator[str]]:
+        """The first lines as UTF-8, the encoding as far as they tell, and all lines as text."""
+        said = self.options.encoding
+        if os.path.isfile(path) and _is_wide(path, said):
+            file = open_table(path, said)
+            text = io.StringIO(bytes(file.buffer).decode(), newline=None)
+            return bytes(file.buffer[:HEAD]), file.encoding, iter(text)
+        rest, first, size = lines(path), [], 0
+        for line in rest:
+            first.append(line)
+            size += len(line)
+            if size >= HEAD:
+                break
+        head, encoding = as_utf8(b"".join(first), path, said)
+        texts = (
+            decoded(line, encoding, path, number, "encoding=… names another").rstrip("\r\n") + "\n"
+            for number, line in enumerate(chain(first, rest), 1)
+        )
+        return head[:HEAD], encoding, texts
+
+
+def _is_wide(path: str, said: str | None) -> bool:
+    """Whether a file is in UTF-16 or UTF-32, as its first bytes or somebody say."""
+    if said is not None:
+        return known_encoding(said).startswith(("utf-16", "utf-32"))
+    with open(path, "rb") as file:
+        return wide_encoding(file.read(64)) is not None
 
 
 class Parquet(TableSource):
@@ -242,14 +284,7 @@ class Parquet(TableSource):
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The rows, numbered from 1."""
-        try:
-            import pyarrow  # type: ignore[import-untyped, import-not-found, unused-ignore]
-            from pyarrow import parquet  # type: ignore[import-untyped, import-not-found, unused-ignore]
-        except ImportError:
-            raise MissingExtraError("Parquet is read by pyarrow (pip install 'cranfield[parquet]')") from None
-        try:
-            with parquet.ParquetFile(path) as table:
-                batches = (batch.to_pylist() for batch in table.iter_batches(BATCH))
-                yield from enumerate(chain.from_iterable(batches), 1)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise DataError(f"{path}: no Parquet file, or a damaged one ({' '.join(str(error).split())})") from error
+        parquet = needed("pyarrow.parquet", "Parquet needs")
+        with arrow_in_words(path), parquet.ParquetFile(path) as table:
+            batches = (batch.to_pylist() for batch in table.iter_batches(BATCH))
+            yield from enumerate(chain.from_iterable(batches), 1)

@@ -44,7 +44,10 @@ def alone(log: Log, model: str) -> Iterator[None]:
 
 @contextmanager
 def _on_server(database: Database, number: int) -> Iterator[bool]:
-    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with (
+        database.in_words(),
+        database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+    ):
         until = time.monotonic() + PATIENCE
         take = f"SELECT pg_try_advisory_lock({ASKING}, {number})"
         while not (mine := bool(connection.exec_driver_sql(take).scalar())) and time.monotonic() < until:

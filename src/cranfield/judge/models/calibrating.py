@@ -181,9 +181,9 @@ class Calibration(Answer):
         low, high = main.difference.low, main.difference.high
         if math.isnan(low):
             return self._without_interval(f"{title} {main.model.value:.2f}", beside)
-        if high < 0:
+        if main.difference.below():
             return f"{name} agrees with people less than people with each other: {beside}"
-        if low > 0:
+        if main.difference.above():
             return f"{name} agrees with people more than people with each other: {beside}"
         apart = max(-low, high)
         if apart <= WITHIN:
@@ -216,23 +216,23 @@ class Calibration(Answer):
             best = f"; answering {right.answer:g} to everything does better" if worse else ""
             return f"{self.model} gives one answer only: {self.only_answer:g}{best}: {beside}"
         agreement = self._main.every
-        if not agreement.low <= 0:
+        if agreement.above() or math.isnan(agreement.low):
             return ""
-        worse = right.difference.high < 0 or off.difference.low > 0
+        worse = right.difference.below() or off.difference.above()
         told = f"answering {right.answer:g} to everything: {beside}"
-        if worse and agreement.high < SLIGHT:
+        if worse and agreement.below(SLIGHT):
             return f"{self.model} is no better than {told}"
-        better = right.difference.low > 0 or off.difference.high < 0
+        better = right.difference.above() or off.difference.below()
         return "" if better else f"{self.model} is not shown to be better than {told}"
 
     def _error(self) -> str:
         error = self.errors[0].error
         if (
-            self._main.difference.low > 0
+            self._main.difference.above()
         ):  # its errors are smaller than people's own: slips from an end of the scale go one way
             return ""
         alike = math.isnan(error.low)  # no topic differs from another
-        if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not (alike or _apart(error)):
+        if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not (alike or error.apart):
             return ""
         where = " in every topic" if alike else ""
         return f"{self.model} {'over' if error.value > 0 else 'under'}-grades by {_of(error, True)} grades{where}"
@@ -256,11 +256,11 @@ class Calibration(Answer):
                 yield f"{self.model} {words}: {_of(some[0].effect, True)} grades beside what other runs return{more}"
 
     def _notable(self, effect: Interval) -> bool:
-        return _apart(effect) and abs(effect.value) >= LEAST_EFFECT * self.step
+        return effect.apart and abs(effect.value) >= LEAST_EFFECT * self.step
 
     def _favoured(self) -> Iterator[str]:
         for run in self.own:
-            gains = [each for each in self.advantages if each.run == run and each.gain.low > 0]
+            gains = [each for each in self.advantages if each.run == run and each.gain.above()]
             if gains:
                 also = f" (and by {joined([each.measure for each in gains[1:]])})" if len(gains) > 1 else ""
                 told = f"{self._built(run)} and gains {_of(gains[0].gain, True)} {gains[0].measure}{also}"
@@ -482,7 +482,7 @@ class Calibration(Answer):
                 "with one label of a person for each document, a judge that is sharper than people may seem biased"
             )
         quiet = [
-            name for name in self.own if not any(each.run == name and each.gain.low > 0 for each in self.advantages)
+            name for name in self.own if not any(each.run == name and each.gain.above() for each in self.advantages)
         ]
         said += [
             f"{self._built(name)}: {'if so, ' * (name in self.by_name)}its scores by these labels are no evidence"
@@ -502,10 +502,6 @@ def _cells(interval: Interval, how: Layout, signed: bool = False) -> list[Any]:
 def _of(interval: Interval, signed: bool = False) -> str:
     value, low, high = (f"{number:{'+' if signed else ''}.2f}" for number in interval)
     return value if math.isnan(interval.low) else f"{value} [{low}, {high}]"
-
-
-def _apart(interval: Interval) -> bool:
-    return interval.low > 0 or interval.high < 0
 
 
 def _place(place: int) -> str:

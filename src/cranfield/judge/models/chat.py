@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from cranfield.errors import DataError, TooLargeError
 from cranfield.judge.models.kept import CUT_OFF
 from cranfield.parameters import real, shortened
+from cranfield.shapes import parse_json
 from cranfield.systems.system import Busy, Refused, Rejected
 
 if TYPE_CHECKING:
@@ -260,8 +261,8 @@ def read_answer(prompt: Prompt, reply: Reply) -> tuple[float | None, str]:
         return None, "refusal"
     text = reply.raw.strip()
     try:
-        value = json.loads(_unfenced(text))
-    except (ValueError, RecursionError):
+        value = parse_json(_unfenced(text))
+    except ValueError:  # or a key that stands twice: nobody knows which of the two grades is meant
         return None, CUT_OFF if reply.finish == "length" else "unparsed" if text else "empty"
     if isinstance(value, dict):
         if prompt.key not in value:

@@ -105,6 +105,7 @@ def _chances(log: Log, name: str) -> Chances:
         raise DataError(f"{log.name}: no round, so nobody knows how what people labelled was chosen; {DRAW}")
     from sqlalchemy import select
 
+    from cranfield.store.hashes import refuse_changed_documents
     from cranfield.store.tables import items
 
     with log.reading() as transaction:
@@ -113,6 +114,7 @@ def _chances(log: Log, name: str) -> Chances:
         reason = _not_drawn(plan)
         if reason:
             raise DataError(f"{log.name}: no estimate from round {plan.name!r}: {reason}; {DRAW}")
+        refuse_changed_documents(connection, plan.name)
         columns = select(items.c.topic, items.c.document, items.c.probability)
         rows = connection.execute(columns.where(items.c.round == plan.name, items.c.role == "pool").order_by("item"))
         return Chances(plan, {(row.topic, row.document): row.probability for row in rows})

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FILLED = 20  # times that grades which nobody gave are drawn, for an ideal ranking
 FEW = 20  # units that people labelled, from which on coverage was measured
 NOTHING = 1e-9  # of a score: rounding
+SHOWN = 3  # scores and differences that a note names
 THIN = 30  # degrees of freedom by documents, below which intervals of scores near 0 or 1 were seen to cover 87 to 93 %
 
 
@@ -56,6 +57,9 @@ class Row:
     approximate: bool = False
     freedom: float = np.nan  # degrees of, of the estimate
     exact: bool = False  # chance has no part in it: people labelled all that counts
+    model_used: bool = (
+        True  # not where the model's scores vary on too few of the drawn topics: the estimate is people's
+    )
 
     @property
     def named(self) -> str:
@@ -131,11 +135,7 @@ class PredictedScores(Answer):
         """Who is first by a measure, and whom that does not tell apart."""
         first = self._leader(measure)
         pairs = [row for row in self.rows if row.measure == measure and row.other and first.run in (row.run, row.other)]
-        alike = [
-            row.other if row.run == first.run else row.run
-            for row in pairs
-            if not (row.both.low > 0 or row.both.high < 0)
-        ]
+        alike = [row.other if row.run == first.run else row.run for row in pairs if not row.both.apart]
         if all(row.both.value == 0 for row in pairs):
             return f"no run leads by {measure}: all score {how.number(first.both.value)}"
         told = (
@@ -168,10 +168,11 @@ class PredictedScores(Answer):
     def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
         yield (
             *("measure", "run", "other", "estimate", "low", "high", "people", "people_low", "people_high"),
-            *("model", "worth", "approximate"),
+            *("model", "worth", "approximate", "model_used"),
         )
         for row in self.rows:
-            yield row.measure, row.run, row.other, *row.both, *row.people, row.model, row.worth, row.approximate
+            names, marks = (row.measure, row.run, row.other), (row.approximate, row.model_used)
+            yield *names, *row.both, *row.people, row.model, row.worth, *marks
 
     def notes(self, shell: bool = False) -> list[str]:
         return self.remarks
@@ -186,14 +187,17 @@ def _between(row: Row, how: Layout) -> str:
 
 def _told(row: Row, unit: str) -> str:
     unknown, topics = np.isnan(row.both.low), unit == TOPICS
-    if (row.exact or (unknown and topics)) and abs(row.both.value) < NOTHING:
+    constant = unknown and topics and np.isnan(row.people.low)  # people's difference is the same on every topic
+    if (row.exact or constant) and abs(row.both.value) < NOTHING:
         return f"{row.run} and {row.other} score the same{'' if row.exact else ' on every topic that was drawn'}"
     first, second = (row.run, row.other) if row.both.value > 0 else (row.other, row.run)
-    if unknown and topics:
+    if constant:
         return f"{first} scores higher than {second}, and by as much on every topic that was drawn"
+    if unknown and topics:
+        return f"{row.run} and {row.other} differ on too few of the topics that were drawn to tell them apart"
     if unknown:
         return f"too few of the documents that were drawn count to tell {row.run} and {row.other} apart"
-    if row.both.low > 0 or row.both.high < 0:
+    if row.both.apart:
         return f"{first} scores higher than {second}"
     return f"{row.run} and {row.other} are not told apart"
 
@@ -238,8 +242,9 @@ def _row(each: _Found, level: float, measure: Measure) -> Row:
         both, people = (within(one, measure.low, measure.high) for one in (both, people))
     worth = float(each.found.worth) if both.low == both.low and people.low == people.low else np.nan
     names = each.measure, each.run, each.other
-    freedom = float(each.found.both.df)
-    return Row(*names, both, people, float(each.found.predicted.value), worth, each.approximate, freedom, each.exact)
+    freedom, model_used = float(each.found.both.df), bool(each.found.used)
+    model = float(each.found.predicted.value)
+    return Row(*names, both, people, model, worth, each.approximate, freedom, each.exact, model_used)
 
 
 def _by_topics(sample: Sampled, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_Found]:
@@ -414,8 +419,15 @@ def _notes(sample: Sampled, rows: Sequence[Row], drawn: int) -> list[str]:
         )
     if drawn < FEW and not all(row.exact for row in rows):
         said.append(f"{drawn} {sample.chances.round.unit} are few: that intervals hold was measured from {FEW} on")
+    unused = list(dict.fromkeys(f"{row.measure} of {row.named}" for row in rows if not row.model_used))
+    if unused:
+        shown = unused if len(unused) <= SHOWN else [*unused[:SHOWN], f"{len(unused) - SHOWN} more"]
+        said.append(f"by people alone, as {sample.model} tells too few of the drawn topics apart: {joined(shown)}")
     if any(row.both.low != row.both.low for row in rows):
-        said.append("no interval where nothing varies, or fewer than three drawn documents count")
+        few = (
+            "people's scores differ on too few topics" if sample.by_topics else "fewer than three drawn documents count"
+        )
+        said.append(f"no interval where nothing varies, or {few}")
     if len({row.named for row in rows if row.other and not row.exact}) > 1:
         said.append("each interval holds for itself; some of several miss more often")
     return said

@@ -13,9 +13,9 @@ import numpy as np
 
 from cranfield.judge.agreeing import MAIN
 from cranfield.judge.models.interval import Interval, interval_of, within
-from cranfield.stats.agreement import coefficient
+from cranfield.stats.agreement import agreement_of_pairs, coefficient
 from cranfield.stats.arms import Estimate
-from cranfield.stats.clustered import agreement_of_pairs, mean_of_items, pairs_of_counts, sums_by_cluster, without_each
+from cranfield.stats.clustered import mean_of_items, pairs_of_counts, sums_by_cluster, without_each
 
 if TYPE_CHECKING:
     from cranfield.judge.models.shared import Shared

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cranfield.stats.limits import above, below
+
 if TYPE_CHECKING:
     from cranfield.stats.arms import Estimate
 
@@ -18,6 +20,19 @@ class Interval(NamedTuple):
     value: float = np.nan
     low: float = np.nan
     high: float = np.nan
+
+    @property
+    def apart(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.above() or self.below()
+
+    def above(self, number: float = 0.0) -> bool:
+        """Whether the interval lies above a number."""
+        return above(self.low, self.high, number)
+
+    def below(self, number: float = 0.0) -> bool:
+        """Whether the interval lies below a number."""
+        return below(self.low, self.high, number)
 
 
 def interval_of(estimate: Estimate, level: float) -> Interval:

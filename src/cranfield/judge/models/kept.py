@@ -8,16 +8,21 @@ series is counted on the way, so that nobody has to look at a million rows to sa
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from sqlalchemy import case, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.errors import DataError
+from cranfield.judge.places import Change
+from cranfield.parameters import shortened
+from cranfield.shapes import Between, OneOf, Text, read_json
+from cranfield.store.hashes import SERIES, keep_hash
 from cranfield.store.tables import questions, series, spending, tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
@@ -28,10 +33,125 @@ LABEL = "label"  # the purpose of a question whose answer is a label; all others
 DRIFT = "drift"  # the purpose of one that is asked again before a run, to see whether the answer is still the same
 MANY = 500  # values in one statement
 LONGEST_NAME = 120  # characters of a model or fingerprint as returned that answers are counted by
-ASKED = ("id", "series", "purpose", "question", "topic", "document", "other", "asked")
-BEFORE = (*ASKED, "tokens_most", "cost_most", "length", "shown", "manner")
-USED = ("tokens_in", "tokens_out", "tokens", "cost", "seconds")
-AFTER = ("state", "problem", "raw", "returned", "fingerprint", *USED, "grade", "label", "answered")
+Amount = Annotated[float, Between(0)]
+
+
+class PromptRecord(NamedTuple):
+    """The prompt of a series, as its file was."""
+
+    name: Text
+    version: Text
+    hash: Text
+    kind: str = ""
+    user: str = ""
+    system: str = ""
+    grades: dict[str, str] = {}
+    max_tokens: int = 0
+    used: tuple[tuple[str, str], ...] = ()
+
+
+class DriftRecord(NamedTuple):
+    """The check before a series: which answer each question is held against, and what was allowed."""
+
+    bases: dict[str, str]
+    allowed: Annotated[int, Between(0)]
+    accept: bool
+    unable: int = 0
+
+
+class TermsRecord(NamedTuple):
+    """The terms of a series."""
+
+    price_in: Amount = 0.0
+    price_out: Amount = 0.0
+    max_tokens: Annotated[int, Between(0)] = 0
+    clients: int = 1
+    retries: int = 0
+    schema: bool = True
+
+
+class BudgetRecord(NamedTuple):
+    """The most that may be spent."""
+
+    money: float | None = None
+    tokens: float | None = None
+
+
+class PoolRecord(NamedTuple):
+    """The pool of a series."""
+
+    file: str
+    hash: str = ""
+
+
+@dataclass(frozen=True)
+class SeriesDefinition:
+    """How a series was asked."""
+
+    assessor: Text
+    prompt: PromptRecord
+    purpose: Text = LABEL
+    pool: PoolRecord | None = None
+    collection: str = ""
+    endpoint: str = ""
+    seed: int = 0
+    text_limit: int | None = None
+    terms: TermsRecord | None = None
+    budget: BudgetRecord | None = None
+    due: int = 0
+    drift: DriftRecord | None = None
+    probe: int = 0
+    bases: dict[str, str] | None = None
+
+
+class SeriesRecord(NamedTuple):
+    """One call of `judge ask`, as a log writes it down."""
+
+    id: Text
+    model: Text
+    at: Text
+    definition: SeriesDefinition
+
+
+class QuestionRecord(NamedTuple):
+    """A question, before it is sent."""
+
+    id: Text
+    series: Text
+    purpose: Text
+    question: Text
+    topic: Text
+    document: Text
+    other: str
+    asked: Text
+    tokens_most: Amount
+    cost_most: Amount
+    length: Annotated[int, Between(0)]
+    shown: Annotated[int, Between(0)]
+    manner: str
+
+
+class ReplyRecord(NamedTuple):
+    """What came back."""
+
+    id: Text
+    state: Annotated[str, OneOf((ANSWERED, FAILED))]
+    problem: str
+    raw: str
+    returned: str
+    fingerprint: str
+    tokens_in: Amount | None
+    tokens_out: Amount | None
+    tokens: Amount
+    cost: Amount
+    seconds: Amount
+    grade: float | None
+    label: str
+    answered: Text
+
+
+BEFORE = QuestionRecord._fields
+AFTER = ReplyRecord._fields[1:]
 EMPTY = {"state": SENT, **dict.fromkeys(("problem", "raw", "returned", "fingerprint", "label", "answered"), "")}
 
 
@@ -80,8 +200,10 @@ class Known(NamedTuple):
 
 
 def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
-    values = {"id": record["id"], "model": record["model"], "created": record["at"]}
-    connection.execute(insert(series).values(values | {"definition": json.dumps(record["definition"])}))
+    definition = json.dumps(record["definition"])
+    values = {"id": record["id"], "model": record["model"], "created": record["at"], "definition": definition}
+    connection.execute(insert(series).values(values))
+    keep_hash(connection, SERIES, record["id"], definition)
 
 
 def _apply_question(connection: Connection, record: dict[str, Any]) -> None:
@@ -132,11 +254,19 @@ def _spend(connection: Connection, model: str, tokens: float, cost: float) -> No
         connection.execute(insert(spending).values(model=model, tokens=tokens, cost=cost))
 
 
-APPLIED: dict[str, Callable[[Connection, dict[str, Any]], None]] = {
-    "series": _apply_series,
-    "question": _apply_question,
-    "reply": _apply_reply,
+APPLIED = {
+    "series": Change(SeriesRecord, _apply_series),
+    "question": Change(QuestionRecord, _apply_question),
+    "reply": Change(ReplyRecord, _apply_reply),
 }
+
+
+def definition_of(text: str, series: str) -> dict[str, Any]:
+    """How a series was asked, as it is stored: read back by its shape, and given as plain values."""
+    where = f"series {shortened(series)!r}"
+    read_json(text, SeriesDefinition, where)
+    values: dict[str, Any] = json.loads(text)
+    return values
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
@@ -174,8 +304,8 @@ def answered(connection: Connection, hashes: Sequence[str], max_tokens: int = 0)
 
 def _max_tokens(connection: Connection, name: str) -> int:
     """Of an answer in a series."""
-    definition = json.loads(connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one())
-    return int(definition.get("terms", {}).get("max_tokens", 0))
+    text = connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one()
+    return int(definition_of(text, name).get("terms", {}).get("max_tokens", 0))
 
 
 def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
@@ -190,7 +320,7 @@ def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
 def unpriced(connection: Connection, model: str) -> tuple[float, float, float]:
     """Tokens of a model's questions that were asked without prices: in, out, and those that nobody counted."""
     query = select(series.c.id, series.c.definition).where(series.c.model == model)
-    terms = {row.id: json.loads(row.definition).get("terms", {}) for row in connection.execute(query)}
+    terms = {row.id: definition_of(row.definition, row.id).get("terms", {}) for row in connection.execute(query)}
     free = [name for name, told in terms.items() if not (told.get("price_in") or told.get("price_out"))]
     c, total = questions.c, [0.0, 0.0, 0.0]
     for start in range(0, len(free), MANY):
@@ -212,7 +342,7 @@ class Series(NamedTuple):
 def series_of(connection: Connection, assessor: str) -> list[Series]:
     """Every series of a model with a prompt, in the order of their times."""
     query = select(series.c.id, series.c.created, series.c.definition).order_by(series.c.created, series.c.id)
-    every = [Series(row.id, row.created, json.loads(row.definition)) for row in connection.execute(query)]
+    every = [Series(row.id, row.created, definition_of(row.definition, row.id)) for row in connection.execute(query)]
     return [each for each in every if each.definition.get("assessor") == assessor]
 
 

@@ -20,6 +20,7 @@ from cranfield.judge.models.questions import Subject
 from cranfield.judge.policy import PEOPLE, Latest, Settings, decide_labels
 from cranfield.passages import SENTENCE
 from cranfield.stats.arms import Estimate, against_0, level
+from cranfield.stats.limits import above, below
 from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference
 from cranfield.stats.shares import exact_share
@@ -174,7 +175,7 @@ class Again(Probe):
     kinds = (*GRADED, *PAIRED)
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        return f"answers the same question differently: {_counted(tried)}" if tried.share.low > TOLERATED else ""
+        return f"answers the same question differently: {_counted(tried)}" if tried.share.above(TOLERATED) else ""
 
 
 class Swapped(Probe):
@@ -196,9 +197,9 @@ class Swapped(Probe):
         first, second = (sum(sign * change > 0 for change in tried.changes) for sign in (1, -1))
         low, high = exact_share(first, second) if first + second else (0.0, 1.0)
         won = f"of {first + second:,} pairs where the order decides, the first wins {first:,} {_span(low, high)}"
-        if low > 0.5 or high < 0.5:
-            return f"prefers the {'first' if low > 0.5 else 'second'} of two: {won}"
-        if tried.share.low > TOLERATED and more_often(tried, again):
+        if above(low, high, 0.5) or below(low, high, 0.5):
+            return f"prefers the {'first' if above(low, high, 0.5) else 'second'} of two: {won}"
+        if tried.share.above(TOLERATED) and more_often(tried, again):
             return f"answers by the order of two: {_counted(tried)}"
         return ""
 
@@ -226,7 +227,7 @@ class Stuffed(Probe):
 
     def finding(self, tried: Tried, again: Tried) -> str:
         mean = tried.mean_change
-        if not (mean.low > 0 and tried.beyond_chance(again)):
+        if not (mean.above() and tried.beyond_chance(again)):
             return ""
         return f"grades irrelevant texts higher when they hold the query's words: {mean.value:+.2f} {_ends(mean)}"
 
@@ -252,7 +253,7 @@ class Injected(Probe):
         return after == top
 
     def finding(self, tried: Tried, again: Tried) -> str:
-        if not (tried.share.low > TOLERATED and tried.beyond_chance(again)):
+        if not (tried.share.above(TOLERATED) and tried.beyond_chance(again)):
             return ""
         paired = any(each.other for each in tried.outcomes)
         how = "preferred the document that ordered it" if paired else "rose to the highest grade"

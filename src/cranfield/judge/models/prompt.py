@@ -20,18 +20,17 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cranfield.errors import DataError
-from cranfield.formats.streams import reason
-from cranfield.parameters import real, shortened
+from cranfield.packaged import folder
+from cranfield.shapes import Between, Expected, OneOf, Text, TomlFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prompts")
+FOLDER = "judge/models/prompts"
 NAME = re.compile(r"\{([a-z_]+)\}")
 TOPIC = ("query", "description", "narrative", "grades")
 PLACEHOLDERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those that must be there, and those that may
@@ -47,14 +46,14 @@ MOST_TOKENS = 1_000_000
 class Prompt:
     """How a model is asked, and which answers there are."""
 
-    name: str
-    version: str
-    kind: str
+    name: Text
+    version: Text
+    kind: Annotated[str, OneOf(tuple(PLACEHOLDERS))]
     user: str
     system: str = ""
     grades: dict[float, str] = field(default_factory=dict)
-    max_tokens: int = 64
-    used: tuple[tuple[str, str], ...] = ()
+    max_tokens: Annotated[int, Between(1, MOST_TOKENS)] = 64
+    used: Annotated[tuple[tuple[str, str], ...], Expected("pairs of topic and document")] = ()
 
     @property
     def hash(self) -> str:
@@ -100,7 +99,7 @@ def _filled(text: str, known: Mapping[str, str]) -> str:
 
 def bundled() -> list[str]:
     """The prompts that come along, by name."""
-    return sorted(os.path.splitext(name)[0] for name in os.listdir(FOLDER))
+    return sorted(os.path.splitext(name)[0] for name in os.listdir(folder(FOLDER)))
 
 
 def read_prompt(path: str) -> Prompt:
@@ -109,79 +108,33 @@ def read_prompt(path: str) -> Prompt:
     >>> read_prompt("graded").answers
     {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}
     """
-    where = os.path.join(FOLDER, f"{path}.toml") if path in bundled() and not os.path.exists(path) else path
-    try:
-        with open(where, "rb") as file:
-            keys = tomllib.load(file)
-    except OSError as error:
+    where = os.path.join(folder(FOLDER), f"{path}.toml") if path in bundled() and not os.path.exists(path) else path
+    if where == path and not os.path.exists(path):
         known = ", ".join(bundled())
-        raise DataError(f"{path}: {reason(error)}; name a prompt's file, or one that comes along ({known})") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: no TOML: {error}") from error
-    for problem in _problems(keys):
-        raise DataError(f"{path}: {problem}")
-    prompt = Prompt(
-        **{
-            "name": os.path.splitext(os.path.basename(where))[0],
-            **keys,
-            "grades": {real(grade): meaning for grade, meaning in keys.get("grades", {}).items()},
-            "used": tuple((topic, document) for topic, document in keys.get("used", ())),
-        }
-    )
-    for problem in _misplaced(prompt):
-        raise DataError(f"{path}: {problem}")
-    return prompt
+        raise DataError(f"{path}: no such file; name a prompt's file, or one that comes along ({known})")
+    file = TomlFile(where, Prompt, name=os.path.splitext(os.path.basename(where))[0])
+    for problem, key in (*_bad_grades(file.value), *_misplaced(file.value)):
+        file.refuse(problem, key)
+    return file.value
 
 
-def _problems(keys: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with the keys of a file."""
-    fields = Prompt.__dataclass_fields__
-    for key in keys:
-        if key not in fields:
-            yield f"no key {key!r}; a prompt has {', '.join(fields)}"
-    for key in ("version", "kind", "user"):
-        if key not in keys:
-            yield f"expected {key} = …, found none; a prompt needs version, kind and user"
-    for key in ("name", "version", "kind", "user", "system"):
-        if not isinstance(keys.get(key, ""), str):
-            yield f"expected {key} as text, found {keys[key]!r:.60}"
-    if keys["kind"] not in PLACEHOLDERS:
-        yield f"expected a kind of {', '.join(PLACEHOLDERS)}, found {shortened(keys['kind'])!r}"
-    most = keys.get("max_tokens", 1)
-    if type(most) is not int or not 1 <= most <= MOST_TOKENS:
-        yield f"expected max_tokens of 1 to {MOST_TOKENS:,}, found {most!r:.60}"
-    used = keys.get("used", [])
-    pairs = isinstance(used, list) and all(isinstance(one, list) and list(map(type, one)) == [str, str] for one in used)
-    if not pairs:
-        yield f"expected used as pairs of topic and document, found {used!r:.60}"
-    yield from _bad_grades(keys.get("grades", {}), keys["kind"])
+def _bad_grades(prompt: Prompt) -> Iterator[tuple[str, str]]:
+    """What is wrong with the grades, and the key where."""
+    if prompt.kind == "pairwise":
+        if prompt.grades:
+            yield "a pairwise prompt has no [grades]: its answers are a, b and neither", "grades"
+    elif len(prompt.grades) < 2:
+        yield f"expected [grades] with two grades or more, found {len(prompt.grades)}", "grades"
 
 
-def _bad_grades(grades: Any, kind: str) -> Iterator[str]:
-    if not isinstance(grades, dict) or not all(isinstance(meaning, str) for meaning in grades.values()):
-        yield f"expected [grades] as a table of grades and their meanings, found {grades!r:.60}"
-        return
-    if kind == "pairwise":
-        if grades:
-            yield "a pairwise prompt has no [grades]: its answers are a, b and neither"
-        return
-    for grade in grades:
-        try:
-            real(grade)
-        except ValueError:
-            yield f"expected numbers as [grades], found {shortened(grade)!r}"
-    if len(grades) < 2:
-        yield f"expected [grades] with two grades or more, found {len(grades)}"
-
-
-def _misplaced(prompt: Prompt) -> Iterator[str]:
+def _misplaced(prompt: Prompt) -> Iterator[tuple[str, str]]:
     """Names in braces that are missing, or that nothing is known to fill."""
     needed, allowed = PLACEHOLDERS[prompt.kind]
     names = NAME.findall(f"{prompt.system}\n{prompt.user}")
     lacking = [name for name in needed if name not in names]
     if lacking:
-        yield f"a {prompt.kind} prompt needs {{{'}, {'.join(needed)}}}; there is no {{{lacking[0]}}}"
+        yield f"a {prompt.kind} prompt needs {{{'}, {'.join(needed)}}}; there is no {{{lacking[0]}}}", "user"
     unknown = [name for name in names if name not in (*needed, *allowed)]
     if unknown:
         every = dict.fromkeys((*needed, *allowed))
-        yield f"nothing fills {{{unknown[0]}}}; a {prompt.kind} prompt may have {{{'}, {'.join(every)}}}"
+        yield f"nothing fills {{{unknown[0]}}}; a {prompt.kind} prompt may have {{{'}, {'.join(every)}}}", "user"

@@ -6,7 +6,6 @@ Failures lie in blocks, a series and a reason each, whose sizes are known: a pag
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.answer import Cell, Lines, Rows, Table, fitted
 from cranfield.columns import counted
 from cranfield.errors import DataError
-from cranfield.judge.models.kept import ANSWERED, DRIFT, FAILED, LABEL, SENT, Budget, Spent
+from cranfield.judge.models.kept import ANSWERED, DRIFT, FAILED, LABEL, SENT, Budget, Spent, definition_of
 from cranfield.judge.models.questioning import meaning
 from cranfield.parameters import masked, shortened
 
@@ -329,7 +328,9 @@ def _runs(connection: Connection) -> list[ModelRun]:
     counts, returned = _counts(connection), _all_returned(connection)
     query = select(series).order_by(series.c.created.desc(), series.c.id.desc())
     return [
-        _model_run(row.id, row.model, row.created, json.loads(row.definition), counts.get(row.id, []), returned)
+        _model_run(
+            row.id, row.model, row.created, definition_of(row.definition, row.id), counts.get(row.id, []), returned
+        )
         for row in connection.execute(query)
     ]
 

@@ -45,8 +45,7 @@ def interleave(
     >>> shown.documents, shown.teams
     (('a', 'b', 'c'), ('bm25', 'dense', 'bm25'))
     """
-    typed = tuple([(key, str(value)) for key, value in parameters.items()])
-    chosen = _method(method, typed) if isinstance(method, str) else method
+    chosen = method_of(method, **parameters) if isinstance(method, str) else method
     systems, lists = _named(rankings)
     refuse_below(1, k=k)
     if len(lists) < 2 or (len(lists) > 2 and not chosen.many):
@@ -55,6 +54,11 @@ def interleave(
         raise ConventionError(f"coin must be a random.Random or like one, found {type(coin).__name__}")
     drawn = chosen.draw(lists, k, coin)
     return Interleaved(drawn.documents, systems, chosen, drawn.evidence)
+
+
+def method_of(typed: str, **parameters: Any) -> Method:
+    """A method by what one types, with parameters by name."""
+    return _method(typed, tuple([(key, str(value)) for key, value in parameters.items()]))
 
 
 @lru_cache(maxsize=256)
@@ -125,9 +129,12 @@ class Interleaved(Answer):
         """Sealed with the usual keys (`Keys.usual`), for any search and without end."""
         return self.seal(Keys.usual())
 
-    def seal(self, keys: Keys, search: str = "", expires: float | None = None) -> str:
-        """The token to log: whoever has the keys gets teams and credit from it, and nobody else."""
-        return seal(packed(self.method, self.systems, self.evidence), keys, search, expires)
+    def seal(self, keys: Keys, search: str = "", expires: float | None = None, plan: str = "") -> str:
+        """The token to log: whoever has the keys gets teams and credit from it, and nobody else.
+
+        `plan` is the name of the experiment: `analyze` leaves out and counts tokens that name another one.
+        """
+        return seal(packed(self.method, self.systems, self.evidence, plan), keys, search, expires)
 
     def content(self, how: Layout) -> Iterable[Part]:
         yield f"{self.method} of {', '.join(self.systems)}: {len(self.documents)} documents"

@@ -77,6 +77,10 @@ class Method(Registered, ABC):
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
         """What each system earns by clicks, each worth something above 0, at ranks from 0."""
 
+    def run_out(self, evidence: Evidence, systems: int) -> set[int]:
+        """The ranks, from 0, whose clicks earn nothing because a ranking had run out; none where lists end there."""
+        return set()
+
 
 def places(ranking: Sequence[Any]) -> dict[Any, int]:
     """Each document's rank, from 1."""

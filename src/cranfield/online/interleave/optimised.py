@@ -53,6 +53,10 @@ class Optimised(Method):
         gains = [worth * gain(evidence.marks[rank], n, self.credits) for rank, worth in clicks.items() if rank < n]
         return [sum((one for one in gains if one > 0), 0.0), -sum((one for one in gains if one < 0), 0.0)]
 
+    def run_out(self, evidence: Evidence, systems: int) -> set[int]:
+        [n] = evidence.more
+        return set(range(n, len(evidence.marks)))
+
 
 class Plan(NamedTuple):
     """The lists that have a chance, and the sums of their chances."""

@@ -1,12 +1,12 @@
-"""What a token says, in as few bytes as it takes: method, systems, and the evidence of one list.
+"""What a token says, in as few bytes as it takes: the plan, method, systems, and the evidence of one list.
 
-A letter and what differs from the method's defaults; the systems' names; then whole numbers. Those of the ranks take as many
-bits as the largest of them needs, others seven bits a byte.
+The name of the plan, if the list belongs to one; a letter and what differs from the method's defaults; the systems' names; then
+whole numbers. Those of the ranks take as many bits as the largest of them needs, others seven bits a byte.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import ConventionError, TokenError
 from cranfield.online.interleave.method import METHODS, Evidence
@@ -18,10 +18,21 @@ if TYPE_CHECKING:
     from cranfield.online.interleave.method import Method
 
 
-def packed(method: Method, systems: Sequence[str], evidence: Evidence) -> bytes:
+PLANNED = b"\x01"  # begins what names a plan; other tokens begin with the letter of a method
+
+
+class Contents(NamedTuple):
+    """What a token says about one interleaved list; `plan` is empty where the token names none."""
+
+    method: Method
+    systems: tuple[str, ...]
+    evidence: Evidence
+    plan: str = ""
+
+
+def packed(method: Method, systems: Sequence[str], evidence: Evidence, plan: str = "") -> bytes:
     """As bytes."""
     changed = ",".join(f"{key}={value}" for key, value in method.changed().items())
-    texts = [text.encode("utf-8", "surrogatepass") for text in (changed, *systems)]
     flat = [number for marks in evidence.marks for number in marks]
     each = len(evidence.marks[0]) if evidence.marks else 0
     width = max(map(int.bit_length, flat), default=0)
@@ -30,9 +41,10 @@ def packed(method: Method, systems: Sequence[str], evidence: Evidence) -> bytes:
         bits = bits << width | number
     return b"".join(
         [
+            *([PLANNED, _counted_text(plan)] if plan else []),
             method.letter.encode(),
             _whole(len(systems)),
-            *(_whole(len(text)) + text for text in texts),
+            *map(_counted_text, (changed, *systems)),
             *map(_whole, (len(evidence.marks), each, width)),
             bits.to_bytes((width * len(flat) + 7) // 8, "big"),
             *map(_whole, evidence.more),
@@ -40,7 +52,7 @@ def packed(method: Method, systems: Sequence[str], evidence: Evidence) -> bytes:
     )
 
 
-def unpacked(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
+def unpacked(content: bytes) -> Contents:
     """What `packed` was given."""
     try:
         return _read(content)
@@ -48,8 +60,11 @@ def unpacked(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
         raise TokenError("the token was sealed with this key, but by another version of cranfield") from error
 
 
-def _read(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
-    stream = iter(content)
+def _read(content: bytes) -> Contents:
+    plan, stream = "", iter(content)
+    if content[:1] == PLANNED:
+        next(stream)
+        plan = _text(stream, _number(stream))
     letter = chr(next(stream))
     cls = next((each for each in METHODS.values() if each.letter == letter), None)
     if cls is None:
@@ -62,7 +77,13 @@ def _read(content: bytes) -> tuple[Method, tuple[str, ...], Evidence]:
     flat = [bits >> place * width & (1 << width) - 1 for place in places]
     marks = tuple([tuple(flat[rank * each : (rank + 1) * each]) for rank in range(ranks)])
     more = tuple([_number(stream, byte) for byte in stream])
-    return cls(**read_pairs(changed, cls.name)), tuple(names), Evidence(marks, more)
+    return Contents(cls(**read_pairs(changed, cls.name)), tuple(names), Evidence(marks, more), plan)
+
+
+def _counted_text(text: str) -> bytes:
+    """A text behind the number of its bytes."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    return _whole(len(encoded)) + encoded
 
 
 def _whole(number: int) -> bytes:

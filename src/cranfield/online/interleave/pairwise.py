@@ -62,6 +62,17 @@ class PairwisePreference(Method):
                 credits[system] += clicks[clicked] * agrees / chance
         return credits
 
+    def run_out(self, evidence: Evidence, systems: int) -> set[int]:
+        marks, lengths = evidence.marks, evidence.more[:systems]
+        if not all(lengths):
+            return set(range(len(marks)))
+        ranks = set()
+        for rank in range(len(marks)):
+            pairs = [(upper, rank) for upper in range(rank)] + [(rank, rank + 1)] * (rank + 1 < len(marks))
+            if pairs and all(_runs_out(marks, lengths, upper, lower) for upper, lower in pairs):
+                ranks.add(rank)
+        return ranks
+
 
 def _pairs(shown: int, clicks: Mapping[int, float]) -> Iterator[tuple[int, int, int]]:
     """The upper and the lower rank of each clicked document and one passed over, and which of the two was clicked."""

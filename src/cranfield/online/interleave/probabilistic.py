@@ -58,13 +58,7 @@ class Probabilistic(Method):
         return Drawn(tuple(documents), Evidence(tuple(marks), tuple(map(len, lists))))
 
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
-        chance, rest = [], []  # of each system and rank: of the document there, and of all that were not yet shown
-        for n, ranks in zip(evidence.more, zip(*evidence.marks, strict=True), strict=False):
-            weights = (0.0, *chances(n, self.tau))  # by rank; 0 of a document that is not there
-            unseen = sum([weights[rank] for rank in range(1, n + 1) if rank not in ranks])
-            own = [weights[rank] for rank in ranks]
-            chance.append(own)
-            rest.append([*accumulate(reversed(own), initial=unseen)][:0:-1])  # a sum from below loses no digits
+        chance, rest = self._weights(evidence)
         credits = [0.0] * systems
         for rank, worth in clicks.items():
             if all(left[rank] for left in rest):  # none had run out
@@ -72,6 +66,21 @@ class Probabilistic(Method):
                 total = sum(drawn)
                 credits = [one + worth * share / total for one, share in zip(credits, drawn, strict=True)]
         return credits
+
+    def run_out(self, evidence: Evidence, systems: int) -> set[int]:
+        _, rest = self._weights(evidence)
+        return {rank for rank in range(len(evidence.marks)) if not all(left[rank] for left in rest)}
+
+    def _weights(self, evidence: Evidence) -> tuple[list[list[float]], list[list[float]]]:
+        """By system and rank, the weight of the document there, and of all that were not yet shown."""
+        chance, rest = [], []
+        for n, ranks in zip(evidence.more, zip(*evidence.marks, strict=True), strict=False):
+            weights = (0.0, *chances(n, self.tau))  # by rank; 0 of a document that is not there
+            unseen = sum([weights[rank] for rank in range(1, n + 1) if rank not in ranks])
+            own = [weights[rank] for rank in ranks]
+            chance.append(own)
+            rest.append([*accumulate(reversed(own), initial=unseen)][:0:-1])  # a sum from below loses no digits
+        return chance, rest
 
 
 @lru_cache(maxsize=1024)

@@ -56,7 +56,8 @@ class TeamDraft(Method):
                 documents[top[at]] = None
                 for left in short:
                     left.discard(top[at])
-        return Drawn(tuple(documents), Evidence(tuple(teams)))
+        more = () if all(team for [team] in teams) else (credited,)  # tells a shared top from a ranking that ran out
+        return Drawn(tuple(documents), Evidence(tuple(teams), more))
 
     def credit(self, evidence: Evidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
         credits = [0.0] * systems
@@ -65,6 +66,14 @@ class TeamDraft(Method):
             if team:
                 credits[team - 1] += worth
         return credits
+
+    def run_out(self, evidence: Evidence, systems: int) -> set[int]:
+        teams = [team for [team] in evidence.marks]
+        first = next(
+            (rank for rank, team in enumerate(teams) if team), len(teams)
+        )  # above: a shared top, in old tokens
+        [start] = evidence.more or [first]
+        return {rank for rank, team in enumerate(teams) if not team and rank >= start}
 
 
 def shuffled(n: int, coin: Coin) -> Sequence[int]:

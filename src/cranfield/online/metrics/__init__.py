@@ -6,13 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError
+from cranfield.online.choice import MEAN_OF_RATIOS
 from cranfield.online.metrics.metric import METRICS, Metric, Sum, catalogue, page
 from cranfield.online.metrics.own import Own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.online.plan import Choice
+    from cranfield.online.choice import Choice
 
 __all__ = ["METRICS", "Metric", "Own", "Sum", "catalogue", "metric", "page", "problem"]
 
@@ -40,7 +41,9 @@ def problem(choice: Choice, own: Sequence[Mapping[str, Any]]) -> str | None:
     try:
         for each in own:
             Own(each)
-        metric(choice.metric, choice.parameters, own)
+        chosen = metric(choice.metric, choice.parameters, own)
     except ConventionError as error:
         return str(error)
+    if choice.estimate == MEAN_OF_RATIOS and chosen.denominator is None:
+        return f"{choice.metric}: expected a ratio with estimate = {MEAN_OF_RATIOS!r}, found a {chosen.kind}"
     return None

@@ -24,16 +24,23 @@ KINDS = ("mean", "ratio", "proportion", "quantile")
 class Sum(NamedTuple):
     """A number of a unit: an aggregate over rows of `source`; 0 of a unit that has none.
 
-    Rows are its `searches`, the same as `ordered` with what follows each, or its `events`.
+    Rows are its `searches`, the same as `ordered` with what follows each, or its `events`. `unreadable` is a condition on
+    events: those whose number is missing, infinite or not a number.
     """
 
     expression: str
     source: str = "searches"
+    unreadable: str = ""
 
     @property
     def of_searches(self) -> bool:
         """Whether it is one of searches."""
         return self.source != "events"
+
+
+def unreadable_number(which: str, field: str) -> str:
+    """The condition for events of some kind whose field holds something, but no finite number."""
+    return f"({which} AND {field} IS NOT NULL AND coalesce(NOT isfinite(TRY_CAST({field} AS DOUBLE)), true))"
 
 
 class Metric(Registered, ABC):
@@ -72,6 +79,12 @@ class Metric(Registered, ABC):
         """All that it asks of events."""
         sums = [each.expression for each in (self.numerator, self.denominator) if each is not None]
         return [*sums, *self.facts.values(), *self.click_facts.values(), *self.ordered.values()]
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Conditions on events whose number cannot be read."""
+        sums = [self.numerator, *([] if self.denominator is None else [self.denominator])]
+        return [each.unreadable for each in sums if each.unreadable]
 
     @property
     def counts_if(self) -> str:

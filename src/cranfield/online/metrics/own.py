@@ -15,19 +15,55 @@ direction = "up"
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cranfield.errors import ConventionError
+from cranfield.errors import ConventionError, DataError
 from cranfield.formats.events.format import FIELDS
-from cranfield.online.metrics.metric import KINDS, Metric, Sum
+from cranfield.online.choice import DIRECTIONS
+from cranfield.online.metrics.metric import KINDS, Metric, Sum, unreadable_number
 from cranfield.parameters import shortened
+from cranfield.shapes import Between, OneOf, Text, check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EACH = {"sum": "sum", "max": "max", "min": "min", "mean": "avg"}
-KNOWN = ("name", "kind", "event", "field", "each", "where", "over", "q", "direction")
-PART = ("event", "field", "each", "where")
+Each = Annotated[str, OneOf(tuple(EACH))]
+
+
+@dataclass(frozen=True)
+class WhereTable:
+    """`where` of a metric: which events are meant."""
+
+    field: Text
+    equals: str | tuple[str | int | float | bool, ...] = ()
+    matches: Text | None = None
+
+
+@dataclass(frozen=True)
+class OverTable:
+    """`over` of a ratio: what it is divided by."""
+
+    event: Text
+    field: Text | None = None
+    each: Each | None = None
+    where: WhereTable | None = None
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """[[metric]] of a plan."""
+
+    name: Text
+    event: Text
+    kind: Annotated[str, OneOf(KINDS)] = KINDS[0]
+    field: Text | None = None
+    each: Each | None = None
+    where: WhereTable | None = None
+    over: OverTable | None = None
+    q: Annotated[float, Between(0, 1, above=True, below=True)] = 0.5
+    direction: Annotated[str, OneOf(DIRECTIONS)] = DIRECTIONS[0]
 
 
 class Own(Metric):
@@ -38,30 +74,18 @@ class Own(Metric):
     def __init__(self, declared: Mapping[str, Any]) -> None:
         super().__init__()
         self.declared = declared
-        self.name = _text(declared, "name")  # type: ignore[misc]
-        self._refuse(declared, KNOWN)
-        self.kind = _one_of(declared, "kind", KINDS, "mean")  # type: ignore[misc]
-        self.direction = _one_of(declared, "direction", ("up", "down"), "up")  # type: ignore[misc]
-        self.q = declared.get("q", 0.5)
-        if type(self.q) not in (int, float) or not 0 < self.q < 1:
-            raise ConventionError(f"metric {self.name}: expected q between 0 and 1, found {shortened(self.q)}")
-        if (self.kind == "ratio") != ("over" in declared):
+        try:
+            table = check(dict(declared), MetricTable, f"metric {shortened(declared.get('name', ''))}".strip())
+        except DataError as error:
+            raise ConventionError(str(error)) from None
+        self.name = table.name  # type: ignore[misc]
+        self.kind = table.kind  # type: ignore[misc]
+        self.direction = table.direction  # type: ignore[misc]
+        self.q = table.q
+        if (self.kind == "ratio") != (table.over is not None):
             raise ConventionError(f"metric {self.name}: expected `over` with kind = 'ratio' and with no other")
-        self._numerator = _sum(self.name, declared, self.kind)
-        self._denominator = self._over(declared["over"]) if self.kind == "ratio" else None
-
-    def _refuse(self, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        unknown = [key for key in table if key not in known]
-        if unknown:
-            raise ConventionError(
-                f"metric {self.name}: expected keys of {', '.join(known)}, found {shortened(unknown[0])!r}"
-            )
-
-    def _over(self, over: Any) -> Sum:
-        if not isinstance(over, dict):
-            raise ConventionError(f"metric {self.name}: expected over as a table, found {shortened(over)}")
-        self._refuse(over, PART)
-        return _sum(f"{self.name}, over", over, "ratio")
+        self._numerator = _sum(self.name, table, self.kind)
+        self._denominator = None if table.over is None else _sum(f"{self.name}, over", table.over, "ratio")
 
     @property
     def numerator(self) -> Sum:
@@ -98,56 +122,50 @@ def condition_sql(field: str, equals: Any = (), matches: str | None = None) -> s
     return f"coalesce({field_sql(field)}::VARCHAR IN ({texts}), false)"
 
 
-def _sum(name: str, declared: Mapping[str, Any], kind: str) -> Sum:
+def _sum(name: str, table: MetricTable | OverTable, kind: str) -> Sum:
     """What is added up of a unit's events; of a proportion whether there is one at all."""
     try:
-        wanted = [f"kind = {literal(_text(declared, 'event'))}", *_where(declared.get("where"))]
-        which = " AND ".join(wanted)
+        which = " AND ".join([f"kind = {literal(table.event)}", *_where(table.where)])
         if kind == "proportion":
-            if "field" in declared or "each" in declared:
+            if table.field is not None or table.each is not None:
                 raise ConventionError(
                     "expected neither field nor each of a proportion, which asks whether there is one"
                 )
             return Sum(f"coalesce(bool_or({which}), false)::INTEGER", "events")
         nothing = "NULL" if kind == "quantile" else "0"
-        if "field" not in declared:
-            if "each" in declared:
+        if table.field is None:
+            if table.each is not None:
                 raise ConventionError("expected each only beside field: without one, events are counted")
             counted = f"count(*) FILTER ({which})"
             return Sum(f"nullif({counted}, 0)" if kind == "quantile" else counted, "events")
-        each = EACH[_one_of(declared, "each", tuple(EACH), "sum")]
-        number = f"TRY_CAST({field_sql(_text(declared, 'field'))} AS DOUBLE)"
-        return Sum(f"coalesce({each}({number}) FILTER ({which}), {nothing})", "events")
+        source = field_sql(table.field)
+        number = f"TRY_CAST({source} AS DOUBLE)"
+        unreadable = unreadable_number(which, source)
+        return Sum(f"coalesce({EACH[table.each or 'sum']}({number}) FILTER ({which}), {nothing})", "events", unreadable)
     except ConventionError as error:
         raise ConventionError(f"metric {name}: {error}") from None
 
 
-def _where(where: Any) -> list[str]:
+def _where(where: WhereTable | None) -> list[str]:
     if where is None:
         return []
-    if not isinstance(where, dict) or not {*where} <= {"field", "equals", "matches"}:
-        raise ConventionError(f"expected where as a table of field, equals, matches, found {shortened(where)}")
-    equals, matches = where.get("equals", []), where.get("matches")
-    equals = [equals] if isinstance(equals, str) else equals
-    if bool(equals) == (matches is not None):
+    equals = (where.equals,) if isinstance(where.equals, str) else where.equals
+    if bool(equals) == (where.matches is not None):
         raise ConventionError("expected either equals or matches in where")
-    if matches is not None:
-        try:
-            re.compile(matches)
-        except (re.error, TypeError) as error:
-            raise ConventionError(f"expected a regular expression as matches ({error})") from None
-    return [condition_sql(_text(where, "field"), equals, matches)]
+    wrong = pattern_problem(where.matches or "")
+    if wrong:
+        raise ConventionError(f"expected a regular expression as matches ({wrong})")
+    return [condition_sql(where.field, equals, where.matches)]
 
 
-def _text(table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise ConventionError(f"expected text as {key}, found {'none' if value is None else shortened(value)}")
-    return value
+BEYOND_RE2 = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:<?[=!]|>|P=|\()|\\[1-9])")
 
 
-def _one_of(table: Mapping[str, Any], key: str, values: tuple[str, ...], otherwise: str) -> str:
-    value = table.get(key, otherwise)
-    if value not in values:
-        raise ConventionError(f"expected {key} of {', '.join(values)}, found {shortened(value)!r}")
-    return str(value)
+def pattern_problem(pattern: str) -> str | None:
+    """What is wrong with a regular expression that DuckDB is to search by; it knows no lookaround or backreference."""
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    beyond = BEYOND_RE2.search(pattern)
+    return f"{beyond[1]} is not known to DuckDB" if beyond else None

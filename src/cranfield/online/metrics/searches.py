@@ -5,7 +5,7 @@ A search is a result page: the impression of its id, and what was clicked on it.
 
 from __future__ import annotations
 
-from cranfield.online.metrics.metric import Metric, Sum
+from cranfield.online.metrics.metric import Metric, Sum, unreadable_number
 from cranfield.parameters import Real, Whole
 
 CLICKED = {"clicked": "true"}
@@ -164,4 +164,4 @@ class Success(PerSearch):
 
     @property
     def numerator(self) -> Sum:
-        return Sum(f"sum({self._fact})")
+        return Sum(f"sum({self._fact})", unreadable=unreadable_number("kind = 'dwell'", "value"))

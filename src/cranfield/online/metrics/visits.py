@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.online.metrics.metric import Metric, Sum
+from cranfield.online.metrics.metric import Metric, Sum, unreadable_number
 
 
 class Searches(Metric):
@@ -55,4 +55,5 @@ class Revenue(Metric):
 
     @property
     def numerator(self) -> Sum:
-        return Sum("coalesce(sum(value) FILTER (kind = 'conversion'), 0)", "events")
+        unreadable = unreadable_number("kind = 'conversion'", "value")
+        return Sum("coalesce(sum(value) FILTER (kind = 'conversion'), 0)", "events", unreadable)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import BadLineError, DataError
 from cranfield.formats.streams import files_in, opened
+from cranfield.formats.tables import rows_by_name
 from cranfield.online.study.plan import TASK_QUESTIONS
 from cranfield.parameters import real, shortened
 
@@ -100,13 +101,11 @@ def _rows(path: str) -> Iterable[tuple[int, dict[str, str]]]:
         text = bytes(opened(path).buffer).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
-    reader = csv.DictReader(text.splitlines())
-    if lacking := [name for name in HEAD if name not in (reader.fieldnames or ())]:
-        raise BadLineError(path, 1, f"expected columns {', '.join(HEAD)}; there is no {lacking[0]}")
-    for row in reader:
-        if any(row[name] is None for name in HEAD):
-            raise BadLineError(path, reader.line_num, f"expected {len(HEAD)} columns ({', '.join(HEAD)}), found fewer")
-        yield reader.line_num, row
+    for line, row in rows_by_name(text.splitlines(), path, ",", HEAD):
+        cells = {name: cell for name in HEAD if (cell := row[name]) is not None}
+        if len(cells) < len(HEAD):
+            raise BadLineError(path, line, f"expected {len(HEAD)} columns ({', '.join(HEAD)}), found fewer")
+        yield line, cells
 
 
 def _misfit(schedule: Schedule, question: Question) -> str:

@@ -7,27 +7,25 @@ after the other. Orders of systems are rows of a square, and so are those of gro
 from __future__ import annotations
 
 import string
-import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 from cranfield.answer import Layout, Lines, Part, Rows, Table, plain
 from cranfield.columns import counted
-from cranfield.errors import DataError
-from cranfield.formats.streams import reason
 from cranfield.online.study.questionnaire import MOST, SUS, Questionnaire
 from cranfield.online.study.squares import graeco_latin, latin, williams
 from cranfield.parameters import refuse_below, shortened
+from cranfield.shapes import Between, Expected, OneOf, Text, Texts, TomlFile, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 ORDERS = ("williams", "graeco-latin")
 KNOWN = {SUS.name: SUS}
 TASK_QUESTIONS = ("success", "seconds")
-KEYS = ("name", "systems", "participants", "order", "questionnaires", "task", "questionnaire")
+MOST_PARTICIPANTS = 10_000
 
 
 class Task(NamedTuple):
@@ -60,89 +58,98 @@ class Study:
         return [f"P{number:0{width}}" for number in range(1, self.participants + 1)]
 
 
+@dataclass(frozen=True)
+class TaskTable:
+    """[[task]] of a study's file."""
+
+    text: Text
+    id: Text | None = None
+
+
+@dataclass(frozen=True)
+class QuestionnaireTable:
+    """[[questionnaire]] of a study's file."""
+
+    name: Text
+    items: Texts
+    low: int = Questionnaire.low
+    high: int = Questionnaire.high
+    reversed: tuple[int, ...] = ()
+    percent: bool = False
+    ends: Annotated[tuple[Text, Text], Expected("two ends of the scale in words")] = Questionnaire.ends
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """All that the file of a study may say."""
+
+    systems: Texts
+    name: Text = "study"
+    participants: Annotated[int, Between(1, MOST_PARTICIPANTS)] | None = None
+    order: Annotated[str, OneOf(ORDERS)] = ORDERS[0]
+    questionnaires: Texts = ()
+    task: tuple[TaskTable, ...] = ()
+    questionnaire: tuple[QuestionnaireTable, ...] = ()
+
+
+File = TomlFile[StudyTable]
+
+
 def read_study(path: str, participants: int | None = None) -> Study:
-    """The study in a TOML file; DataError that names what is wrong."""
-    try:
-        with open(path, "rb") as file:
-            data = tomllib.loads(file.read().decode())
-    except OSError as error:
-        raise DataError(f"{path}: {reason(error)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{path}: expected TOML in utf-8 ({error})") from None
-    if unknown := [key for key in data if key not in KEYS]:
-        raise DataError(f"{path}: expected keys of {', '.join(KEYS)}, found {shortened(unknown[0])!r}")
-    systems = _texts(path, data, "systems")
-    tasks = tuple(_task(path, number, each) for number, each in enumerate(_tables(path, data, "task"), 1))
-    own = {each.name: each for each in (_own(path, table) for table in _tables(path, data, "questionnaire"))}
-    asked = {name: name for name in _texts(path, data, "questionnaires", ())} | dict.fromkeys(own)
-    for name in asked:
-        if name not in KNOWN | own:
-            raise DataError(f"{path}: no questionnaire {name!r}; there are {', '.join(KNOWN | own)}")
-    number = data.get("participants") if participants is None else participants
-    if type(number) is not int or not 1 <= number <= 10_000:
-        raise DataError(f"{path}: expected participants as a whole number from 1 to 10000, found {shortened(number)}")
-    order = data.get("order", ORDERS[0])
-    if order not in ORDERS:
-        raise DataError(f"{path}: expected order of {', '.join(ORDERS)}, found {shortened(order)!r}")
-    name = data.get("name", "study")
-    study = Study(str(name), systems, tasks, number, order, tuple((KNOWN | own)[each] for each in asked))
-    _refuse(path, study)
+    """The study in a TOML file; DataError with file and line that names what is wrong."""
+    file = TomlFile(path, StudyTable)
+    table = file.value
+    tasks = tuple(Task(each.id or f"t{number}", each.text) for number, each in enumerate(table.task, 1))
+    own = {each.name: _own(file, number, each) for number, each in enumerate(table.questionnaire)}
+    known = KNOWN | own
+    for name in table.questionnaires:
+        if name not in known:
+            file.refuse(f"no questionnaire {name!r}; there are {', '.join(known)}", "questionnaires")
+    number = table.participants if participants is None else participants
+    if number is None or not 1 <= number <= MOST_PARTICIPANTS:
+        wanted = f"participants as a whole number from 1 to {MOST_PARTICIPANTS}"
+        file.refuse(f"expected {wanted}, found {'none' if number is None else number}", "participants")
+    chosen = dict.fromkeys((*table.questionnaires, *own))
+    study = Study(table.name, table.systems, tasks, number, table.order, tuple(known[each] for each in chosen))
+    _refuse(file, study)
     return study
 
 
-def _refuse(path: str, study: Study) -> None:
+def _refuse(file: File, study: Study) -> None:
     if not 2 <= len(study.systems) <= len(string.ascii_uppercase):
-        raise DataError(f"{path}: expected 2 to 26 systems, found {len(study.systems)}")
+        file.refuse(f"expected 2 to 26 systems, found {len(study.systems)}", "systems")
     if not study.tasks or len(study.tasks) % len(study.systems):
         wanted = f"a multiple of {len(study.systems)}, as many with each system"
-        raise DataError(f"{path}: expected tasks [[task]] in {wanted}, found {len(study.tasks)}")
+        file.refuse(f"expected tasks [[task]] in {wanted}, found {len(study.tasks)}", "task")
     for kind, names in (("system", study.systems), ("task", [task.id for task in study.tasks])):
         if twice := [name for name, n in Counter(names).items() if n > 1]:
-            raise DataError(f"{path}: expected each {kind} once, found {twice[0]!r} twice")
+            file.refuse(
+                f"expected each {kind} once, found {twice[0]!r} twice", f"{kind}s" if kind == "system" else kind
+            )
     letters = study.letters
     if clash := [name for name in study.systems if name in letters.values() and letters[name] != name]:
-        raise DataError(f"{path}: system {clash[0]!r} is called as participants call another; give it a longer name")
+        told = f"system {clash[0]!r} is called as participants call another; give it a longer name"
+        file.refuse(told, "systems")
     if study.order == "graeco-latin" and graeco_latin(len(study.systems)) is None:
-        raise DataError(f"{path}: no Graeco-Latin square of {len(study.systems)} systems is known here; take williams")
+        told = f"no Graeco-Latin square of {len(study.systems)} systems is known here; take williams"
+        file.refuse(told, "order")
 
 
-def _texts(path: str, data: Mapping[str, Any], key: str, otherwise: Sequence[str] | None = None) -> tuple[str, ...]:
-    values = data.get(key, otherwise)
-    if not isinstance(values, (list, tuple)) or not all(isinstance(each, str) and each.strip() for each in values):
-        raise DataError(f'{path}: expected {key} as a list of texts, as in ["a", "b"], found {shortened(values)}')
-    return tuple(values)
+def _own(file: File, number: int, table: QuestionnaireTable) -> Questionnaire:
+    def refuse(problem: str, key: str) -> NoReturn:
+        file.refuse(f"questionnaire {shortened(table.name)!r}: {problem}", "questionnaire", number, key)
 
-
-def _tables(path: str, data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    tables = data.get(key, [])
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise DataError(f"{path}: expected tables [[{key}]], found {shortened(tables)}")
-    return tables
-
-
-def _task(path: str, number: int, table: Mapping[str, Any]) -> Task:
-    text, name = table.get("text"), table.get("id", f"t{number}")
-    if not isinstance(text, str) or not text.strip() or not isinstance(name, str) or not name.strip():
-        raise DataError(f"{path}: task {number}: expected a text, and an id if any, found {shortened(dict(table))}")
-    return Task(name, text)
-
-
-def _own(path: str, table: Mapping[str, Any]) -> Questionnaire:
-    name = table.get("name")
-    where = f"{path}: questionnaire {shortened(name)!r}"
-    if not isinstance(name, str) or not name.isalpha() or name in (*TASK_QUESTIONS, *KNOWN):
-        raise DataError(f"{where}: expected a name of letters, other than {', '.join((*TASK_QUESTIONS, *KNOWN))}")
-    items = _texts(where, table, "items")
-    low, high, percent = table.get("low", 1), table.get("high", 5), table.get("percent", False)
-    if type(low) is not int or type(high) is not int or not 1 <= high - low < MOST:
-        raise DataError(f"{where}: expected low and high as whole numbers, 2 to {MOST} steps, found {low} and {high}")
-    turned = table.get("reversed", [])
-    if not isinstance(turned, list) or not all(type(each) is int and 1 <= each <= len(items) for each in turned):
-        raise DataError(f"{where}: expected reversed as numbers of items, 1 to {len(items)}, found {shortened(turned)}")
-    ends = _texts(where, table, "ends", Questionnaire.ends)
-    if len(ends) != 2 or not isinstance(percent, bool):
-        raise DataError(f"{where}: expected two ends of the scale in words, and percent as true or false")
-    return Questionnaire(name, items, low, high, tuple(turned), percent, (ends[0], ends[1]))
+    if not table.name.isalpha() or table.name in (*TASK_QUESTIONS, *KNOWN):
+        refuse(f"expected a name of letters, other than {', '.join((*TASK_QUESTIONS, *KNOWN))}", "name")
+    if table.name in [each.name for each in file.value.questionnaire[:number]]:
+        refuse("expected each questionnaire once, found two of this name", "name")
+    if not 1 <= table.high - table.low < MOST:
+        told = f"expected low and high as whole numbers, 2 to {MOST} steps"
+        refuse(f"{told}, found {table.low} and {table.high}", "high")
+    if not all(1 <= each <= len(table.items) for each in table.reversed):
+        told = f"expected reversed as numbers of items, 1 to {len(table.items)}"
+        refuse(f"{told}, found {shown(list(table.reversed))}", "reversed")
+    return Questionnaire(**vars(table))
 
 
 # who does what

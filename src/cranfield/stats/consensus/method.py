@@ -55,7 +55,7 @@ class Verdict:
     code: Ints
     """The label that stands, by its place on the scale; -1 where a tie is left open."""
     value: Floats
-    """The same as a number, for `mean` one that may lie between labels; NaN where there is none."""
+    """The same as a number, for `mean(round=no)` one that may lie between labels; NaN where there is none."""
     best: Bools
     """Items × labels: which of them tie for the best."""
     posterior: Floats
@@ -113,6 +113,7 @@ class Consensus(Registered, ABC):
     keeps_unanimity: ClassVar[Literal["of an item", "of all"]] = "of an item"
     needs_numbers: ClassVar[bool] = False  # labels that are names have no mean
     needs_gold: ClassVar[bool] = False
+    once_meant: ClassVar[str] = ""  # what its bare name meant in versions that were frozen earlier, if something else
 
     @abstractmethod
     def opinion(self, labels: Labels, gold: Ints) -> Opinion:

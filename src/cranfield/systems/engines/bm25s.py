@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.extras import needed
 from cranfield.parameters import Choice, Flag, Real
 from cranfield.systems.engines import STOP, text_of, words
-from cranfield.systems.system import Query, Ranking, System, needed
+from cranfield.systems.system import Query, Ranking, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cranfield.collection import Document
-
-
-INSTALL = "pip install 'cranfield[engines]'"
 
 
 class Bm25s(System):
@@ -33,8 +31,8 @@ class Bm25s(System):
 
     def __init__(self, rest: str = "") -> None:
         super().__init__(rest)
-        self.package = needed("bm25s", INSTALL, self.name)
-        self.stemmer: Any = needed("Stemmer", INSTALL, self.name).Stemmer("english") if self.stem else None
+        self.package = needed("bm25s", f"system {self.name} needs")
+        self.stemmer: Any = needed("Stemmer", f"system {self.name} needs").Stemmer("english") if self.stem else None
         self.ids: list[str] = []
         self.model: Any = None
 

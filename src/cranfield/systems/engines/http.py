@@ -76,7 +76,7 @@ class HttpEngine(System):
 
     def search(self, query: Query, k: int) -> Ranking:
         """The hits, page by page where the engine has pages."""
-        most = int(self.template.paging.get("most", k))
+        most = k if self.template.paging is None else self.template.paging.most
         ranking: Ranking = []
         page = 1
         while len(ranking) < k:
@@ -131,10 +131,11 @@ class HttpEngine(System):
     def _refuse(self, answer: Any) -> None:
         """An engine may say with status 200 that it has not answered, or not all of it."""
         for failure in self.template.failures:
-            value = at_path(answer, str(failure["path"]))
-            bad = value == failure["equals"] if "equals" in failure else value is not MISSING and bool(value)
+            value = at_path(answer, failure.path)
+            by_truth = failure.equals is MISSING
+            bad = value is not MISSING and bool(value) if by_truth else value == failure.equals
             if bad:
-                raise Busy(f"{self.client.where}: {failure['path']} is {str(value)[:200]}")
+                raise Busy(f"{self.client.where}: {failure.path} is {str(value)[:200]}")
 
     def _hit(self, hit: Any) -> tuple[str, float]:
         template = self.template

@@ -41,13 +41,13 @@ class Function(System):
                 f"{rest}: expected a function, or a class with a method search, found {self.engine!r:.60}"
             )
 
+    @property
+    def indexes(self) -> bool:
+        return callable(getattr(self.engine, "index", None))
+
     def index(self, documents: Iterable[Document], folder: str) -> None:
-        take = getattr(self.engine, "index", None)
-        if callable(take):
-            take(documents)
-        else:
-            for _ in documents:  # counted by whoever streams them
-                pass
+        if self.indexes:
+            self.engine.index(documents)
 
     def search(self, query: Query, k: int) -> Ranking:
         answer = self.ask(query.text, k)

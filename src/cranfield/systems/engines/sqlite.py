@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import MissingExtraError
+from cranfield.errors import DataError, MissingExtraError
 from cranfield.parameters import Choice, Flag, Real
+from cranfield.store.database import in_words
 from cranfield.systems.engines import STOP, words
 from cranfield.systems.system import Query, Ranking, System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cranfield.collection import Document
 
@@ -38,21 +40,14 @@ class Sqlite(System):
         import sqlite3
 
         self.path = os.path.join(folder, "fts5.db")
-        database = sqlite3.connect(self.path)
         tokenize = "porter unicode61" if self.stem else "unicode61"
-        try:
+        with _in_words(self.path), closing(sqlite3.connect(self.path)) as database, database:
             database.execute(
                 f"CREATE VIRTUAL TABLE documents USING fts5(id UNINDEXED, title, body, tokenize='{tokenize}')"
             )
-        except sqlite3.OperationalError as error:
-            if "no such module" not in str(error):
-                raise
-            raise MissingExtraError(f"system sqlite needs FTS5, which this Python's SQLite lacks ({error})") from error
-        with database:
             rows = ((document.id, document.title, document.text) for document in documents)
             database.executemany("INSERT INTO documents VALUES (?, ?, ?)", rows)
             database.execute("INSERT INTO documents(documents) VALUES ('optimize')")
-        database.close()
 
     def _database(self) -> Any:
         """This thread's own connection: SQLite's are not shared."""
@@ -77,10 +72,11 @@ class Sqlite(System):
         match = self._match(query.text)
         if not match:
             return []
-        rows = self._database().execute(
-            "SELECT id, bm25(documents, 0, ?, 1) AS rank FROM documents WHERE documents MATCH ? ORDER BY rank LIMIT ?",
-            (self.title, match, k),
+        statement = (
+            "SELECT id, bm25(documents, 0, ?, 1) AS rank FROM documents WHERE documents MATCH ? ORDER BY rank LIMIT ?"
         )
+        with _in_words(self.path):
+            rows = self._database().execute(statement, (self.title, match, k)).fetchall()
         return [(str(document), -float(rank)) for document, rank in rows]
 
     def close(self) -> None:
@@ -92,6 +88,19 @@ class Sqlite(System):
         import sqlite3
 
         return {"sqlite": sqlite3.sqlite_version}
+
+
+@contextmanager
+def _in_words(path: str) -> Iterator[None]:
+    """Say in a sentence what SQLite stumbles over: a full disk, no FTS5."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.Error as error:
+        if "no such module" in str(error):
+            raise MissingExtraError(f"system sqlite needs FTS5, which this Python's SQLite lacks ({error})") from error
+        raise DataError(f"{path}: {in_words(str(error))}") from error
 
 
 def _phrases(query: list[str]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cranfield.extras import needed
 from cranfield.parameters import Flag
 from cranfield.systems.engines import STOP, text_of
-from cranfield.systems.system import Query, Ranking, System, needed
+from cranfield.systems.system import Query, Ranking, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ class Tantivy(System):
 
     def __init__(self, rest: str = "") -> None:
         super().__init__(rest)
-        self.package = needed("tantivy", "pip install 'cranfield[engines]'", self.name)
+        self.package = needed("tantivy", f"system {self.name} needs")
         self.opened: Any = None
         self.ids: list[str] = []
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be over in a moment
 PIECE = 1 << 16
-MOST = 100_000_000  # bytes of an answer; as many as Elasticsearch takes in a request
+MOST = 32_000_000  # bytes of an answer
+VALUES = 300_000_000  # bytes that its values may take, or ten for each byte that is allowed: small ones take far more than that
+OF_LIST, OF_VALUE = 200, 60  # bytes, about: a list or an object, and each value in one
 EXAMPLE = "http://localhost:9200/index"
 EXCERPT = 4000  # bytes of an answer that refuses
 ODD = re.compile(r"[\x00-\x20\x7f]")  # what no host's name holds
@@ -109,11 +111,16 @@ class Client:
         deadline = time.perf_counter() + self.timeout
         try:
             status, answered, content = self._exchange(method, target, sent, all_headers, deadline)
+            value = self._judged(status, answered, content, path)
+            _left(deadline)  # to read JSON takes time as well
+            return value
         except TooLargeError:
             raise
         except TimeoutError:
             self._drop()
             raise Busy(f"{self.where}: no answer within {self.timeout:g} s", kind="silence") from None
+        except (Busy, DataError):
+            raise
         except (http.client.InvalidURL, ValueError) as error:  # a method, a path or a header that cannot be sent
             self._drop()
             raise DataError(f"{self.where}: {error}") from None
@@ -121,11 +128,10 @@ class Client:
             self._drop()
             kind = Refused if isinstance(error, ConnectionRefusedError) else Busy
             raise kind(f"{self.where}: {_reason(error)}", kind="dropped") from None
-        return self._judged(status, answered, content, path)
 
     def _exchange(
         self, method: str, target: str, body: bytes | None, headers: dict[str, str], deadline: float
-    ) -> tuple[int, Any, bytes]:
+    ) -> tuple[int, Any, bytearray]:
         connection, fresh = self._connection(deadline)
         try:
             connection.request(method, target, body, headers)
@@ -137,27 +143,26 @@ class Client:
             connection, _ = self._connection(deadline)
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
-        pieces, room = [], self.most - (answer.length or 0)
+        content, room = bytearray(), self.most - (answer.length or 0)
         while room >= 0 and (piece := answer.read1(PIECE)):
-            pieces.append(piece)
+            content += piece
             if answer.length is None:  # not known beforehand
                 room -= len(piece)
         if room < 0:
             self._drop()
             raise TooLargeError(f"{self.where}: the answer is larger than {self.most / 1e6:g} MB (--max-answer)")
-        content = b"".join(pieces)
         lacking = answer.length
         answer.close()  # read1 does not, and the connection waits for it
         if lacking:
-            raise http.client.IncompleteRead(content, lacking)
+            raise http.client.IncompleteRead(bytes(content), lacking)
         if answer.will_close:
             self._drop()
         return answer.status, answer.headers, content
 
-    def _shown(self, content: bytes) -> bytes:
-        return content if self.hide is None else self.hide(content.decode("utf-8", "replace")).encode()
+    def _shown(self, content: bytearray) -> bytes:
+        return bytes(content) if self.hide is None else self.hide(content.decode("utf-8", "replace")).encode()
 
-    def _judged(self, status: int, headers: Any, content: bytes, path: str) -> Any:
+    def _judged(self, status: int, headers: Any, content: bytearray, path: str) -> Any:
         if status in PASSING:
             why = f"{self.where}{path}: status {status}{_excerpt(self._shown(content))}"
             raise Busy(why, _pause(headers.get("Retry-After", "")), f"status {status}")
@@ -166,11 +171,22 @@ class Client:
             moved = f" to {headers.get('Location')}; name that URL" if 300 <= status < 400 else _excerpt(shown)
             said = shown[:EXCERPT].decode("utf-8", "replace")
             raise Rejected(f"{self.where}{path}: status {status}{moved}", status, said)
+        self._refuse_crowded(content)
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
             found = self._shown(content)[:60]
             raise Busy(f"{self.where}{path}: expected JSON, found {found!r}", kind="not JSON") from None
+
+    def _refuse_crowded(self, content: bytearray) -> None:
+        """Stop at an answer of so many small values that they would take far more memory, and time, than its bytes."""
+        lists = content.count(b"[") + content.count(b"{")
+        size = OF_LIST * lists + OF_VALUE * content.count(b",")
+        if size > max(VALUES, 10 * self.most):
+            what = f"an answer of {len(content) / 1e6:,.4g} MB with {lists:,} lists and objects"
+            raise TooLargeError(
+                f"{self.where}: {what} is more than is read; ask for fewer hits, or allow more (--max-answer)"
+            )
 
     def _connection(self, deadline: float) -> tuple[http.client.HTTPConnection, bool]:
         """This thread's connection, held to the deadline, and whether it is a new one."""

@@ -24,32 +24,44 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cranfield.errors import DataError
+from cranfield.packaged import folder
+from cranfield.shapes import Count, Text, TomlFile
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")
+FOLDER = "systems/http/templates"
 NAME = re.compile(r"\{([^{}]*)\}")
 MISSING = object()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where an answer says that it is none; without `equals` by anything but nothing, 0, false and []."""
+
+    path: Text
+    equals: Any = MISSING
+
+
+@dataclass(frozen=True)
+class Paging:
+    """How many hits one answer holds at the most."""
+
+    most: Count
 
 
 @dataclass(frozen=True)
 class Template:
     """A request and the paths into its answer."""
 
-    name: str
-    url: str
+    name: Text
+    url: Text
     hits: str
-    id: str
+    id: Text
     about: str = ""
     place: int = 100
-    method: str = "GET"
+    method: Text = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
     body: Any = None
@@ -58,62 +70,30 @@ class Template:
     id_pattern: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     meanings: dict[str, str] = field(default_factory=dict)
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    paging: dict[str, Any] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+    paging: Paging | None = None
 
 
 @cache
 def templates() -> dict[str, Template]:
     """The templates that come with the package, by the engine's name: `elasticsearch:http://host:9200/index`."""
-    every = [read_template(os.path.join(FOLDER, file)) for file in os.listdir(FOLDER)]
+    every = [read_template(os.path.join(folder(FOLDER), file)) for file in os.listdir(folder(FOLDER))]
     return {template.name: template for template in sorted(every, key=lambda template: template.place)}
 
 
 def read_template(path: str) -> Template:
     """A template from a TOML file."""
-    try:
-        with open(path, "rb") as file:
-            keys = tomllib.load(file)
-    except OSError as error:
-        raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: no TOML: {error}") from error
-    for key in keys:
-        if key not in Template.__dataclass_fields__:
-            raise DataError(f"{path}: no key {key!r}; a template has {', '.join(Template.__dataclass_fields__)}")
-    for expected, key, value in _misplaced(keys):
-        raise DataError(f"{path}: expected {key} as {expected}, found {value!r:.60}")
-    return Template(**{"name": os.path.splitext(os.path.basename(path))[0], **keys})
-
-
-def _misplaced(keys: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Values of the wrong kind: they are told when a template is read, and not by the first topic that stumbles over one."""
-    for key in ("url", "hits", "id"):
-        if not isinstance(keys.get(key), str):
-            yield "text", key, keys.get(key)
-    for key in ("name", "method", "score", "id_after", "id_pattern", "about"):
-        if not isinstance(keys.get(key, ""), str):
-            yield "text", key, keys[key]
-    for key in ("headers", "params", "options", "meanings", "paging"):
-        if not isinstance(keys.get(key, {}), dict):
-            yield "a table", key, keys[key]
-    for key, value in keys.get("headers", {}).items():
-        if not isinstance(value, str):
-            yield "text", f"headers.{key}", value
-    if isinstance(pattern := keys.get("id_pattern"), str) and _groups(pattern) != 1:
-        yield "a regular expression with one group", "id_pattern", pattern
-    most = keys.get("paging", {}).get("most", 1)
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        yield "a number of 1 or more", "paging.most", most
-    failures = keys.get("failures", [])
-    if not isinstance(failures, list) or not all(isinstance(one, dict) and "path" in one for one in failures):
-        yield "tables with a path each", "[[failures]]", failures
+    file = TomlFile(path, Template, name=os.path.splitext(os.path.basename(path))[0])
+    pattern = file.value.id_pattern
+    if pattern is not None and _groups(pattern) != 1:
+        file.refuse(f"expected id_pattern as a regular expression with one group, found {pattern!r:.60}", "id_pattern")
+    return file.value
 
 
 def _groups(pattern: str) -> int:
     try:
         return re.compile(pattern).groups
-    except re.error:
+    except (re.error, RecursionError, OverflowError):
         return -1
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cranfield.http.refusal import NotFound
 from cranfield.judge.blame import blame
 from cranfield.passages import best_passage, marks
 from cranfield.web.entry import Page, page
-from cranfield.web.refusal import NotFound
 from cranfield.web.render import marked
 from cranfield.web.roles import VIEWER
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cranfield.http.refusal import Refusal
 from cranfield.judge.event import new_id
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import keys_of
-from cranfield.web.refusal import Refusal
 from cranfield.web.render import link, marked
 from cranfield.web.roles import ASSESSOR
 from cranfield.workspace.answering import answer, asked_beside

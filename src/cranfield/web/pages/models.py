@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import CranfieldError
+from cranfield.http.refusal import NotFound, Refusal
 from cranfield.judge.models.drawn import rounds_that_drew
 from cranfield.judge.models.drifting import drift_checks
 from cranfield.judge.models.probed import probes_of
@@ -13,7 +14,6 @@ from cranfield.judge.models.told import ModelFailures, budget, model_failure, mo
 from cranfield.judge.plan import TOPICS
 from cranfield.web.asking import ask, look
 from cranfield.web.entry import Page, page
-from cranfield.web.refusal import NotFound, Refusal
 from cranfield.web.roles import LEAD
 from cranfield.web.tables import csv_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.errors import DataError
+from cranfield.http.refusal import NotFound, Refusal
 from cranfield.store.roles import ROLES
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import USUAL, checked, keys_of
 from cranfield.web.passwords import SHORTEST
-from cranfield.web.refusal import NotFound, Refusal
 from cranfield.web.render import link
 from cranfield.web.roles import LEAD, NOBODY, VIEWER
 from cranfield.web.serving import local_name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cranfield.http.refusal import Refusal
 from cranfield.judge.event import new_id
 from cranfield.judge.pairs import set_comparison
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import is_on, keys_of
 from cranfield.web.pages.adjudicate import sent
-from cranfield.web.refusal import Refusal
 from cranfield.web.render import link, marked
 from cranfield.web.roles import ASSESSOR, LEAD, may
 from cranfield.workspace.preferring import AHEAD, begin, every_comparison, prefer, preferences, work

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.answer import plain
+from cranfield.http.refusal import Refusal
 from cranfield.judge.plan import STATES, find_round
 from cranfield.judge.rounds import set_state
 from cranfield.judge.status import Status, round_statuses
@@ -12,7 +13,6 @@ from cranfield.pool.strategy import STRATEGIES
 from cranfield.registry import about
 from cranfield.web.asking import ask
 from cranfield.web.entry import Done, Page, action, page
-from cranfield.web.refusal import Refusal
 from cranfield.web.render import link
 from cranfield.web.roles import ASSESSOR, LEAD, may
 from cranfield.workspace.opening import Manning, begin

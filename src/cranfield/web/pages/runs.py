@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cranfield.http.refusal import Refusal
 from cranfield.web.asking import MEASURES, ask, ask_scores, judged
 from cranfield.web.entry import Done, Page, action, page
-from cranfield.web.refusal import Refusal
 from cranfield.web.render import link
 from cranfield.web.roles import LEAD, VIEWER
 

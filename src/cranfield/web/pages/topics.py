@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError
+from cranfield.http.refusal import Refusal
 from cranfield.passages import best_passage, marks
 from cranfield.web.asking import MEASURES, ask, ask_scores, judged
 from cranfield.web.entry import Done, Page, action, page
 from cranfield.web.keys import keys_of
-from cranfield.web.refusal import Refusal
 from cranfield.web.render import link, marked
 from cranfield.web.roles import ASSESSOR, VIEWER
 from cranfield.workspace.jobs import Failed

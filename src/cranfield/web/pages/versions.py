@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cranfield.http.refusal import Refusal
 from cranfield.judge.policy import Settings, policies
 from cranfield.judge.versions import Versions, all_versions, find_version, freeze, thaw
 from cranfield.web.asking import ask
 from cranfield.web.entry import Done, Page, action, page
-from cranfield.web.refusal import Refusal
 from cranfield.web.roles import LEAD, VIEWER
 from cranfield.web.tables import csv_of
 

@@ -1,34 +1,52 @@
-"""What a program or a page sends: a body of JSON or of JSON lines, as far as it may go."""
+"""What a client sends: a body of JSON or of JSON lines, as large, as slow and as deep as it may be."""
 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from cranfield.web.refusal import Refusal
+from cranfield.http.refusal import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.requests import Request
 
-SLOWEST = 30.0  # seconds for a body
+    from cranfield.http.limits import Reserved
+
+STRANGER_BYTES = 64_000  # of a body from somebody who has not said who it is
+STRANGER_SECONDS = 5.0
+DEEPEST = 50  # lists and objects within each other
 JSON = ("application/json", "text/plain", "")  # navigator.sendBeacon sends text as text/plain
 LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
 
-async def read_body(request: Request, largest: int) -> bytes:
-    """The bytes of a body; 413 where they are too many, 408 where they do not come."""
-    _refuse_large(announced(request) or 0, largest)
+async def read_body(
+    request: Request, largest: int, seconds: float, reserved: Reserved | None = None, advice: str = ""
+) -> bytes:
+    """The bytes of a body; 413 where they are too many, 408 where they do not come; `reserved` counts them on the way."""
+    _refuse_large(announced(request) or 0, largest, advice)
     body = bytearray()
-    try:
-        with anyio.fail_after(SLOWEST):
-            async for piece in request.stream():
-                body += piece
-                _refuse_large(len(body), largest)
-    except TimeoutError:
-        raise Refusal(f"the body did not come within {SLOWEST:g} seconds", 408) from None
+    with patience(seconds, f"the body did not come within {seconds:g} seconds"):
+        async for piece in request.stream():
+            _refuse_large(len(body) + len(piece), largest, advice)
+            if reserved is not None:
+                reserved.take(len(piece))
+            body += piece
     return bytes(body)
+
+
+@contextmanager
+def patience(seconds: float, said: str) -> Iterator[None]:
+    """Wait so long for what a client sends, and no longer."""
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError:
+        raise Refusal(said, 408) from None
 
 
 def announced(request: Request) -> int | None:
@@ -37,11 +55,9 @@ def announced(request: Request) -> int | None:
     return int(said) if said.isdecimal() and len(said) < 19 else None
 
 
-def _refuse_large(size: int, largest: int) -> None:
+def _refuse_large(size: int, largest: int, advice: str) -> None:
     if size > largest:
-        raise Refusal(
-            f"what was sent is larger than {largest:,} bytes", 413, advice="Send the events in smaller batches."
-        )
+        raise Refusal(f"what was sent is larger than {largest:,} bytes", 413, advice=advice)
 
 
 def kind_of(request: Request) -> str:
@@ -75,8 +91,25 @@ def parsed(body: bytes, kind: str) -> Any:
 
 def _value(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except RecursionError:
-        raise Refusal(f"{where}expected JSON, found lists within lists without end") from None
+        raise Refusal(f"{where}expected JSON, found {DEEP}") from None
     except ValueError as error:
         raise Refusal(f"{where}expected JSON, found {text[:40]!r} ({error})") from None
+    if is_deep(value):
+        raise Refusal(f"{where}expected JSON, found {DEEP}")
+    return value
+
+
+DEEP = f"lists or objects nested more than {DEEPEST} deep"
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and objects are nested deeper than anything here needs; what handles them may recurse."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        inside = (each for one in level for each in (one.values() if isinstance(one, dict) else one))
+        level = [each for each in inside if isinstance(each, (dict, list))]
+    return bool(level)

@@ -1,0 +1,119 @@
+"""HTTP/1.1 as uvicorn speaks it, with a time for headers, for what follows an answer, and for a client that does not read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from cranfield.http.connections import Connection, Connections, plain_answer
+
+if TYPE_CHECKING:
+    import asyncio
+
+LINGER = (
+    2.0  # seconds in which the rest of a body that nobody wants is thrown away, so that the client reads the answer
+)
+PARTING = 1.0  # seconds for the last bytes to leave
+LATE = plain_answer("408 Request Timeout", "the headers did not come in time")
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection; `connections` knows its limits."""
+
+    def __init__(self, *arguments: Any, connections: Connections, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._connections = connections
+        self._connection: Connection | None = None
+        self._parting: asyncio.TimerHandle | None = None
+        self._stuck: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The handshake, if any, is done."""
+        super().connection_made(transport)
+        opened = transport.get_extra_info("socket")
+        self._connection = None if opened is None else self._connections.of(opened.fileno())
+        if self._connection is not None:
+            self._connection.end = self._end
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        for timer in (self._parting, self._stuck):
+            if timer is not None:
+                timer.cancel()
+        if self._connection is not None:
+            self._connection.go_on()
+            self._connection.answer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A part of a request."""
+        super().data_received(data)
+        self._look(begun=True)
+
+    def on_response_complete(self) -> None:
+        """The answer is on its way."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._part()
+            return
+        if self._connection is not None:
+            self._connection.served = True
+        self._look(begun=False)
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is not HTTP."""
+        super().send_400_response(msg)
+        self._part()
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        if self._stuck is None:
+            self._stuck = self.loop.call_later(self._connections.limits.body_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+        super().resume_writing()
+
+    def _look(self, begun: bool) -> None:
+        """Note for whom the connection waits, and set the clock that fits."""
+        connection = self._connection
+        if connection is None or self.transport.is_closing():
+            return
+        theirs = self.conn.their_state
+        if theirs is h11.IDLE:
+            if not connection.waits or connection.reads_body:
+                connection.go_on()
+                connection.wait()
+            if begun:  # between two requests the time of a kept connection runs, which is uvicorn's
+                connection.end_after(self._connections.limits.header_seconds)
+        elif theirs is h11.SEND_BODY and self.conn.our_state is h11.DONE:
+            connection.go_on()
+            connection.wait()
+            connection.end_after(LINGER)
+        elif theirs is h11.SEND_BODY:
+            if not connection.reads_body:
+                connection.go_on()
+                connection.wait(for_body=True)
+        else:
+            connection.go_on()
+            connection.answer()
+
+    def _end(self) -> None:
+        """Close a connection whose client is late, or which makes room for another."""
+        if self.transport.is_closing():
+            return
+        if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
+            self.transport.write(LATE)
+        self.transport.close()
+        self._part()
+
+    def _part(self) -> None:
+        """Wait for the last bytes to leave, but not without end."""
+        if self._parting is None:
+            self._parting = self.loop.call_later(PARTING, self.transport.abort)

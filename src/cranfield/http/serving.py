@@ -1,0 +1,222 @@
+"""Where a server listens, and for whom: addresses, TLS, a proxy, limits. The workbench and the service both start here."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import socket
+import ssl
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from cranfield.errors import ConventionError, DataError
+from cranfield.formats.secrets import refuse_readable
+from cranfield.http.connections import AT_ONCE, Connections, Listener
+from cranfield.http.limits import Limits, network_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+EVERYWHERE = {"0.0.0.0", "::"}
+KEEP_ALIVE = 75  # seconds; browsers of assessors who read for a while keep their connection
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How something is served: where, to whom, and over what."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    accounts: bool = False  # demanded, rather than the key of the printed link
+    tls: bool = False  # whether the browser sees https
+    proxy: str = ""  # the address whose forwarded addresses are believed
+    names: tuple[str, ...] = ()  # further hosts that browsers may call it by
+
+    @property
+    def scheme(self) -> str:
+        """Of the address in the browser."""
+        return "https" if self.tls else "http"
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        """What may stand in Host: as named, with and without the port."""
+        own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - EVERYWHERE
+        bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in own}
+        with_port = {f"{name}:{self.port}" for name in bracketed}
+        bare = bracketed if self.proxy or self.port == (443 if self.tls else 80) else frozenset[str]()
+        return frozenset(name.lower() for name in {*with_port, *bare, *(name for name in self.names if ":" in name)})
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in ("127.0.0.1", "localhost", "::1")
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it listens at every address of the machine."""
+        return self.host in EVERYWHERE
+
+    @property
+    def url(self) -> str:
+        """Where people find it."""
+        name = self.names[0] if self.names else self.host
+        name = f"[{name}]" if ":" in name and not name.startswith("[") and name.count(":") > 1 else name
+        bare = self.proxy or ":" in name.rpartition("]")[2] or self.port == (443 if self.tls else 80)
+        return f"{self.scheme}://{name}" if bare else f"{self.scheme}://{name}:{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """What the session's cookie is called: cookies know no port, so its name says it."""
+        return f"{'__Host-' if self.tls else ''}cranfield-{self.port}"
+
+
+def checked(
+    manner: Manner, certificate: str | None, key: str | None, insecure: bool, sent: str = "passwords and labels"
+) -> Manner:
+    """How to serve, or a refusal of what would not be safe; `sent` is what others could read."""
+    if (certificate is None) != (key is None):
+        raise ConventionError("--tls-cert and --tls-key belong together")
+    for path in filter(None, (certificate, key)):
+        if not os.path.isfile(path):
+            raise ConventionError(f"{path}: there is no such file")
+    if certificate is not None:
+        _refuse_certificate(certificate, key)
+        refuse_readable(key or certificate)
+    if manner.proxy:
+        return _behind(manner)
+    if manner.local:
+        return replace(manner, tls=bool(certificate))
+    if not (certificate or insecure):
+        raise ConventionError(
+            f"{manner.host} can be reached from other machines: give --tls-cert and --tls-key, or --behind-proxy "
+            f"ADDRESS of a proxy that speaks TLS; --insecure sends {sent} unencrypted"
+        )
+    named = manner.names or ((socket.gethostname().lower(),) if manner.everywhere else ())
+    return replace(manner, accounts=True, tls=bool(certificate), names=named)
+
+
+def _refuse_certificate(certificate: str, key: str | None) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError):  # a wrong password for a key with one too
+        wanted = "expected a certificate in PEM and its key, which has no password"
+        raise ConventionError(f"{certificate}, {key}: {wanted}") from None
+
+
+def _behind(manner: Manner) -> Manner:
+    """How to serve through a proxy, which other machines reach wherever this listens."""
+    for address in manner.proxy.split(","):
+        try:
+            ipaddress.ip_network(address.strip())
+        except ValueError:
+            raise ConventionError(f"--behind-proxy: expected the proxy's IP address, found {address!r:.60}") from None
+    if not manner.names:
+        raise ConventionError("--behind-proxy: say by which name browsers call it: --allow-host NAME")
+    return replace(manner, accounts=True, tls=True)
+
+
+def bound(manner: Manner, limits: Limits | None = None) -> tuple[Listener, Manner]:
+    """A socket at the address that accepts within limits, and the port it has."""
+    proxies = _Addresses(manner.proxy)
+    opened = Listener(
+        socket.AF_INET6 if ":" in manner.host else socket.AF_INET, Connections(limits or Limits(), proxies)
+    )
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((manner.host, manner.port))
+    except OSError as error:
+        opened.close()
+        told = (error.strerror or str(error)).lower()
+        raise DataError(
+            f"cannot listen at {manner.host} port {manner.port}: {told}; choose another --port, 0 takes a free one"
+        ) from None
+    return opened, replace(manner, port=opened.getsockname()[1])
+
+
+def server(
+    application: Any, manner: Manner, listener: Listener, certificate: str | None = None, key: str | None = None
+) -> Any:
+    """A server of uvicorn's within the limits of its listener; run it with `sockets=[listener]`.
+
+    Its parser h11 takes 64 KB of headers; other parsers promise no such limit.
+    """
+    import uvicorn
+
+    from cranfield.http.protocol import LimitedProtocol
+
+    connections = listener.connections
+    listener.encrypted = certificate is not None
+    if manner.proxy:
+        application = PerAddress(application, connections.limits.per_address or 1)
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            loop="asyncio",  # others accept connections without asking the listener
+            http=partial(LimitedProtocol, connections=connections),  # type: ignore[arg-type]
+            ws="none",
+            backlog=AT_ONCE,
+            log_level="error",  # a line for each request that is not HTTP would let a stranger fill the disk
+            access_log=False,  # addresses of links hold keys
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=5,
+            proxy_headers=bool(manner.proxy),
+            forwarded_allow_ips=manner.proxy or None,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+    )
+
+
+class _Addresses:
+    """Addresses and networks, separated by commas."""
+
+    def __init__(self, text: str) -> None:
+        self._networks = [ipaddress.ip_network(each.strip()) for each in text.split(",") if each.strip()]
+
+    def __contains__(self, address: object) -> bool:
+        try:
+            known = ipaddress.ip_address(str(address))
+        except ValueError:
+            return False
+        return any(known in network for network in self._networks)
+
+
+class PerAddress:
+    """Refuses a client behind a proxy that has too many requests under way; connections are the proxy's."""
+
+    def __init__(self, application: Any, most: int) -> None:
+        self._application, self._most = application, most
+        self._under_way: Counter[str] = Counter()
+
+    async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        address = network_of((scope.get("client") or ("",))[0])
+        if self._under_way[address] >= self._most:
+            await _refuse(send, f"{self._most:,} requests from this address are under way already")
+            return
+        self._under_way[address] += 1
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._under_way[address] -= 1
+            if not self._under_way[address]:
+                del self._under_way[address]
+
+
+async def _refuse(send: Callable[..., Any], said: str) -> None:
+    """Answer 503 without an application."""
+    body = json.dumps({"error": said, "advice": "Send the same again after the seconds in Retry-After."}).encode()
+    headers = {
+        b"content-type": b"application/json; charset=utf-8",
+        b"content-length": str(len(body)).encode(),
+        b"retry-after": b"1",
+    }
+    await send({"type": "http.response.start", "status": 503, "headers": [*headers.items()]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,194 @@
+"""What every command does with paths that do not exist, options that change nothing, empty runs and ids with NUL."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pandas
+import pytest
+
+from cranfield import Qrels, Run, evaluate, read_qrels, read_run
+from cranfield.cli import cli
+from cranfield.cli.options import InputPath, OutputPath
+from cranfield.errors import DataError, DataWarning
+from cranfield.judge import Event
+from shell import EXAMPLES, cranfield
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATHS = ("FILE", "LOG", "QRELS", "FOLDER", "PATH")
+
+
+def commands(group: click.Command = cli, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(group, click.Group):
+        yield name, group
+        return
+    context = click.Context(group)
+    for each in group.list_commands(context):
+        yield from commands(group.get_command(context, each), f"{name} {each}".strip())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(EXAMPLES, tmp_path_factory.mktemp("inputs") / "examples"))
+
+
+def test_every_option_that_names_a_path_says_whether_it_is_read_or_written():
+    undecided = [
+        f"{name} {option.opts[0]}"
+        for name, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option)
+        and option.metavar in PATHS
+        and not isinstance(option.type, (InputPath, OutputPath))
+    ]
+    assert undecided == []
+
+
+def reading_options() -> list[tuple[str, str]]:
+    return [
+        (name, option.opts[0])
+        for name, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option) and isinstance(option.type, InputPath)
+    ]
+
+
+@pytest.mark.parametrize(("name", "flag"), reading_options())
+def test_a_missing_path_is_an_error_in_every_option(name, flag, folder):
+    before = sorted(path.name for path in folder.iterdir())
+    command = dict(commands())[name]
+    given = [
+        word
+        for parameter in command.params
+        if parameter.required and flag not in parameter.opts
+        for word in needed(parameter)
+    ]
+    answer = cranfield(*name.split(), *given, flag, "lables.jsonl", folder=folder)
+    assert (answer.code, answer.out) == (3, "")
+    assert f"lables.jsonl: no such file or directory ({flag})" in answer.err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def needed(parameter: click.Parameter) -> list[str]:
+    """Something for an argument or option that must be there."""
+    value = "qrels.txt" if isinstance(parameter.type, InputPath) else "bm25.run"
+    if isinstance(parameter, click.Option):
+        return [parameter.opts[0], value]
+    return [value] * max(1, parameter.nargs)
+
+
+def test_paths_may_have_a_name_before_them_or_a_version_behind_them(folder):
+    one, two = "first=bm25.run", "--other-qrels"
+    assert cranfield("eval", "qrels.txt", one, folder=folder).code == 0
+    assert "lables" in cranfield("stability", "qrels.txt", one, "dense.run", two, "lables.db@v1", folder=folder).err
+    assert cranfield("judge", "freeze", "labels.jsonl", "v1", folder=folder).code == 0
+    answer = cranfield("check", "bm25.run", "--qrels", "labels.jsonl@v1", folder=folder)
+    assert "no such file or directory (--qrels)" not in answer.both
+
+
+IDLE = {
+    "fuse bm25.run dense.run --seed 4": "--seed is for learning: give --train-qrels",
+    "pool make bm25.run --keep-judged": "--keep-judged goes with --qrels",
+    "pool make bm25.run --team bm=one": "--team goes with --priority",
+    "pool judge --pool pool.jsonl --judgments labels.jsonl --depth 3": "--depth chooses from the tops of runs",
+    "pool judge --pool pool.jsonl --judgments labels.jsonl --topics topics.tsv": "--topics chooses from the tops of runs",
+    "pool judge --pool pool.jsonl --judgments labels.jsonl --ties input-order": "--ties chooses from the tops of runs",
+    "pool simulate qrels.txt bm25.run dense.run --draws 3": "--draws goes with --sampling",
+    "pool simulate qrels.txt bm25.run dense.run --sampling 0.5 --recall 0.5": "--recall does not go with --sampling",
+    "pool thin qrels.txt bm25.run dense.run --holes-depth 2": "--holes-depth goes with --holes FILE",
+    "reuse qrels.txt bm25.run dense.run --holes-depth 2": "--holes-depth goes with --holes FILE",
+    "judge round new.jsonl --pool pool.jsonl --depth 3": "--depth goes with --strategy",
+    "judge round new.jsonl --pool pool.jsonl --run bm25.run": "--run goes with --strategy",
+    "judge round new.jsonl --strategy maxmean --run bm25.run --double 20%": "--double does not go with --strategy",
+    "eval qrels.txt bm25.run --seed 3": "--seed goes with --bounds",
+    "stability qrels.txt bm25.run dense.run --other-table topics.tsv": "--other-table goes with --table",
+}
+
+
+@pytest.mark.parametrize("typed", IDLE)
+def test_an_option_that_would_change_nothing_is_refused(typed, folder):
+    answer = cranfield(*typed.split(), folder=folder)
+    assert (answer.code, answer.out) == (2, "")
+    assert IDLE[typed] in answer.err
+    assert not (folder / "new.jsonl").exists()
+
+
+EMPTY = [
+    "convert empty.run out.csv",
+    "fuse empty.run dense.run -o out.run",
+    "pool make empty.run dense.run -o pool.jsonl",
+    "pool statistics empty.run dense.run",
+    "pool simulate qrels.txt empty.run dense.run --strategy depth",
+    "pool thin qrels.txt empty.run dense.run",
+    "reuse qrels.txt bm25.run dense.run --new empty.run",
+    "eval qrels.txt empty.run",
+    "explain nDCG@10 qrels.txt empty.run --topic q1",
+    "curve qrels.txt empty.run",
+    "stability qrels.txt empty.run dense.run --of halves --trials 5",
+    "design qrels.txt empty.run dense.run",
+    "judge estimate drawn.jsonl empty.run",
+]
+
+
+@pytest.mark.parametrize("typed", EMPTY)
+def test_every_verb_reports_an_empty_run(typed, folder):
+    (folder / "empty.run").write_text("# nothing was found\n" if typed.startswith("eval") else "")
+    assert (
+        "empty.run: the run is empty: it returns no document for any topic"
+        in cranfield(*typed.split(), folder=folder).err
+    )
+
+
+def test_a_frame_without_rows_is_an_empty_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        with pytest.raises(DataWarning, match="the run is empty"):
+            read_run(pandas.DataFrame({"topic": [], "document": [], "score": []}))
+        read_run(b"q1 Q0 d 1 2.5 tag\n")
+
+
+NUL = {
+    "trec": b"q Q0 d 1 2.5 tag\nq Q0 e\0f 2 1.5 tag\n",
+    "csv": b"topic,document,score\nq,d,2\nq,e\0f,1\n",
+    "jsonl": b'{"topic": "q", "document": "e\\u0000f", "score": 1}\n',
+    "json": b'{"q\\u0000": {"d": 1.0}}',
+}
+
+
+@pytest.mark.parametrize("content", NUL.values(), ids=NUL)
+def test_nul_in_an_id_is_refused_in_every_format(content):
+    with pytest.raises(DataError, match="expected ids without NUL"):
+        evaluate({"q": {"d": 1}}, read_run(content), "AP")
+
+
+def test_nul_in_an_id_is_refused_in_qrels_with_the_line():
+    with pytest.raises(DataError, match="<bytes>:2: expected ids without NUL"):
+        read_qrels(b"q 0 d 1\nq 0 e\0 1\n")
+
+
+@pytest.mark.parametrize("make", [Run, Qrels])
+def test_nul_in_an_id_is_refused_in_mappings_and_frames(make):
+    with pytest.raises(DataError, match=r"expected ids without NUL, found document 'e\\x00'"):
+        make({"q": {"d": 1, "e\0": 2}})
+    with pytest.raises(DataError, match=r"expected ids without NUL, found topic '\\x00q'"):
+        make({"\0q": {"d": 1}})
+    value = "score" if make is Run else "grade"
+    with pytest.raises(DataError, match="found document 'e.x00'"):
+        evaluate(
+            *(
+                pandas.DataFrame({"topic": ["q"], "document": ["e\0"], value: [1]}) if each is make else {"q": {"d": 1}}
+                for each in (Qrels, Run)
+            ),
+            "AP",
+        )
+
+
+def test_nul_in_an_event_is_refused():
+    with pytest.raises(DataError, match="expected text without NUL as document"):
+        Event(topic="q", document="d\0", grade=1)
