@@ -166,7 +166,7 @@ class Looks(Rule):
     >>> [round(Looks((0.5, 1.0)[: k + 1]).critical(0.025), 3) for k in range(2)]
     [2.963, 1.969]
     >>> round(Looks((0.5, 1.05, 1.6), spend_at=(1 / 3, 2 / 3, 1.0)).critical(0.025), 3)
-    1.994
+    1.995
     """
 
     shares: tuple[float, ...]
