@@ -206,3 +206,12 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
     text = curves({"q": {"d001": 1, "d099": 1}}, run, "pr").to_text()
     assert "11 of 100 points" in text
     assert [line.split()[1] for line in text.splitlines()[-12:] if line.startswith("run ")][-1] == "100"
+
+
+@pytest.mark.parametrize("kind", ["pr", "recall", "gain"])
+def test_ranks_are_whole_numbers_on_the_screen_and_in_all_formats(kind: str) -> None:
+    found = curves(*ranked(TOXIC), kind)
+    column = 1 + next(i for i, name in enumerate(found.to_csv().splitlines()[0].split(",")[1:]) if name == "rank")
+    assert found.to_csv().splitlines()[1].split(",")[column] == "1"
+    head = next(i for i, line in enumerate(found.to_text().splitlines()) if "rank" in line.split())
+    assert found.to_text().splitlines()[head + 1].split()[column] == "1"

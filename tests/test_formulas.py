@@ -108,6 +108,8 @@ def test_rewrites_name_parameters_and_values_that_exist() -> None:
             "Σ over ranks r of 1/r · R(r) · Π over j < r of (1 − R(j)),  R = grade / (max + 1),  max = 4",
         ),
         ("P@5", "relevant documents at ranks 1…k / k,  k = 5"),
+        ("Success", "1 if a relevant document is at any rank, else 0"),
+        ("StRecall", "subtopics answered at any rank / N subtopics"),
     ],
 )
 def test_formulas_against_those_written_by_hand(typed: str, formula: str) -> None:

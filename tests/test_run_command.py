@@ -381,3 +381,13 @@ def test_a_function_that_indexes_nothing_gets_no_rate_of_indexing(folder):
     )
     assert run(folder, system="own_index:Engine").code == 0
     assert stats(folder).index["documents"] == 4
+
+
+def test_a_class_whose_index_takes_no_document_runs_and_gets_no_rate_of_indexing(folder):
+    (folder / "empty_index.py").write_text(
+        "class Engine:\n    def index(self, documents): pass\n    def search(self, text, k): return ['d1']\n"
+    )
+    answer = run(folder, system="empty_index:Engine")
+    assert answer.code == 0, answer.err
+    assert "index  " not in answer.out
+    assert stats(folder).index == {}

@@ -138,6 +138,14 @@ def test_a_pair_is_by_weights_with_the_unweighted_difference_beside(scores):
     assert "nDCG@10 by weight" in pair.sentence()
 
 
+def test_a_pair_seen_from_its_other_side_has_every_difference_turned(scores):
+    for pair in compare(scores, weights=TRAFFIC).pairs:
+        turned = pair.turned()
+        assert turned.unweighted.difference == pytest.approx(turned.unweighted.mean_other - turned.unweighted.mean_one)
+        assert [turned.difference, turned.unweighted.difference] == [-pair.difference, -pair.unweighted.difference]
+        assert [turned.unweighted.low, turned.unweighted.high] == [-pair.unweighted.high, -pair.unweighted.low]
+
+
 def test_few_effective_topics_are_a_caution(scores):
     texts = [
         caution.text for caution in compare(scores, weights=TRAFFIC).cautions if caution.code == "effective-topics"

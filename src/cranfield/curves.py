@@ -93,7 +93,8 @@ class Curves(Answer):
         columns: dict[str, list[float | None]] = {}
         if curve.rank is not None:
             columns["rank"] = [int(rank) if rank == rank else None for rank in curve.rank.tolist()]
-        columns |= zip(self.axes, (curve.x.tolist(), curve.y.tolist()), strict=True)
+        x = [int(rank) for rank in curve.x.tolist()] if self.axes[0] == "rank" else curve.x.tolist()
+        columns |= zip(self.axes, (x, curve.y.tolist()), strict=True)
         if curve.interpolated is not None:
             columns["interpolated"] = curve.interpolated.tolist()
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
@@ -137,8 +138,7 @@ def _some(rows: list[list[Any]], run: str) -> list[list[Any]]:
 def _text(value: float | None, how: Layout) -> str:
     if value is None:
         return ""
-    whole = isinstance(value, int) or (value > 1 and value.is_integer())
-    return str(int(value)) if whole else how.number(value)
+    return str(value) if isinstance(value, int) else how.number(value)
 
 
 def curves(

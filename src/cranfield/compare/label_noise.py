@@ -123,7 +123,8 @@ class LabelNoise:
         agreed = "" if self.unsure else "; nobody contradicts anybody, so that nothing moves"
         return [
             f"{what}, {self.draws} times, by {self.chances}{agreed}",
-            "allowed for: wrong labels pull differences towards 0, so it is moved back as far as redrawing moved it; "
+            "allowed for: wrong labels pull differences towards 0, so it is moved back by the step from the likeliest "
+            "labels to redrawn ones; "
             "topics, assessors: their parts of the variance",
             *self.left_out(),
         ]

@@ -198,6 +198,7 @@ class Pair:
             losses=self.wins,
             ahead=sides[self.ahead],
             favoured=sides[self.favoured],
+            unweighted=None if self.unweighted is None else self.unweighted.turned(),
         )
 
     def margin_sentence(self) -> str:

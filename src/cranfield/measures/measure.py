@@ -33,6 +33,8 @@ GROUP = "cranfield.measures"  # the package of ours, and the entry points of oth
 GREEK = {"alpha": "α", "beta": "β"}  # how formulas write these parameters
 WITHOUT_CUT = {
     "@k": "",
+    "is at ranks 1…k": "is at any rank",
+    "answered at ranks 1…k": "answered at any rank",
     "ranks 1…k": "all ranks",
     ", both cut at k": "",
 }  # what a formula says where there is no cut-off

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cranfield.closeup import Closeup
     from cranfield.compare import Comparison, Pair
     from cranfield.compare.leaderboard import Leaderboard
-    from cranfield.compare.pair import Side
     from cranfield.curves import Curves
     from cranfield.formats.topics import TopicTable
     from cranfield.kernels.table import Floats
@@ -139,7 +138,7 @@ class Report:
         def against(pair: Pair) -> bool:
             return place[pair.one] > place[pair.other] if self._best_first else pair.other == self.reference
 
-        return [_turned(pair) if against(pair) else pair for pair in self.comparison.pairs]
+        return [pair.turned() if against(pair) else pair for pair in self.comparison.pairs]
 
     @cached_property
     def listed(self) -> list[Pair]:
@@ -215,29 +214,6 @@ class Report:
         sides = {pair.one, pair.other}
         given = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
         return ". ".join(text for text in (self.comparison.sentence(given), given.margin_sentence()) if text)
-
-
-def _turned(pair: Pair) -> Pair:
-    """The same pair seen from its other side."""
-    turn: dict[Side, Side] = {"one": "other", "other": "one", "neither": "neither"}
-    changed: dict[str, Any] = {
-        "one": pair.other,
-        "other": pair.one,
-        "mean_one": pair.mean_other,
-        "mean_other": pair.mean_one,
-        "difference": -pair.difference,
-        "low": -pair.high,
-        "high": -pair.low,
-        "unweighted": None if pair.unweighted is None else pair.unweighted.turned(),
-        "effect": -pair.effect,
-        "effect_low": -pair.effect_high,
-        "effect_high": -pair.effect_low,
-        "wins": pair.losses,
-        "losses": pair.wins,
-        "ahead": turn[pair.ahead],
-        "favoured": turn[pair.favoured],
-    }
-    return replace(pair, **changed)
 
 
 def _last(value: float) -> float:
