@@ -218,6 +218,47 @@ def test_tokens_are_looked_at_before_the_horizon_too(tmp_path):
     assert cranfield("online", "analyze", sound, plan, "--at", "2025-03-08").out.startswith("continue: ")
 
 
+# several systems
+
+
+@pytest.mark.parametrize(
+    ("wanted", "verdict", "parts"),
+    [
+        ((0.45, 0.45, 0.1), "not shown", ["new against old: ", "it could have shown", "third against old (stop): "]),
+        ((0.3, 0.6, 0.1), "ship", ["new against old: ", "third against old (stop): "]),
+        ((0.8, 0.1, 0.1), "stop", ["new against old: ", "third against old: "]),
+    ],
+)
+def test_the_headline_covers_each_system(wanted, verdict, parts, tmp_path):
+    log = three_systems(tmp_path, wanted)
+    table = '[interleave]\nmethod = "team-draft"\nsystems = ["old", "new", "third"]\n'
+    said = json.loads(cranfield("online", "analyze", log, plan_file(tmp_path, table, MIXED), "--format", "json").out)
+    assert said["verdict"] == verdict
+    places = [said["reason"].find(part) for part in parts]
+    assert places[0] == 0
+    assert places == sorted(places)
+    if verdict == "not shown":
+        plan = plan_file(tmp_path, f'method = "sequence"\ntuned = 300\n{table}', MIXED)
+        early = cranfield("online", "analyze", log, plan, "--at", "2025-03-13", "--format", "json").out
+        assert "; third against old (stop): Δ -" in json.loads(early)["reason"]
+        assert json.loads(early)["reason"].endswith("; new: no preference is shown so far")
+
+
+def three_systems(folder, wanted):
+    """A log of 300 units, each of which searches once and clicks on what one of three systems brought."""
+    trail, coin, rng = Trail(), random.Random(1), np.random.default_rng(1)
+    rankings = {name: [f"{name}{rank}" for rank in range(4)] for name in ("old", "new", "third")}
+    for number in range(300):
+        unit, search, day = f"u{number}", f"s{number}", number * 12 / 300
+        shown = interleave(rankings, 6, coin)
+        about = {"search": search, "credit": shown.seal(KEYS, search, None, "shop"), "shown": shown.documents}
+        trail.expose(unit, "mixed", day=day).add("impression", unit, day, 1, **about)
+        chosen = rng.choice(list(rankings), p=wanted)
+        document = next(each for each, team in zip(shown.documents, shown.teams, strict=True) if team == chosen)
+        trail.add("click", unit, day, 5, search=search, document=document)
+    return trail.write(folder / "log")
+
+
 # clicks
 
 

@@ -370,7 +370,7 @@ def _analyze(
         events = gathering.events()
         checks = [*_expected(plan, expected), *_early(gathering, moment), *health.leave_out(gathering, now)]
         once = plan.method == "fixed" and moment.ended
-        checks += [health.sample_ratio(gathering, once, moment.ended), *health.of_events(gathering)]
+        checks += [health.sample_ratio(gathering, once, moment.ended), *health.of_events(gathering, moment.ended)]
         units, kept = gathering.counts("all"), gathering.counts()
         if any(each.state == BROKEN for each in checks):
             return replace(_broken(plan, then, checks, moment, units, kept), events=events)
@@ -626,11 +626,6 @@ def _shown(own: list[Finding], verdict: str) -> str:
     return f"no primary differs{when}"
 
 
-def _first(lacking: str, words: str) -> str:
-    """Why there is no interval, before the rest."""
-    return f"{lacking}; {words}" if lacking else words
-
-
 def _could(made: Analysis) -> str:
     """What an experiment that shows nothing could have shown, and how many units a new one takes."""
     own = [each for each in made.findings if made.variants[each.variant] == "not shown"]
@@ -815,12 +810,17 @@ def _interleaved(
     rule = rule_at(plan, moment.shares, moment.ended, len(moment.cuts))
     found = preferences(reading, plan, rule, rng)
     if found.broken:
-        checks = (*base.checks, Check("credit", BROKEN, found.broken))
-        return replace(base, checks=checks, verdict="broken", reason=found.broken)
+        state, words = (BROKEN, found.broken) if moment.ended else (EARLY, f"too early: {found.broken}")
+        base = replace(base, checks=(*base.checks, Check("credit", state, words)))
+        return (
+            replace(base, verdict="broken", reason=words) if moment.ended else _too_early(gathering, base, moment, now)
+        )
     verdicts = {each.system: each.verdict(moment.ended) for each in found.pairs}
     verdict = overall(list(verdicts.values()), moment.ended)
-    lacking = cannot_decide(rule, plan.alpha / (2 * max(len(found.pairs), 1)))
-    told = lacking if verdict == "not shown" and lacking else found.reason(verdict, moment.ended)
-    reason = _first(lacking, _so_far(gathering, moment, now)) if verdict == "continue" else told
-    reason = "; ".join(filter(None, (reason, found.blind())))
+    lacking = ""
+    if verdict in ("not shown", "continue"):
+        lacking = cannot_decide(rule, plan.alpha / (2 * max(len(found.pairs), 1))) or found.undecided()
+    going = _so_far(gathering, moment, now) if verdict == "continue" else ""
+    told = "" if lacking and verdict == "not shown" else found.reason(verdict, moment.ended)
+    reason = "; ".join(filter(None, (lacking, going, told, found.blind())))
     return replace(base, verdict=verdict, reason=reason, variants=verdicts, preferences=found)
