@@ -241,7 +241,9 @@ def test_few_units_at_an_early_look_ship_nothing(shop, tmp_path):
     text = PLAN.replace("days = 14", "days = 14\nunits = 1000000")
     for day in (1, 2, 3, 5):
         found = asked(shop, tmp_path, 'method = "looks"\nlooks = 14\n' + CTR, text=text, at=START + timedelta(days=day))
-        decided_by_nothing(found)
+        reason = decided_by_nothing(found)
+        assert reason.startswith("this look cannot decide: ") == (day == 1)
+        assert "too early: click-through: unit 'u0" in reason or day > 3  # a handful of units
     assert asked(shop, tmp_path, 'method = "looks"\nlooks = 14\n' + CTR, text=text).verdict == "ship"
 
 

@@ -390,10 +390,11 @@ def _analyze(
         return _decided(gathering, base, moment, then, rng, history)
 
 
-def _too_early(gathering: Gathering, base: Analysis, moment: Moment, now: datetime) -> Analysis:
-    """An experiment that goes on, with the words of what cannot be seen yet."""
+def _too_early(gathering: Gathering, base: Analysis, moment: Moment, now: datetime, lacking: str = "") -> Analysis:
+    """An experiment that goes on, with the words of what cannot be seen yet; `lacking` says that this look cannot decide."""
     early = [each.words for each in base.checks if each.state == EARLY]
-    return replace(base, verdict="continue", reason="; ".join([*early, _so_far(gathering, moment, now)]))
+    words = [*([lacking] if lacking else []), *early, _so_far(gathering, moment, now)]
+    return replace(base, verdict="continue", reason="; ".join(words))
 
 
 def _decided(
@@ -410,7 +411,8 @@ def _decided(
     if outcome.verdict == "broken":
         return replace(base, reason="; ".join(each.words for each in outcome.checks if each.state == BROKEN))
     if any(each.state == EARLY for each in outcome.checks):
-        return _too_early(gathering, base, moment, now)
+        tests = len(plan.primary) * (len(plan.variants) - 1)
+        return _too_early(gathering, base, moment, now, cannot_decide(rule, plan.alpha / (2 * tests)))
     slices, rare = _slices(gathering, rule, rng)
     found, made = outcome.findings, replace(base, slices=slices, rare=rare)
     if plan.aa and any(each.state in ("good", "bad") for each in found):
