@@ -13,6 +13,7 @@ from cranfield.errors import BadLineError
 from cranfield.online import Keys, interleave
 from cranfield.online.interleave import METHODS
 from cranfield.online.interleave.method import Evidence
+from cranfield.online.log import Log
 from cranfield.online.plan import read_plan
 from cranfield.online.token import KEYS_VARIABLE
 from online_events import PLAN, START, Trail, plan_file
@@ -207,6 +208,16 @@ def test_a_token_that_names_no_plan_counts_if_its_systems_are_the_plans(tmp_path
     answer, values = analysed(tmp_path, {}, usual=replace(USUAL, plan=""))
     assert answer.out.startswith("ship: new against old")
     assert values["preferences"]["tokens"]["unnamed"] == 200
+
+
+def test_searches_without_a_token_are_counted_in_a_note(tmp_path):
+    log, _ = write_log(tmp_path, {})
+    with Log(log) as opened:
+        bare = Trail().search("u1", "bare", 13.0).search("u2", "bare too", 13.0).events
+        opened.append([replace(each, event_id=f"bare {n}") for n, each in enumerate(bare)])
+    answer = cranfield("online", "analyze", log, plan_file(tmp_path, TABLE, text=MIXED))
+    assert answer.out.startswith("ship: new against old")
+    assert "note: lists: 2 of 202 searches (1.0 %) carry no token, and are left out" in answer.err
 
 
 def test_tokens_are_looked_at_before_the_horizon_too(tmp_path):
