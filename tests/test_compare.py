@@ -397,6 +397,12 @@ def test_the_text_says_seed_test_correction_and_conventions():
     assert "conventions: cranfield (" in text
 
 
+def test_an_end_without_a_bound_is_left_out_of_the_table_of_tests():
+    text = compare(table(2, 4, gain=0.2), tests=["t", "randomisation"]).to_text(bars=False)
+    (row,) = (line for line in text.splitlines() if line.startswith("randomisation "))
+    assert row.split()[-2:] == ["-", "-"]  # with 4 topics no difference can be left out at 5 %
+
+
 def test_bars_are_drawn_for_a_single_pair_and_not_for_several_unless_asked_for():
     assert "topic by topic" in compare(table(2)).to_text()
     assert "topic by topic" not in compare(table(3), tests="t").to_text()

@@ -241,7 +241,9 @@ def test_few_units_at_an_early_look_ship_nothing(shop, tmp_path):
     text = PLAN.replace("days = 14", "days = 14\nunits = 1000000")
     for day in (1, 2, 3, 5):
         found = asked(shop, tmp_path, 'method = "looks"\nlooks = 14\n' + CTR, text=text, at=START + timedelta(days=day))
-        decided_by_nothing(found)
+        reason = decided_by_nothing(found)
+        assert reason.startswith("this look cannot decide: ") == (day == 1)
+        assert "too early: click-through: unit 'u0" in reason or day > 3  # a handful of units
     assert asked(shop, tmp_path, 'method = "looks"\nlooks = 14\n' + CTR, text=text).verdict == "ship"
 
 
@@ -905,6 +907,8 @@ def test_impressions_lost_in_one_arm_are_broken_and_elsewhere_a_note(tmp_path):
     )
     only = Trail([each for each in trail.events if each.kind == "exposure"]).write(tmp_path / "only")
     assert asked(only, tmp_path).reason == "no unit that was exposed has an impression"
+    early = asked(only, tmp_path, at=START + timedelta(days=1))
+    assert (early.verdict, early.reason[:54]) == ("continue", "too early: no unit that was exposed has an impression;")
 
 
 def test_plans_that_cannot_be_decided_are_refused(shop, tmp_path):
@@ -1007,6 +1011,34 @@ def test_interleaving_looks_and_margins_and_what_is_missing(tmp_path):
         asked(log, tmp_path, table + 'credit = "love"\n', text=MIXED, keys=keys)
     bare = Trail().expose("u", "mixed").search("u", "s").write(tmp_path / "bare")
     assert asked(bare, tmp_path, table, text=MIXED, keys=keys).reason.startswith("no impression of these units carries")
+
+
+SEQUENCE = 'method = "sequence"\ntuned = 120\n'
+
+
+@pytest.mark.parametrize("method", [SEQUENCE, 'method = "looks"\nlooks = 2\n'])
+def test_interleaving_before_its_first_click_is_too_early_and_not_broken(method, tmp_path):
+    keys, table = Keys.new(), '[interleave]\nmethod = "team-draft"\n'
+    events = mixed(np.random.default_rng(1), keys).events
+    log = Trail([each for each in events if each.kind != "click"]).write(tmp_path / "log")
+    early = asked(log, tmp_path, method + table, text=MIXED, keys=keys, at=START + timedelta(days=7))
+    assert (early.verdict, early.exit_code) == ("continue", 3)
+    assert early.reason.startswith("too early: new against old, 120 units: none prefers either; ")
+    over = asked(log, tmp_path, method + table, text=MIXED, keys=keys)
+    assert (over.verdict, over.reason) == ("broken", "new against old, 120 units: none prefers either")
+    bare = Trail().expose("u", "mixed").search("u", "s").write(tmp_path / "bare")
+    found = asked(bare, tmp_path, SEQUENCE + table, text=MIXED, keys=keys, at=START + timedelta(days=1))
+    assert found.verdict == "continue"
+    assert found.reason.startswith("too early: no impression of these units carries the token of an interleaved list; ")
+
+
+def test_interleaving_without_an_interval_with_finite_ends_says_so(tmp_path):
+    keys, table = Keys.new(), 'method = "sequence"\ntuned = 1000000000\n[interleave]\nmethod = "team-draft"\n'
+    log = mixed(np.random.default_rng(1), keys).write(tmp_path / "log")
+    over = asked(log, tmp_path, table, text=MIXED, keys=keys)
+    assert over.sentence() == "not shown: new: too few units for an interval with finite ends"
+    early = asked(log, tmp_path, table, text=MIXED, keys=keys, at=START + timedelta(days=7))
+    assert early.sentence().startswith("continue: new: too few units for an interval with finite ends; 7.0 of 14 days")
 
 
 # the command

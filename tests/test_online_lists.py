@@ -13,6 +13,7 @@ from cranfield.errors import BadLineError
 from cranfield.online import Keys, interleave
 from cranfield.online.interleave import METHODS
 from cranfield.online.interleave.method import Evidence
+from cranfield.online.log import Log
 from cranfield.online.plan import read_plan
 from cranfield.online.token import KEYS_VARIABLE
 from online_events import PLAN, START, Trail, plan_file
@@ -209,6 +210,16 @@ def test_a_token_that_names_no_plan_counts_if_its_systems_are_the_plans(tmp_path
     assert values["preferences"]["tokens"]["unnamed"] == 200
 
 
+def test_searches_without_a_token_are_counted_in_a_note(tmp_path):
+    log, _ = write_log(tmp_path, {})
+    with Log(log) as opened:
+        bare = Trail().search("u1", "bare", 13.0).search("u2", "bare too", 13.0).events
+        opened.append([replace(each, event_id=f"bare {n}") for n, each in enumerate(bare)])
+    answer = cranfield("online", "analyze", log, plan_file(tmp_path, TABLE, text=MIXED))
+    assert answer.out.startswith("ship: new against old")
+    assert "note: lists: 2 of 202 searches (1.0 %) carry no token, and are left out" in answer.err
+
+
 def test_tokens_are_looked_at_before_the_horizon_too(tmp_path):
     log, _ = write_log(tmp_path, dict.fromkeys(range(20), UNUSABLE["unreadable"][0]))
     plan = plan_file(tmp_path, TABLE, text=MIXED)
@@ -216,6 +227,47 @@ def test_tokens_are_looked_at_before_the_horizon_too(tmp_path):
     assert early.out.startswith("broken: 20 of 1")
     sound, _ = write_log(tmp_path / "sound", {})
     assert cranfield("online", "analyze", sound, plan, "--at", "2025-03-08").out.startswith("continue: ")
+
+
+# several systems
+
+
+@pytest.mark.parametrize(
+    ("wanted", "verdict", "parts"),
+    [
+        ((0.45, 0.45, 0.1), "not shown", ["new against old: ", "it could have shown", "third against old (stop): "]),
+        ((0.3, 0.6, 0.1), "ship", ["new against old: ", "third against old (stop): "]),
+        ((0.8, 0.1, 0.1), "stop", ["new against old: ", "third against old: "]),
+    ],
+)
+def test_the_headline_covers_each_system(wanted, verdict, parts, tmp_path):
+    log = three_systems(tmp_path, wanted)
+    table = '[interleave]\nmethod = "team-draft"\nsystems = ["old", "new", "third"]\n'
+    said = json.loads(cranfield("online", "analyze", log, plan_file(tmp_path, table, MIXED), "--format", "json").out)
+    assert said["verdict"] == verdict
+    places = [said["reason"].find(part) for part in parts]
+    assert places[0] == 0
+    assert places == sorted(places)
+    if verdict == "not shown":
+        plan = plan_file(tmp_path, f'method = "sequence"\ntuned = 300\n{table}', MIXED)
+        early = cranfield("online", "analyze", log, plan, "--at", "2025-03-13", "--format", "json").out
+        assert "; third against old (stop): Δ -" in json.loads(early)["reason"]
+        assert json.loads(early)["reason"].endswith("; new: no preference is shown so far")
+
+
+def three_systems(folder, wanted):
+    """A log of 300 units, each of which searches once and clicks on what one of three systems brought."""
+    trail, coin, rng = Trail(), random.Random(1), np.random.default_rng(1)
+    rankings = {name: [f"{name}{rank}" for rank in range(4)] for name in ("old", "new", "third")}
+    for number in range(300):
+        unit, search, day = f"u{number}", f"s{number}", number * 12 / 300
+        shown = interleave(rankings, 6, coin)
+        about = {"search": search, "credit": shown.seal(KEYS, search, None, "shop"), "shown": shown.documents}
+        trail.expose(unit, "mixed", day=day).add("impression", unit, day, 1, **about)
+        chosen = rng.choice(list(rankings), p=wanted)
+        document = next(each for each, team in zip(shown.documents, shown.teams, strict=True) if team == chosen)
+        trail.add("click", unit, day, 5, search=search, document=document)
+    return trail.write(folder / "log")
 
 
 # clicks

@@ -336,6 +336,20 @@ def test_three_systems_are_corrected_by_holm_and_no_spread_is_said(tmp_path):
     assert found.learning is None
 
 
+@pytest.mark.parametrize(("test", "level"), [("t", 0.999), ("randomisation", 0.95), ("bootstrap-t", 0.95)])
+def test_an_interval_without_finite_ends_is_none(test, level, tmp_path):
+    plan = schedule(study(2, 2, 2))
+    values = iter([5, 3000, 9, 100])
+    answer = lambda question: "yes" if question.name == "success" else next(values)  # noqa: E731
+    found = analyze(read_answers(plan, [filled(tmp_path, plan, answer)]), test=test, level=level)
+    (seconds,) = (each for each in found.pairs if each.outcome == "seconds")
+    assert math.isfinite(seconds.difference)
+    assert math.isnan(seconds.low)
+    assert math.isnan(seconds.high)
+    assert f"intervals of {100 * level:g}%" in found.to_text()
+    assert "inf" not in found.to_text()
+
+
 @pytest.mark.parametrize(
     ("how", "says"), [({"test": "welch"}, "paired"), ({"level": 1.0}, "level"), ({"test": "x"}, "no test")]
 )

@@ -150,6 +150,8 @@ def test_a_look_before_the_last_spends_its_planned_share_so_that_the_last_can_de
     assert limits == pytest.approx([3.710, 2.512, 1.995], abs=5e-4)
     spent = crossing(shares, limits.tolist()).cumsum()
     assert spent == pytest.approx(spending("obf").spent(np.array(by_days(shares)), TAIL), abs=1e-7)
+    rules = [schedule("looks(looks=3)").rule(shares[:k], last=k == 3) for k in (1, 2, 3)]  # a method knows its plan
+    assert [rule.critical(TAIL) for rule in rules] == pytest.approx(limits)
 
 
 def test_a_look_that_may_spend_next_to_nothing_has_no_bound_and_says_what_it_may_spend():

@@ -154,9 +154,9 @@ def table_of_two(evidence: Evidence, how: Layout) -> Table:
     return Table(head, rows, title=title, spare=() if how.verbose else (head.index("d_z"),))
 
 
-def _bounds(pair: Pair) -> list[float]:
-    """The ends of the interval; of one side one has no bound."""
-    return [math.nan if abs(end) == math.inf else end for end in (pair.low, pair.high)]
+def _bounds(found: Any) -> list[float]:
+    """The ends of the interval of a pair or of a test's outcome; of one side, or with few topics, an end may have no bound."""
+    return [math.nan if abs(end) == math.inf else end for end in (found.low, found.high)]
 
 
 def _bare_effect(pair: Pair, how: Layout) -> Cell:
@@ -315,7 +315,7 @@ def _test_table(evidence: Evidence, pair: Pair, how: Layout) -> Table:
     percent = f"{evidence.level * 100:g}%"
     rows = []
     for name, outcome in pair.outcomes.items():
-        interval = [how.number(end, signed=True) for end in (outcome.low, outcome.high)]
+        interval = [how.number(end, signed=True) for end in _bounds(outcome)]
         beside = _beside(outcome, evidence.lower_is_better(pair.measure))
         rows.append([any_test(name).short, how.p_value(outcome.p), _p_from(outcome, how), *interval, beside])
     caption = f"{pair.other} against {pair.one} by {pair.measure}, before any correction:"

@@ -370,7 +370,7 @@ def _analyze(
         events = gathering.events()
         checks = [*_expected(plan, expected), *_early(gathering, moment), *health.leave_out(gathering, now)]
         once = plan.method == "fixed" and moment.ended
-        checks += [health.sample_ratio(gathering, once, moment.ended), *health.of_events(gathering)]
+        checks += [health.sample_ratio(gathering, once, moment.ended), *health.of_events(gathering, moment.ended)]
         units, kept = gathering.counts("all"), gathering.counts()
         if any(each.state == BROKEN for each in checks):
             return replace(_broken(plan, then, checks, moment, units, kept), events=events)
@@ -390,10 +390,11 @@ def _analyze(
         return _decided(gathering, base, moment, then, rng, history)
 
 
-def _too_early(gathering: Gathering, base: Analysis, moment: Moment, now: datetime) -> Analysis:
-    """An experiment that goes on, with the words of what cannot be seen yet."""
+def _too_early(gathering: Gathering, base: Analysis, moment: Moment, now: datetime, lacking: str = "") -> Analysis:
+    """An experiment that goes on, with the words of what cannot be seen yet; `lacking` says that this look cannot decide."""
     early = [each.words for each in base.checks if each.state == EARLY]
-    return replace(base, verdict="continue", reason="; ".join([*early, _so_far(gathering, moment, now)]))
+    words = [*([lacking] if lacking else []), *early, _so_far(gathering, moment, now)]
+    return replace(base, verdict="continue", reason="; ".join(words))
 
 
 def _decided(
@@ -410,7 +411,8 @@ def _decided(
     if outcome.verdict == "broken":
         return replace(base, reason="; ".join(each.words for each in outcome.checks if each.state == BROKEN))
     if any(each.state == EARLY for each in outcome.checks):
-        return _too_early(gathering, base, moment, now)
+        tests = len(plan.primary) * (len(plan.variants) - 1)
+        return _too_early(gathering, base, moment, now, cannot_decide(rule, plan.alpha / (2 * tests)))
     slices, rare = _slices(gathering, rule, rng)
     found, made = outcome.findings, replace(base, slices=slices, rare=rare)
     if plan.aa and any(each.state in ("good", "bad") for each in found):
@@ -626,11 +628,6 @@ def _shown(own: list[Finding], verdict: str) -> str:
     return f"no primary differs{when}"
 
 
-def _first(lacking: str, words: str) -> str:
-    """Why there is no interval, before the rest."""
-    return f"{lacking}; {words}" if lacking else words
-
-
 def _could(made: Analysis) -> str:
     """What an experiment that shows nothing could have shown, and how many units a new one takes."""
     own = [each for each in made.findings if made.variants[each.variant] == "not shown"]
@@ -815,12 +812,17 @@ def _interleaved(
     rule = rule_at(plan, moment.shares, moment.ended, len(moment.cuts))
     found = preferences(reading, plan, rule, rng)
     if found.broken:
-        checks = (*base.checks, Check("credit", BROKEN, found.broken))
-        return replace(base, checks=checks, verdict="broken", reason=found.broken)
+        state, words = (BROKEN, found.broken) if moment.ended else (EARLY, f"too early: {found.broken}")
+        base = replace(base, checks=(*base.checks, Check("credit", state, words)))
+        return (
+            replace(base, verdict="broken", reason=words) if moment.ended else _too_early(gathering, base, moment, now)
+        )
     verdicts = {each.system: each.verdict(moment.ended) for each in found.pairs}
     verdict = overall(list(verdicts.values()), moment.ended)
-    lacking = cannot_decide(rule, plan.alpha / (2 * max(len(found.pairs), 1)))
-    told = lacking if verdict == "not shown" and lacking else found.reason(verdict, moment.ended)
-    reason = _first(lacking, _so_far(gathering, moment, now)) if verdict == "continue" else told
-    reason = "; ".join(filter(None, (reason, found.blind())))
+    lacking = ""
+    if verdict in ("not shown", "continue"):
+        lacking = cannot_decide(rule, plan.alpha / (2 * max(len(found.pairs), 1))) or found.undecided()
+    going = _so_far(gathering, moment, now) if verdict == "continue" else ""
+    told = "" if lacking and verdict == "not shown" else found.reason(verdict, moment.ended)
+    reason = "; ".join(filter(None, (lacking, going, told, found.blind())))
     return replace(base, verdict=verdict, reason=reason, variants=verdicts, preferences=found)

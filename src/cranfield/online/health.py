@@ -38,9 +38,9 @@ class Check(NamedTuple):
     words: str
 
 
-def of_events(gathering: Gathering) -> list[Check]:
+def of_events(gathering: Gathering, ended: bool) -> list[Check]:
     """What the events of units that are in tell: clicks on nothing that was shown, exposures without impressions."""
-    return [_clicks(gathering), _impressions(gathering)]
+    return [_clicks(gathering), _impressions(gathering, ended)]
 
 
 # units that are left out
@@ -207,11 +207,11 @@ def leverage(asked: Asked, numbers: Numbers, ended: bool) -> list[Check]:
     words = f"{asked.name}: unit {unit!r} alone has {100 * share:.3g} % of the denominator in variant {variant!r}"
     if share <= HEAVY:
         return [Check("leverage", OK, words)]
-    advice = (
-        f"above {100 * HEAVY:g} % one unit can decide the verdict: plan [winsorise] for this metric, "
-        f'or estimate = "{MEAN_OF_RATIOS}" or "bootstrap"'
-    )
-    return [Check("leverage", BROKEN if ended else EARLY, f"{words}; {advice}")]
+    decides = f"above {100 * HEAVY:g} % one unit can decide the verdict"
+    advice = f'plan [winsorise] for this metric, or estimate = "{MEAN_OF_RATIOS}" or "bootstrap"'
+    if ended:
+        return [Check("leverage", BROKEN, f"{words}; {decides}: {advice}")]
+    return [Check("leverage", EARLY, f"too early: {words}; {decides}; if more units do not settle this, {advice}")]
 
 
 def coverage(asked: Asked, numbers: Numbers) -> list[Check]:
@@ -226,8 +226,8 @@ def coverage(asked: Asked, numbers: Numbers) -> list[Check]:
     return [Check("units covered", NOTE, words)]
 
 
-def _impressions(gathering: Gathering) -> Check:
-    """Units that were exposed and saw no result page since; a mistake where arms differ in it, or nobody saw any."""
+def _impressions(gathering: Gathering, ended: bool) -> Check:
+    """Units that were exposed and saw no result page since; a mistake where arms differ in it, or nobody saw any by the end."""
     names = list(gathering.plan.variants)
     rows = gathering.rows(
         "SELECT variant, count(*), count(s.number) FROM cranfield_entered n LEFT JOIN (SELECT DISTINCT number "
@@ -242,6 +242,8 @@ def _impressions(gathering: Gathering) -> Check:
     if not shown.sum():
         needed = any(_of_searches(each) for each in gathering.asked)
         words = "no unit that was exposed has an impression"
+        if needed and not ended:
+            return Check("impressions", EARLY, f"too early: {words}")
         return Check("impressions", BROKEN if needed else NOTE, words)
     by_arm = ", ".join(
         f"{name} {int(lost):,} of {int(all_):,}" for name, lost, all_ in zip(names, units - shown, units, strict=True)

@@ -63,6 +63,22 @@ class Pair(NamedTuple):
             return "stop"
         return "same" if self.same else "not shown" if ended else "continue"
 
+    def told(self, verdict: str = "") -> str:
+        """The preference in words; with the verdict on this system, where that on all is another."""
+        value, low, high = self.delta
+        interval = f"[{low:+.4f}, {high:+.4f}]" if self.delta.exists else "without an interval"
+        return (
+            f"{self.system} against {self.control}{f' ({verdict})' if verdict else ''}: Δ {value:+.4f} {interval}, "
+            f"{self.wins:,} units prefer it, {self.losses:,} the other, {self.ties:,} neither"
+        )
+
+    def could(self) -> str:
+        """What could have been shown where nothing is, and how many units a new plan takes."""
+        target = self.margin or self.detectable / 2
+        units = round_up((self.wins + self.losses + self.ties) * (self.detectable / target) ** 2)
+        what = f"its margin of {target:.4g}" if self.margin else "half of that"
+        return f"it could have shown {self.detectable:.4g} (power 0.8); a new plan of about {units:,} units would show {what}"
+
 
 @dataclass(frozen=True)
 class Preferences:
@@ -82,21 +98,23 @@ class Preferences:
         return f"{said}: an A/B test can see what interleaving cannot"
 
     def reason(self, verdict: str, ended: bool) -> str:
-        """Why a verdict is what it is."""
-        chosen = next((each for each in self.pairs if each.verdict(ended) == verdict), self.pairs[0])
-        value, low, high = chosen.delta
-        told = (
-            f"{chosen.system} against {chosen.control}: Δ {value:+.4f} [{low:+.4f}, {high:+.4f}], "
-            f"{chosen.wins:,} units prefer it, {chosen.losses:,} the other, {chosen.ties:,} neither"
-        )
-        if verdict != "not shown":
-            return told
-        n = chosen.wins + chosen.losses + chosen.ties
-        target = chosen.margin or chosen.detectable / 2
-        units = round_up(n * (chosen.detectable / target) ** 2)
-        what = f"its margin of {target:.4g}" if chosen.margin else "half of that"
-        could = f"it could have shown {chosen.detectable:.4g} (power 0.8)"
-        return f"{told}; {could}; a new plan of about {units:,} units would show {what}"
+        """What is shown of each system, those first that have the verdict of the whole; while it goes on, what is settled."""
+        verdicts = {each.system: each.verdict(ended) for each in self.pairs}
+        settled = [each for each in self.pairs if verdicts[each.system] != "continue"]
+        said = []
+        for each in sorted(settled, key=lambda each: verdicts[each.system] != verdict):
+            own = verdicts[each.system]
+            said.append(each.told("" if own == verdict else own))
+            said += [each.could()] if own == verdict == "not shown" else []
+        open_yet = [name for name, own in verdicts.items() if own == "continue"]
+        if open_yet and len(self.pairs) > 1:
+            said.append(f"{' and '.join(open_yet)}: no preference is shown so far")
+        return "; ".join(said)
+
+    def undecided(self) -> str:
+        """That some systems have no interval, in words; nothing where all have one."""
+        lacking = [each.system for each in self.pairs if not each.delta.exists]
+        return f"{', '.join(lacking)}: too few units for an interval with finite ends" if lacking else ""
 
     def parts(self, how: Layout) -> Iterator[Table]:
         """A row a system; nothing where there is none yet."""
@@ -171,8 +189,11 @@ def _pair(
 ) -> Pair | str:
     signs = np.sign([sum(each) for each in units])
     wins, losses = int((signs > 0).sum()), int((signs < 0).sum())
-    if len(signs) < 2 or not wins + losses or np.ptp(signs) == 0:
-        return f"{system} against {control}: {len(signs):,} units all say the same, so there is no spread to measure against"
+    if len(signs) < 2 or np.ptp(signs) == 0:
+        said = f"{system} against {control}, {len(signs):,} {'unit' if len(signs) == 1 else 'units'}"
+        if not wins + losses:
+            return f"{said}: none prefers either"
+        return f"{said}: all prefer the same, so there is no spread to measure against"
     effect = against_0(level(Moments.of(half=signs / 2), "half"))
     low, high = (float(end) for end in effect.limits((alpha / 2, alpha / 2), rule))
     inner = Limits(float(effect.value), *(float(end) for end in effect.limits((alpha, alpha), rule)))

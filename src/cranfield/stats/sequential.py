@@ -416,7 +416,8 @@ class AtLooks(Schedule):
         return shares
 
     def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
-        return Looks(tuple(shares), self.by, last)
+        planned = self.shares[: len(shares)]  # looks beyond the plan spend by their information
+        return Looks(tuple(shares), self.by, last, planned if len(planned) == len(shares) else None)
 
 
 class AtAnyTime(Schedule):

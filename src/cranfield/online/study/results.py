@@ -20,6 +20,7 @@ from cranfield.errors import DataError
 from cranfield.online.study.answers import Answers, Question
 from cranfield.online.study.questionnaire import cronbach
 from cranfield.stats.correction import correct
+from cranfield.stats.limits import Limits
 from cranfield.stats.paired import mean_and_error, t_limits
 from cranfield.stats.proportions import adjusted_wald
 from cranfield.stats.testing import test as test_named
@@ -89,7 +90,9 @@ class StudyResults(Answer):
     uneven: tuple[str, ...]
 
     def content(self, how: Layout) -> Iterable[Part]:
-        yield Lines([*self._verdicts(), f"{counted(self.participants, 'participant')}; intervals of {self.level:.0%}"])
+        yield Lines(
+            [*self._verdicts(), f"{counted(self.participants, 'participant')}; intervals of {100 * self.level:g}%"]
+        )
         head = ["outcome", "system", "value", "low", "high", "n", "alpha"]
         rows: list[list[Cell | str]] = []
         for own in self.levels:
@@ -125,7 +128,8 @@ class StudyResults(Answer):
             if not each.p < 1 - self.level
             else f"people get {'faster' if each.difference < 0 else 'slower'}"
         )
-        interval = f"[{each.low:+.1%}, {each.high:+.1%}]"
+        exists = Limits(each.difference, each.low, each.high).exists
+        interval = f"[{each.low:+.1%}, {each.high:+.1%}]" if exists else "(no interval)"
         return f"Learning: seconds change by {each.difference:+.1%} {interval} from one task to the next: {told}"
 
     def notes(self, shell: bool = False) -> list[str]:
@@ -265,8 +269,9 @@ def _mean(outcome: str, system: str, values: Floats, level: float, shown: Callab
     mean, error = mean_and_error(values[None])
     tail = (1 - level) / 2
     low, high = t_limits(mean, error, len(values) - 1, (tail, tail))
-    value, lower, upper = (float(shown(float(number[0]))) for number in (mean, low, high))
-    return Level(outcome, system, value, lower, upper, len(values))
+    with np.errstate(over="ignore"):
+        value, lower, upper = (float(shown(float(number[0]))) for number in (mean, low, high))
+    return Level(outcome, system, *Limits(value, lower, upper), len(values))
 
 
 def _pairs(outcome: str, systems: Sequence[str], table: Floats, test: Test, level: float) -> Iterable[Versus]:
@@ -324,6 +329,10 @@ def _apart(times: Mapping[Turn, float]) -> dict[Turn, float]:
     return {turn: time - float(np.mean(by_system[turn.system])) for turn, time in times.items()}
 
 
-def _shown(outcome: str, *numbers: float) -> tuple[float, ...]:
-    """Differences as they are; of seconds, whose logarithms are compared, ratios less 1."""
-    return tuple(math.expm1(number) for number in numbers) if outcome == SECONDS else numbers
+def _shown(outcome: str, difference: float, low: float, high: float) -> Limits:
+    """A difference and its interval as they are; of seconds, whose logarithms are compared, ratios less 1."""
+    own = Limits(difference, low, high)
+    if outcome != SECONDS:
+        return own
+    with np.errstate(over="ignore"):
+        return Limits(*(float(np.expm1(number)) for number in own))
