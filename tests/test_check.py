@@ -132,6 +132,7 @@ AGAINST: dict[str, tuple[bytes, int | None]] = {
 ELSEWHERE = {"unreadable", "truncated", "wrong-kind"} | {  # and in test_silence.py
     "few-common-topics",
     "few-judged-documents",
+    "documents-not-named",
     "little-judged",
     "swapped-arguments",
     "beyond-single-precision",
@@ -592,7 +593,7 @@ MALFORMED = {
     "invalid_more_columns": "columns",
     "invalid_multiple_tags": "mixed-tags",
     "warning_consistency": "ranks-contradict-scores",
-    "warning_docid_not_in_qrels": "documents-not-judged",
+    "warning_docid_not_in_qrels": "documents-not-named",
     "warning_docid_special_chars": "odd-characters",
     "warning_ignored_column_wrong": "q0-column",
     "warning_qid_not_asc": "topics-scattered",

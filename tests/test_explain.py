@@ -165,7 +165,7 @@ def test_a_long_list_is_folded_to_its_top_and_its_judged_documents() -> None:
 def test_what_stands_below_the_cut_off_is_folded_too() -> None:
     told = explain({"q": {"n002": 1, "n052": 1}}, long_run(), "P@5")
     assert [step.rank for step in told.steps] == [1, 2, 3, 4, 5]
-    assert "6–100  … 94 unjudged, 1 relevant, below the cut-off" in told.to_text()
+    assert "6–100  … 94 not relevant, 1 relevant, below the cut-off" in told.to_text()
     assert told.to_dict()["folded"] == [{"from": 6, "to": 100, "judged": 1}]
 
 

@@ -1,13 +1,18 @@
 """Every fusion method and normalisation of ranx against ours, on runs made here; skipped where ranx is not installed.
 
 The table of cases is all that ranx offers. Where the two differ on purpose, `ON_PURPOSE` says why, and a test shows
-where they still agree.
+where they still agree. ranx runs in a program of its own (this file), in plain Python: compiled, it takes minutes to
+begin with, and numba cannot be told so once another test has loaded it.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
-from typing import Any
+import subprocess
+import sys
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -15,7 +20,7 @@ import pytest
 from cranfield.errors import ConventionError
 from cranfield.fuse import METHODS, NORMS, fuse
 
-pytestmark = pytest.mark.slow
+Made: TypeAlias = tuple[list[dict[str, dict[str, float]]], dict[str, dict[str, int]]]
 
 NORMS_OF_RANX = {None: "none"} | {cls.peers["ranx"]: name for name, cls in NORMS.items() if "ranx" in cls.peers}
 OF_SCORES = {
@@ -62,16 +67,27 @@ CASES: list[tuple[str, str | None]] = [(method, norm) for method in OF_SCORES fo
 CASES += [(method, None) for method in OF_RANKS]
 
 
-@pytest.fixture(scope="module")
-def ranx() -> Any:
-    os.environ.setdefault(
-        "NUMBA_DISABLE_JIT", "1"
-    )  # a minute in plain Python; compiled, it takes several to begin with
-    return pytest.importorskip("ranx", reason="the fusions of ranx are compared where it is installed")
+ELECTIONS = ["condorcet", "w_condorcet"]
+SAME = [{"q": {d: 9.0 - i for i, d in enumerate(each)}} for each in ("abcdef", "abdcef", "bacdfe")]
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[list[dict[str, dict[str, float]]], dict[str, dict[str, int]]]:
+def answers() -> Any:
+    """What ranx makes of all cases, and of elections over the same documents."""
+    if importlib.util.find_spec("ranx") is None:
+        pytest.skip("the fusions of ranx are compared where it is installed")
+    plainly = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    told = subprocess.run([sys.executable, __file__], env=plainly, capture_output=True, text=True, check=True)
+    return json.loads(told.stdout)
+
+
+@pytest.fixture(scope="module")
+def made() -> Made:
+    """What both fuse."""
+    return make()
+
+
+def make() -> Made:
     """Three runs of six topics, of unequal lengths and overlap, without ties, and judgments."""
     rng = np.random.default_rng(5)
     topics = [f"q{i}" for i in range(6)]
@@ -87,7 +103,9 @@ def made() -> tuple[list[dict[str, dict[str, float]]], dict[str, dict[str, int]]
     return runs, qrels
 
 
-def theirs(ranx: Any, made: Any, method: str, norm: str | None) -> dict[str, dict[str, float]]:
+def theirs(made: Made, method: str, norm: str | None) -> dict[str, dict[str, float]]:
+    import ranx
+
     runs, qrels = made
     opened = [ranx.Run(run) for run in runs]
     parameters = dict((OF_SCORES | OF_RANKS)[method][1])
@@ -102,38 +120,66 @@ def theirs(ranx: Any, made: Any, method: str, norm: str | None) -> dict[str, dic
     return {topic: dict(documents) for topic, documents in fused.to_dict().items()}
 
 
-def ours(made: Any, method: str, norm: str | None) -> dict[str, dict[str, float]]:
+def ours(made: Made, method: str, norm: str | None) -> dict[str, dict[str, float]]:
     runs, qrels = made
     name, parameters = (OF_SCORES | OF_RANKS)[method]
     options: dict[str, Any] = {"weights": parameters.get("weights"), "train": qrels if method in TRAINED else None}
     return fuse(runs, name, norm=NORMS_OF_RANX[norm] if method in OF_SCORES else None, **options).to_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "norm"), [case for case in CASES if case not in ON_PURPOSE])
-def test_fused_scores_against_ranx(ranx: Any, made: Any, method: str, norm: str | None) -> None:
-    there, here = theirs(ranx, made, method, norm), ours(made, method, norm)
+def test_fused_scores_against_ranx(answers: Any, made: Made, method: str, norm: str | None) -> None:
+    there, here = answers["cases"][f"{method} {norm}"], ours(made, method, norm)
     assert set(here) == set(there)
     for topic, documents in there.items():
         assert here[topic] == pytest.approx(documents, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["condorcet", "w_condorcet"])
-def test_elections_over_the_same_documents_with_a_clear_order_against_ranx(ranx: Any, method: str) -> None:
-    lists = ["abcdef", "abdcef", "bacdfe"]
-    runs = [{"q": {d: 9.0 - i for i, d in enumerate(each)}} for each in lists]
-    there, here = theirs(ranx, (runs, {}), method, None), ours((runs, {}), method, None)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ELECTIONS)
+def test_elections_over_the_same_documents_with_a_clear_order_against_ranx(answers: Any, method: str) -> None:
+    there, here = answers["elections"][method], ours((SAME, {}), method, None)
     assert sorted(here["q"], key=lambda d: -here["q"][d]) == sorted(there["q"], key=lambda d: -there["q"][d])
 
 
-def test_what_ranx_turns_round_half_way_is_refused(made: Any) -> None:
+def test_what_ranx_turns_round_half_way_is_refused(made: Made) -> None:
     with pytest.raises(ConventionError, match="turns round"):
         ours(made, "segfuse", "min-max-inverted")
 
 
-def test_the_table_names_every_method_of_ranx_that_ours_claim(ranx: Any) -> None:
-    from ranx.fusion import fusion_switch
-
-    for method in OF_SCORES | OF_RANKS:
-        assert callable(fusion_switch(method))
+@pytest.mark.slow
+def test_the_table_has_every_method_and_normalisation_of_ranx_and_those_that_ours_claim(answers: Any) -> None:
+    assert set(answers["methods"]) == set(OF_SCORES | OF_RANKS)
+    assert {name.replace("_", "-") for name in answers["norms"]} == set(filter(None, NORMS_OF_RANX))
     claimed = " ".join(cls.peers.get("ranx", "") for cls in METHODS.values()).replace(",", " ").split()
     assert set(OF_SCORES | OF_RANKS) <= set(claimed)
+
+
+def test_names_of_ranx_are_accepted_with_its_defaults() -> None:
+    for method, (name, _) in (OF_SCORES | OF_RANKS).items():
+        assert METHODS.named(method).name == METHODS.named(name).name
+    assert str(METHODS.named("logn_isr")) == str(METHODS.named("LogISR(sigma=0.01)"))
+    assert str(METHODS.named("logn_isr(sigma=0.5)")) == str(METHODS.named("LogISR(sigma=0.5)"))
+    assert str(METHODS.named("log_isr")) == str(METHODS.named("LogISR"))
+
+
+def tell() -> None:
+    """Write what ranx makes of every case, and the names that it has, as JSON."""
+    import inspect
+    import re
+
+    from ranx.fusion import fusion_switch
+    from ranx.normalization import norm_switch
+
+    data = make()
+    cases = {
+        f"{method} {norm}": theirs(data, method, norm) for method, norm in CASES if (method, norm) not in ON_PURPOSE
+    }
+    elections = {method: theirs((SAME, {}), method, None) for method in ELECTIONS}
+    methods, norms = (re.findall(r'"([\w-]+)"', inspect.getsource(each)) for each in (fusion_switch, norm_switch))
+    print(json.dumps({"cases": cases, "elections": elections, "methods": methods, "norms": norms}))
+
+
+if __name__ == "__main__":
+    tell()

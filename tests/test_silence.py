@@ -71,6 +71,13 @@ VERBS = {
     "explain as": ("explain", "qrels.txt", "RUN", "--as", "all"),
     "curve": ("curve", "qrels.txt", "RUN"),
     "stability": ("stability", "qrels.txt", "good.run", "RUN"),
+    "design": ("design", "qrels.txt", "good.run", "RUN"),
+    "reproduce": ("reproduce", "qrels.txt", "good.run", "RUN"),
+    "reuse": ("reuse", "qrels.txt", "good.run", "RUN"),
+    "pool simulate": ("pool", "simulate", "qrels.txt", "good.run", "RUN", "--strategy", "depth"),
+    "pool sample": ("pool", "simulate", "qrels.txt", "good.run", "RUN", "--sampling", "0.5", "--draws", "1"),
+    "pool thin": ("pool", "thin", "qrels.txt", "RUN"),
+    "fuse": ("fuse", "good.run", "RUN", "--method", "w-sum", "--train-qrels", "qrels.txt", "--step", "0.5"),
 }
 
 
@@ -412,6 +419,21 @@ def test_swapped_files_say_so_once_for_a_command_too(tmp_path):
     assert warned(cranfield("eval", "qrels.json", "run.json", folder=tmp_path)) == []
 
 
+def test_whole_numbers_of_many_levels_in_place_of_judgments_are_told():
+    ranks = {"q1": {f"d{i}": 10 - i for i in range(10)}}
+    [line] = heard(evaluate, ranks, {"q1": {"d1": 1, "d2": 0, "d3": 1}}, "AP")
+    assert "Are the two swapped?" in line
+    assert heard(evaluate, {"q1": {f"d{i}": i % 10 for i in range(40)}}, {"q1": {"d1": 1, "d2": 0}}, "P@1") == []
+
+
+def test_check_knows_swapped_files(tmp_path):
+    run, qrels = tmp_path / "a.json", tmp_path / "b.json"
+    run.write_text(json.dumps(SCORED))
+    qrels.write_text(json.dumps(GRADED))
+    assert "swapped-arguments" in {finding.code for finding in check([qrels], qrels=run)}
+    assert "swapped-arguments" not in {finding.code for finding in check([run], qrels=qrels)}
+
+
 @pytest.mark.parametrize("call", [evaluate, library.curves])
 def test_a_run_in_place_of_judgments_is_an_error_that_says_the_order(call):
     options = ["AP"] if call is evaluate else []
@@ -420,6 +442,9 @@ def test_a_run_in_place_of_judgments_is_an_error_that_says_the_order(call):
         (GRADED, library.Qrels(GRADED)),
         (GRADED, [library.Qrels(GRADED)]),
         ({"q1": ["d1", "d2"]}, GRADED),
+        ({"bm25": SCORED, "dense": SCORED}, GRADED),
+        ([SCORED, SCORED], GRADED),
+        ([library.Run(SCORED)], GRADED),
     ):
         with pytest.raises(library.errors.DataError, match="the judgments come first, as in evaluate"):
             call(qrels, run, *options)
@@ -464,6 +489,12 @@ def test_stars_without_a_zero_are_told_unless_somebody_says_what_is_relevant():
     assert line.startswith("qrels: grades without a 0: 5 judgments from 1 to 5. Every judged document is relevant")
     assert heard(evaluate, stars, run, "AP", rel=3) == heard(evaluate, stars, run, "AP(rel=3)") == []
     assert heard(evaluate, stars, run, "AP", rel=1) == []
+    two = {"a": run, "b": run}
+    for call in (library.reuse, library.simulate):
+        assert len(heard(call, stars, two, measures="AP")) == 1
+        assert heard(call, stars, two, measures="AP", rel=3) == []
+    assert len(heard(library.tune, [run, run], stars)) == 1
+    assert heard(library.tune, [run, run], stars, rel=3) == []
     binary = {"q1": {"p1": 1, "p2": 2, "p3": 3}}
     assert heard(evaluate, binary, run, "AP") == heard(evaluate, {"q1": {**stars["q1"], "p9": 0}}, run, "AP") == []
 
@@ -503,7 +534,13 @@ def test_judgments_of_relevant_documents_only_say_nothing_of_what_nobody_judged(
         assert "Judged@10 is" not in both
         assert "nobody judged" not in both
         assert "little" not in both
+    for runs in (["sparse.run"], ["sparse.run", "good.run"]):
+        both = cranfield("explain", "relevant.txt", *runs, "--topic", "3", folder=sparse).both
+        assert "judged" not in both
+        assert "unjudged" in cranfield("explain", "qrels.txt", *runs, "--topic", "3", folder=sparse).both
     findings = check([sparse / "sparse.run"], qrels=sparse / "relevant.txt")
+    assert "documents-not-judged" not in {finding.code for finding in findings}
+    assert "documents-not-named" in {finding.code for finding in findings}
     assert "little-judged" not in {finding.code for finding in findings}
     assert not [finding for finding in findings if "nobody judged" in finding.message]
     assert "little-judged" in {f.code for f in check([sparse / "sparse.run"], qrels=sparse / "qrels.txt")}
@@ -515,6 +552,11 @@ def test_digits_beyond_single_precision_are_told_with_the_mean_of_trec_eval_9():
     [line] = heard(evaluate, qrels, run, "AP")
     tied = evaluate(qrels, run, "AP", conventions="trec_eval-9", warn=False).mean()
     assert f"mean AP 1.0000, else {tied:.4f} (1 topic). trec_eval 9 ties them: --as trec_eval-9" in line
+    told = library.explain(qrels, run, "AP", "q")
+    assert f"digits beyond single precision decide: the score would be {tied:.4f} in trec_eval 9" in str(told.notes())
+    assert "single" not in str(library.explain(qrels, run, "AP", "q", conventions="trec_eval-9").notes())
+    none = {"q": {"a": 1.00000001, "b": 1.0, "c": 1.0}}
+    assert "mean RR@1 1.0000, else 0.0000 (1 topic)" in heard(evaluate, qrels, none, "RR@1")[-1]
     for quiet in ({"conventions": "trec_eval-9"}, {"scores": "single"}, {"ties": "input-order"}, {"warn": False}):
         assert [each for each in heard(evaluate, qrels, run, "AP", **quiet) if "single" in each] == []
     assert heard(evaluate, qrels, {"q": {"b": 1.00000001, "a": 1.0}}, "AP") == []  # ties would not change it

@@ -99,12 +99,14 @@ def _depth_of_caller() -> int:
 def looks_like_scores(qrels: Qrels, source: Any = None) -> bool:
     """Whether judgments look like a run's scores: fractions, numbers above any grade, or floats, hardly two alike.
 
-    Real runs have ties: where fractions or high numbers have many levels, they need not differ.
+    Real runs have ties: where fractions or high numbers have many levels, they need not differ. Whole numbers of more
+    levels than grades have, all different within a topic, are ranks or counts.
     """
     grade = qrels.grade
     if bool((grade != np.floor(grade)).any()) or bool(grade.max(initial=0) > HIGHEST):
         return len(np.unique(grade)) > MANY or _distinct(qrels.topic, grade)
-    return _all_floats(source) and _distinct(qrels.topic, grade)
+    several = np.ptp(grade) >= LEVELS and len(np.unique(grade)) > LEVELS
+    return (several or _all_floats(source)) and _distinct(qrels.topic, grade)
 
 
 def _all_floats(source: Any) -> bool:
@@ -578,7 +580,8 @@ def digits_that_decide(scores: Scores, moves: Sequence[Floats | None], asked: It
     for change, r, m, topics in changes[:NAMED_RUNS]:
         now = float(scores.summary[r, m])
         whose = f" of {scores.runs[r]}" if len(changes) > 1 else ""
-        said.append(f"mean {names[m]}{whose} {now:.4f}, else {now + change:.4f} ({counted(topics, 'topic')})")
+        other = round(now + change, 4) + 0.0  # no -0.0000
+        said.append(f"mean {names[m]}{whose} {now:.4f}, else {other:.4f} ({counted(topics, 'topic')})")
     said += [f"and so {len(changes) - NAMED_RUNS:,} more"] if len(changes) > NAMED_RUNS else []
     runs = ", ".join(scores.runs[r] for _, r, _, _ in changes[:NAMED_RUNS])
     yield Finding.of("beyond-single-precision", runs, "; ".join(said), len(changes))

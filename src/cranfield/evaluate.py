@@ -290,10 +290,11 @@ class Evaluator:
         moves = [None if row.single is None else row.single[:, kept] for row in rows]
         warn([*findings, *digits_that_decide(scores, moves, self.asked)])
 
-    def warn_of(self, run: Run) -> None:
-        """Say what is odd about the run and the judgments, without a score."""
+    def warn_of(self, *runs: Run) -> None:
+        """Say what is odd about runs and judgments, for an operation that does not score them by `evaluate`."""
         if self.warns:
-            warn([*self._doubts(run, *self._joined(run, self.threads, self.conventions)), *self._odd_grades])
+            findings = [self._doubts(run, *self._joined(run, self.threads, self.conventions)) for run in runs]
+            warn([*chain.from_iterable(findings), *self._odd_grades])
 
     @cached_property
     def _odd_grades(self) -> list[Finding]:

@@ -18,7 +18,7 @@ from cranfield.answer import Answer, Layout, Lines, Table, plain
 from cranfield.columns import GAP, counted, cut, cut_end, in_line, width
 from cranfield.kernels import decode
 from cranfield.orders import DRAWN, SEED
-from cranfield.peers import TIES, differences
+from cranfield.peers import EMPTY, NEGATIVE, NO_RELEVANT, TIES, differences
 from cranfield.run import Run
 
 if TYPE_CHECKING:
@@ -99,12 +99,14 @@ class Fold:
     relevant: int
     counted: bool  # whether the measure looks so far
     added: float | None = None  # how much the score of the list changes over these ranks, where that is known
+    only_relevant: bool = False  # whether the judgments name relevant documents only
 
     def __str__(self) -> str:
-        number = self.last - self.first + 1
+        unjudged = self.last - self.first + 1 - self.judged
+        others = unjudged if self.only_relevant else 0
         kinds = {
-            "unjudged": number - self.judged,
-            "not relevant": self.judged - self.relevant,
+            "unjudged": unjudged - others,
+            "not relevant": self.judged - self.relevant + others,
             "relevant": self.relevant,
         }
         parts = [f"{count:,} {kind}" for kind, count in kinds.items() if count]
@@ -160,6 +162,8 @@ class Explanation(Answer):
     query: str = ""  # what the topic asks, where that is known
     full: bool = False  # whether every rank was asked for
     error: float = 0.0  # the standard error of the value, where it is a mean over orders of ties that were drawn
+    only_relevant: bool = False  # whether the judgments name relevant documents only
+    in_single: float | None = None  # the value if scores were compared in single precision, where that is another
 
     @property
     def steps(self) -> list[Step]:
@@ -168,8 +172,8 @@ class Explanation(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         """What is unjudged, what is missing, what ties could change: a sentence each."""
-        notes = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties(), *self.differences)
-        return [note for note in notes if note]
+        own = (self._on_unjudged(), self._on_negative(), self._on_missed(), self._on_ties(), self.on_digits())
+        return [note for note in (*own, *self.differences) if note]
 
     def _on_negative(self) -> str:
         ranks = [str(step.rank) for step in self.steps if step.grade is not None and step.grade < 0]
@@ -178,8 +182,17 @@ class Explanation(Answer):
         treated = "a judgment of 0" if self.conventions.negative == "irrelevant" else "no judgment of relevance"
         return f"negative grades at rank {', '.join(ranks)}: {treated}"
 
+    def on_digits(self) -> str:
+        """What single precision would make of the score, if that is something else."""
+        if self.in_single is None:
+            return ""
+        return (
+            f"digits beyond single precision decide: the score would be {self.in_single:.4f} in trec_eval 9, which ties "
+            "such scores (--as trec_eval-9)"
+        )
+
     def _on_unjudged(self) -> str:
-        if not self.unjudged:
+        if not self.unjudged or (self.only_relevant and self.conventions.unjudged != "drop"):
             return ""
         some = ", ".join(map(str, self.unjudged[:8])) + (" …" if len(self.unjudged) > 8 else "")
         where = f"at rank {some}" if len(self.unjudged) == 1 else f"at ranks {some}"
@@ -268,7 +281,7 @@ class Explanation(Answer):
 
     def _for_screen(self, how: Layout) -> Table | Lines:
         """The ranks that matter most, in as many columns as the screen has room for; folds go across all of them."""
-        rows = self.rows if self.full else condensed(self.rows, MOST_LINES)
+        rows = self.rows if self.full else condensed(self.rows, MOST_LINES, self.only_relevant)
         steps = [row for row in rows if isinstance(row, Step)]
         spans: dict[int, list[str]] = {}
         for place, row in enumerate(rows):
@@ -303,7 +316,7 @@ class Explanation(Answer):
         return columns
 
 
-def condensed(rows: list[Step | Fold], most: int) -> list[Step | Fold]:
+def condensed(rows: list[Step | Fold], most: int, only_relevant: bool = False) -> list[Step | Fold]:
     """So many rows at the most: the first ranks, then the relevant documents from the top, and the end; the rest is folded."""
     if len(rows) <= most:
         return rows
@@ -322,7 +335,7 @@ def condensed(rows: list[Step | Fold], most: int) -> list[Step | Fold]:
             continue
         some, before = [rows[place] for place in places], ends[places[0] - 1] if places[0] else 0.0
         added = ends[places[-1]] - before if looked else None
-        answer.append(Fold(_span(some[0])[0], _span(some[-1])[1], *_judged(some), counted=looked, added=added))
+        answer.append(Fold(_span(some[0])[0], _span(some[-1])[1], *_judged(some), looked, added, only_relevant))
     return answer
 
 
@@ -431,10 +444,12 @@ def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explana
         ties=ties,
         conventions=case.conventions,
         preset=preset,
-        differences=differences(preset or "", {"": measure}, [] if ties is None else [TIES]).get("", []),
+        differences=differences(preset or "", {"": measure}, case.facts(ties)).get("", []),
         query=case.evaluator.queries.get(case.topic, ""),
         full=full,
         error=case.error,
+        only_relevant=case.only_relevant,
+        in_single=case.in_single(),
     )
 
 
@@ -446,9 +461,11 @@ class _Case:
         self.measure = evaluator.measures[name]
         self.conventions = evaluator.conventions_for(self.measure)
         self.t = evaluator.qrels.topics.index(topic)
-        self.listing: Listing = run.ranking(topic, self.conventions.order) if topic in run else []
+        self.returned = topic in run
+        self.listing: Listing = run.ranking(topic, self.conventions.order) if self.returned else []
         hits = evaluator.hits(Run({topic: dict(self.listing)}), self.measure)
         self.hits = hits.condensed() if self.measure.judged_only else hits
+        self.only_relevant = hits.judgments.only_relevant(float(self.measure.values.get("rel", 1)))
         self.value, self.error = self._scored(hits)
         qrels = evaluator.qrels
         self.grades: dict[str, float] = {}  # of several judgments for one document the highest
@@ -488,6 +505,29 @@ class _Case:
         value, error = self.evaluator.mean_of(self.measure, hits)
         return float(value[self.t]), float(error[self.t])
 
+    def in_single(self) -> float | None:
+        """The score if scores were compared in single precision; None where it would be the same."""
+        if self.conventions.scores != "double" or not self.conventions.ties.startswith("document"):
+            return None
+        with np.errstate(over="ignore"):
+            scores = [np.float32(score) for _, score in self.listing]
+        if all(above > below for above, below in pairwise(scores)):
+            return None
+        listing = [(document, float(score)) for (document, _), score in zip(self.listing, scores, strict=True)]
+        value = self.score(listing) if np.isfinite(scores).all() else self.value
+        return None if round(value, 4) == round(self.value, 4) or math.isnan(value) else value
+
+    def facts(self, ties: Ties | None) -> list[str]:
+        """What the topic has of that which makes a program's number differ."""
+        grades = list(self.grades.values())
+        holds = {
+            TIES: ties is not None,
+            NEGATIVE: any(grade < 0 for grade in grades),
+            NO_RELEVANT: not any(grade >= float(self.measure.values.get("rel", 1)) for grade in grades),
+            EMPTY: self.returned and not self.listing,
+        }
+        return [fact for fact, there in holds.items() if there]
+
     def step(self, rank: int) -> Step:
         """One rank of the run, or of the ideal ranking where that goes on."""
         ideal = self.ideal.get(rank, {})
@@ -526,7 +566,7 @@ class _Case:
         relevant = sum(grade > 0 for grade in grades)
         start = self.score(self.listing[: first - 1]) if before is None and looked else before or 0.0
         added = self.score(self.listing[:last]) - start if looked else None
-        return Fold(first, last, len(grades), relevant, looked, added)
+        return Fold(first, last, len(grades), relevant, looked, added, self.only_relevant)
 
     def _shown(self, deepest: int, cut: int | None) -> list[int]:
         """The ranks that matter: the top ones, those of judged documents as far as the measure looks, and the end."""

@@ -187,7 +187,10 @@ PEERS: dict[str, Peer] = {
             "IPrec": Rule({"level": "trec_eval-9"}, differs=(NO_LEVELS,)),
             "SetF": Rule({"beta": math.sqrt}, note="its beta is what others call beta²"),
             "NumQ": Rule(conventions={"missing": "skip"}),
-            "NumRel": Rule(conventions={"missing": "skip"}),
+            "NumRel": Rule(
+                conventions={"missing": "skip"},
+                differs=(Difference("gives no number for another rel than 1", where=lambda m: m.values["rel"] != 1),),
+            ),
             "nDCG": Rule(conventions=BY_GDEVAL, where=lambda measure: measure.values["gain"] == "exp2"),
             "ERR": Rule({"max": 4}, BY_GDEVAL),
             "RBP": Rule(
@@ -200,7 +203,15 @@ PEERS: dict[str, Peer] = {
                     ),
                 ),
             ),
-            "RR": Rule(conventions=BY_ID_ASCENDING, where=_cut),
+            "RR": Rule(
+                conventions=BY_ID_ASCENDING,
+                where=_cut,
+                differs=(
+                    Difference(
+                        "gives no number for judged_only with a cut-off", where=lambda m: _cut(m) and m.judged_only
+                    ),
+                ),
+            ),
             "Judged": Rule(
                 conventions=BY_ID_ASCENDING | {"negative": "irrelevant"},
                 differs=(Difference("stops at an empty answer (division by zero)", EMPTY),),

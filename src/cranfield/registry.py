@@ -66,7 +66,8 @@ class Registry(Mapping[str, "type[Member]"]):
         name, parameters = read_call(typed)
         member = self._called(name)
         if member is not None:
-            return member(**parameters)
+            own = {folded(alias): values for alias, values in member.of_alias.items()}
+            return member(**{**own.get(folded(name), {}), **parameters})
         raise ConventionError(f"no {self.kind} {typed!r}; there are {', '.join(self)}")
 
 
@@ -75,6 +76,7 @@ class Registered(Parametrised):
 
     registry: ClassVar[Registry[Any]]
     aliases: ClassVar[tuple[str, ...]] = ()
+    of_alias: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters that go with an alias
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -120,10 +120,12 @@ class Sides(Answer):
         if self.most_different_of is not None:
             notes.append(f"this is the topic of {self.most_different_of} on which they differ most")
         one, other = (sum(entry.grade is None for entry in entries) for entries in self.lists)
-        unjudged = f" (? unjudged: {one} and {other} of the first {max(map(len, self.lists))})" if one or other else ""
+        said = (one or other) and not self.one.only_relevant
+        unjudged = f" (? unjudged: {one} and {other} of the first {max(map(len, self.lists))})" if said else ""
         if any(self.lists):
             notes.append(f"before each document its grade{unjudged}")
         for each in (self.one, self.other):
+            notes += [f"{each.run}: {words}" for words in [each.on_digits()] if words]
             lowest, highest = (None, None) if each.ties is None else (each.ties.lowest, each.ties.highest)
             if lowest is not None and highest is not None and not math.isclose(lowest, highest, abs_tol=1e-12):
                 span = f"from {lowest:.4f} to {highest:.4f}"
@@ -218,8 +220,8 @@ def side_by_side(
     chosen, of = (topic, None) if topic is not None else _most_different(evaluator, runs)
     if chosen not in evaluator.qrels.topics:
         raise DataError(f"topic {chosen!r} is not judged in {evaluator.qrels.name}")
-    for run in runs if topic is not None else []:  # else it was said when they were scored
-        evaluator.warn_of(run)
+    if topic is not None:  # else it was said when they were scored
+        evaluator.warn_of(*runs)
     told = [walk(evaluator, run, name, chosen, full) for run in runs]
     depth = None if full else evaluator.measures[name].values.get("k") or DEPTH
     order = evaluator.conventions_for(evaluator.measures[name]).order

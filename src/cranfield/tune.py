@@ -81,7 +81,8 @@ def tune(
     1.0
     """
     fusion = Fusion(METHODS.named(method), norm)
-    return _Training(lists_of(as_runs(runs)), as_qrels(qrels), fusion, measure, step, rel).tuned(topics)
+    opened, judged = _sane(as_runs(runs), as_qrels(qrels), measure, rel)
+    return _Training(lists_of(opened), judged, fusion, measure, step, rel).tuned(topics)
 
 
 def fuse_trained(
@@ -96,7 +97,7 @@ def fuse_trained(
     seed: int = 0,
     measure: str = "AP",
     step: float = 0.1,
-    rel: float = 1,
+    rel: float | None = None,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> Fused:
@@ -108,8 +109,15 @@ def fuse_trained(
     if folds is not None and topics is not None:
         raise ConventionError("folds choose the training topics; leave train_topics out")
     fusion = Fusion(METHODS.named(method), norm, depth, name)
-    training = _Training(lists_of(as_runs(runs)), as_qrels(qrels), fusion, measure, step, rel, progress)
+    opened, judged = _sane(as_runs(runs), as_qrels(qrels), measure, rel)
+    training = _Training(lists_of(opened), judged, fusion, measure, step, rel, progress)
     return training.whole(topics) if folds is None else training.crossed(folds, seed)
+
+
+def _sane(runs: list[Run], qrels: Qrels, measure: str, rel: float | None) -> tuple[list[Run], Qrels]:
+    """Runs and judgments as they are, after the sanity checks have said what is odd about them."""
+    Evaluator(qrels, measure, rel=rel).warn_of(*runs)
+    return runs, qrels
 
 
 def fuse_files(
@@ -183,7 +191,8 @@ class _Training:
     def learnt(self, topics: Iterable[str] | None) -> tuple[Floats, tuple[Tuned, ...]]:
         """One score for each entry by what some topics teach, and the weights that were tuned for it, if any."""
         if self.fusion.method.trained:
-            learn(self.fusion.method, self.lists, self.qrels, topics, 1 if self.rel is None else self.rel)
+            usual = 1 if self.qrels.relevant_from is None else self.qrels.relevant_from
+            learn(self.fusion.method, self.lists, self.qrels, topics, usual if self.rel is None else self.rel)
             return self.fusion.scores(self.lists), ()
         tuned = self.tuned(topics)
         return self.fusion.scores(self.lists, np.array(tuned.weights)), (tuned,)

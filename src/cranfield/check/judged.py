@@ -12,7 +12,17 @@ from cranfield.check.rows import DEEP
 from cranfield.collection import Qrels
 from cranfield.columns import counted
 from cranfield.conventions import Conventions
-from cranfield.doubts import RULES, Meeting, in_words, little_judged, misfits, would_match
+from cranfield.doubts import (
+    RULES,
+    Meeting,
+    in_words,
+    little_judged,
+    looks_like_grades,
+    looks_like_scores,
+    misfits,
+    swapped,
+    would_match,
+)
 from cranfield.evaluate import Evaluator
 from cranfield.findings import SHOWN, Finding
 from cranfield.formats import as_qrels
@@ -56,6 +66,8 @@ def _without(rows: Table, again: Array) -> Table:
 def look_through(file: File, qrels: Qrels) -> Iterator[Finding]:
     """What a run and judgments have to do with each other."""
     evaluator, run = Evaluator(qrels, "nDCG@10", duplicates="first", warn=False), Run(file.rows, file.where)
+    if looks_like_scores(qrels) and looks_like_grades(run):
+        yield swapped(run, qrels)
     found = run.hits(qrels.index, evaluator.conventions.order)
     met = Meeting.of(found, evaluator.judgments)
     yield from misfits(run, qrels, met)
@@ -88,10 +100,13 @@ def _look_for_unjudged(file: File, qrels: Qrels, hits: Hits) -> Iterator[Finding
         what = (
             f"judged are {' and '.join(shares)}; {returned - len(judged):,} of {counted(returned, 'document')} are not"
         )
+        code = "documents-not-judged"
+        if hits.judgments.only_relevant():  # what is not named need not be unjudged
+            code, what = "documents-not-named", f"{returned - len(judged):,} of {counted(returned, 'document')}"
         start = file.rows.start
         rows = _unjudged_rows(file, qrels)[:SHOWN]
         at = [(int(start[row]), file.pair(int(row))) for row in rows] if len(start) else []
-        yield file.finding("documents-not-judged", what, returned - len(judged), at)
+        yield file.finding(code, what, returned - len(judged), at)
 
 
 def _unjudged_rows(file: File, qrels: Qrels) -> Array:

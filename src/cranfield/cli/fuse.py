@@ -54,10 +54,11 @@ PLACE = 60
 @option("--seed", "How --folds are drawn.")
 @option("--measure", "What tuned weights shall maximise.", default="AP", metavar="MEASURE")
 @option("--step", "How fine weights are tuned.", default=0.1, metavar="S")
-@option("--rel", "The lowest relevant grade.", default=1.0)
+@option("--rel", "The lowest relevant grade.  [default: 1, or what the collection says]", type=float)
 @option("--name", "The tag of the fused run.  [default: the method]", metavar="NAME")
 @option("--run-format", "The runs' format, if it is not to be detected.")
 @option("--field fields")
+@option("--allow-unjudged")
 @option("-o --output")
 @option("--list", "List the methods and normalisations, and fuse nothing.", name="listing", is_flag=True)
 @options.shape("table", "json", help="How to print --list.", show_default=False)
@@ -74,7 +75,8 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
         raise click.UsageError("give two runs or more; --list shows the methods")
     if how["train_qrels"] is None:
         options.refuse_idle(
-            "is for learning: give --train-qrels", "train_topics", "folds", "seed", "measure", "step", "rel"
+            "is for learning: give --train-qrels",
+            *("train_topics", "folds", "seed", "measure", "step", "rel", "allow_unjudged"),
         )
     with progress("weights tried") as tell:
         fused = fuse(inputs, output=output or "-", weights=_numbers(weights), progress=tell, **how)

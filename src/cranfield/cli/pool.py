@@ -288,6 +288,7 @@ def _judge(**typed: Any) -> None:
 @option("--draws", "Samples drawn for --sampling.", type=click.IntRange(min=1), default=20)
 @rel
 @seed
+@option("--allow-unjudged")
 @options.answer("table", "json", "csv", "tsv")
 def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed: Any) -> None:
     """Replay strategies on a judged collection: what each finds, and when the ranking of the runs settles.

@@ -26,7 +26,7 @@ PLACE = 80
 @contributing
 @option("-m --measures", "What to score.", default=["AP nDCG@10"])
 @option("--team", "Leave out a team's runs together.", name="teams", multiple=True, metavar="PATTERN=TEAM")
-@option("--rel", "The lowest relevant grade, for the counts.", default=1, metavar=None)
+@option("--rel", "The lowest relevant grade, for measures and counts.", default=1, metavar=None)
 @option("--new", "Also read a run that did not contribute.", multiple=True, type=INPUT, metavar="RUN")
 @option(
     "--holes",

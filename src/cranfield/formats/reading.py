@@ -230,13 +230,27 @@ def as_qrels(
 def _refuse_other_kind(source: Any, kind: Kind, fields: Fields | None = None) -> None:
     """Stop at a run where judgments are expected, or at judgments where a run is: objects say what they are."""
     if kind == "qrels":
-        wrong = isinstance(source, Run) or _in_ranx(source, "run") is not None or _is_lists(source, fields)
+        wrong = (
+            isinstance(source, Run)
+            or _in_ranx(source, "run") is not None
+            or _is_lists(source, fields)
+            or _is_several(source)
+        )
     else:
         wrong = isinstance(source, Qrels) or _in_ranx(source, "qrels") is not None
     if wrong:
         found = NOUNS["run" if kind == "qrels" else "qrels"]
         order = "the judgments come first, as in evaluate(qrels, runs, measures)"
         raise FormatError(f"expected {NOUNS[kind]}, found {found} ({source!r:.60}); {order}", kind)
+
+
+def _is_several(source: Any) -> bool:
+    """Whether it holds runs by name or one after the other, each a mapping of topics."""
+    some = source.values() if isinstance(source, Mapping) else source if isinstance(source, (list, tuple)) else ()
+    first = next(iter(some), None)
+    return isinstance(first, Run) or (
+        isinstance(first, Mapping) and isinstance(next(iter(first.values()), None), Mapping)
+    )
 
 
 def _with_grades(qrels: Qrels, grades: Mapping[float, float] | str | None) -> Qrels:

@@ -70,6 +70,7 @@ class CombANZ(Comb):
     """The mean over the runs that returned the document."""
 
     name = "CombANZ"
+    aliases = ("anz",)
     formula = "Σ s / n"
 
     def combine(self, votes: Votes) -> Floats:
@@ -80,6 +81,7 @@ class CombMAX(Comb):
     """The highest of a document's scores."""
 
     name = "CombMAX"
+    aliases = ("max",)
     formula = "max s"
 
     def combine(self, votes: Votes) -> Floats:
@@ -90,6 +92,7 @@ class CombMIN(Comb):
     """The lowest of a document's scores, among the runs that returned it."""
 
     name = "CombMIN"
+    aliases = ("min",)
     formula = "min s"
 
     def combine(self, votes: Votes) -> Floats:
@@ -100,6 +103,7 @@ class CombMED(Comb):
     """The median of a document's scores, among the runs that returned it."""
 
     name = "CombMED"
+    aliases = ("med",)
     formula = "median s"
 
     def combine(self, votes: Votes) -> Floats:

@@ -59,6 +59,7 @@ class LogISR(ISR):
     reference = MOURAO
     peers = {"ranx": "log_isr, and logn_isr for σ > 0"}
     aliases = ("logn_isr",)
+    of_alias = {"logn_isr": {"sigma": 0.01}}
     sigma = Real(0, "keeps a document of one run above 0", low=0, high=1)
 
     def combine(self, votes: Votes) -> Floats:
@@ -86,7 +87,7 @@ class Borda(Method):
     """An election: of c candidates a run's first gets c points, its second c − 1; those it lacks share what is left."""
 
     name = "Borda"
-    aliases = ("bordafuse",)
+    aliases = ("bordafuse", "w_bordafuse")
     formula = "Σ (c − rank + 1); lacking: (c − n + 1) / 2"
     reference = "Aslam & Montague (2001), Models for metasearch, SIGIR"
     peers = {"ranx": "bordafuse, and w_bordafuse with weights"}
@@ -108,7 +109,7 @@ class Condorcet(Method):
     """
 
     name = "Condorcet"
-    aliases = ("condorcetfuse",)
+    aliases = ("condorcetfuse", "w_condorcet")
     formula = "#{d' : more runs rank d above d' than below} + ½ #{d' : as many}"
     reference = "Montague & Aslam (2002), Condorcet fusion for improved retrieval, CIKM; Copeland (1951) for the count"
     peers = {"ranx": "condorcet, and w_condorcet with weights"}

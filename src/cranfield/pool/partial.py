@@ -43,6 +43,7 @@ class Partial:
             self.opened.append(ordered)
             self.joined.append(self._found(ordered, usual))
             self.apart.append({rule: self._found(ordered, rule) for rule in self.rules[1:]})
+        self.evaluator.warn_of(*self.opened)
 
     def _found(self, run: Run, rule: Conventions) -> Found:
         return run.hits(self.qrels.index, rule.order, self.evaluator.threads)

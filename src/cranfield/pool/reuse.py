@@ -222,7 +222,7 @@ def reuse(
     [('one', 0.5, 0.0, 1), ('two', 0.5, 0.0, 1)]
     """
     opened = as_runs(runs)
-    partial = Partial(qrels, opened, measures, **options)
+    partial = Partial(qrels, opened, measures, rel=None if rel == 1 else rel, **options)
     if len(partial.runs) < 2:
         raise DataError("leaving one run out needs two runs or more, found one")
     rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)

@@ -176,7 +176,7 @@ def simulate(
     chosen = [STRATEGIES.named(each) for each in strategies] if strategies else _all_strategies(texts)
     _refuse_unfit(chosen, texts)
     opened = as_runs(runs)
-    partial = Partial(qrels, opened, measures, **options)
+    partial = Partial(qrels, opened, measures, rel=None if rel == 1 else rel, **options)
     rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)
     topics = judged_topics(partial.qrels, rankings, rel)
     stage = _Stage(topics, partial, partial.means(), list(efforts), recall, seed, texts)

@@ -159,7 +159,9 @@ def reuse(
     reused = cranfield.reuse(qrels, runs, list(inputs.measures), teams=teams, **depths.of(inputs), **inputs.options())
     if not new:
         return reused, 0
-    readings, written = _thin(replace(inputs, runs=new, rel=None), qrels, holes, holes_depth)
+    readings, written = _thin(
+        replace(inputs, runs=new, rel=None if inputs.rel == 1 else inputs.rel), qrels, holes, holes_depth
+    )
     return Both(reused, Strangers(readings, reused, written), "new"), written
 
 
