@@ -54,7 +54,8 @@ TEXTS = (
         "'; drop table judgments; --",
     ),
 )
-UNUSABLE_OUTPUTS = ("no/such/folder/out", "qrels.txt/out", "/dev/full", "o" * 5_000)
+MISSING_FOLDER = "no/such/folder/out"
+UNUSABLE_OUTPUTS = (MISSING_FOLDER, "qrels.txt/out", "/dev/full", "o" * 5_000)
 ODD_OUTPUTS = (
     "",
     ".",

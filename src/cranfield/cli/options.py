@@ -121,6 +121,18 @@ def _said_of_tables(ctx: click.Context, parameter: click.Parameter, value: str |
     return value
 
 
+def _duplicates(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse an unknown word before anything is read: files without duplicates would never come to it."""
+    if value is not None:
+        from cranfield.conventions import conventions
+
+        try:
+            conventions(duplicates=value)  # type: ignore[arg-type]
+        except ConventionError as error:
+            raise ConventionError(f"--{error}") from None
+    return value
+
+
 def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Let a command go on where no returned document is known; the warning is printed as any other."""
     if value:
@@ -276,7 +288,11 @@ SHARED: dict[str, dict[str, Any]] = {
         "is_flag": True,
         "help": "Join topics by the text of their query, whether in upper or lower case.",
     },
-    "--duplicates": {"metavar": CONVENTIONS["duplicates"][0], "help": CONVENTIONS["duplicates"][1]},
+    "--duplicates": {
+        "metavar": CONVENTIONS["duplicates"][0],
+        "callback": _duplicates,
+        "help": CONVENTIONS["duplicates"][1],
+    },
     "--lenient": {
         "is_flag": True,
         "help": "Skip malformed lines and say how many, instead of stopping at the first.",
