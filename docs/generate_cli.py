@@ -37,7 +37,7 @@ def page() -> str:
     context = click.Context(cli, info_name="cranfield")
     commands = [(name, cli.get_command(context, name)) for name in COMMANDS]
     contents = "".join(f"- [`cranfield {name}`](#cranfield-{name}): {short}\n" for name, short in COMMANDS.items())
-    limits = ", ".join(f"{name} {most:,}" for name, most in LIMITS.items())
+    limits = ", ".join(f"{name.replace('_', ' ')} {most:,}" for name, most in LIMITS.items())
     return (
         HEAD.replace("{limits}", limits)
         + contents

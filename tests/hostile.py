@@ -63,8 +63,13 @@ NAMES = {
     "COLUMN",
 }
 MADE = {(command, "LOG") for command in ("judge add", "judge ask", "judge round", "online ingest", "online serve")}
-MADE |= {("pool judge", "--judgments"), ("serve", "FOLDER")}
-"""Paths of what is made if it is not there."""
+MADE |= {
+    ("pool judge", "--judgments"),
+    ("serve", "FOLDER"),
+    ("online simulate", "--log"),
+    ("online study forms", "--folder"),
+}
+"""Paths of what is made if it is not there, folders with those above them."""
 FREE = {("judge round", "--guidelines"), ("pool judge", "--guidelines")}
 FREE |= {("online erase", "--key"), ("online ingest", "--key"), ("online serve", "--pseudonymise")}
 """Files that may hold anything: texts for people, keys."""
@@ -262,7 +267,9 @@ def make_case(seed: int, number: int, slot: Slot) -> Case:
     if slot.kind == "flag":
         words.append(word)
     elif where:
-        words[rng.choice(where)] = word
+        place = rng.choice(where)
+        words[place] = word
+        unusable &= (slot.command, slot.name, place) != ("convert", "SOURCES", where[-1])  # which is written
     elif isinstance(slot.parameter, click.Option):
         words += [slot.parameter.opts[-1], *[word] * max(slot.parameter.nargs, 1)]
     else:
@@ -282,7 +289,9 @@ def _hostile(slot: Slot, rng: random.Random, valid: list[str], base: Base) -> tu
         return (values.UNUSABLE_NAME, True, {}) if rng.random() < 0.3 else (rng.choice(values.TEXTS), False, {})
     if slot.kind == "output":
         unusable = rng.random() < 0.3
-        return rng.choice(values.UNUSABLE_OUTPUTS if unusable else values.ODD_OUTPUTS), unusable, {}
+        word = rng.choice(values.UNUSABLE_OUTPUTS if unusable else values.ODD_OUTPUTS)
+        is_made = (slot.command, slot.name) in MADE and word == values.MISSING_FOLDER
+        return word, unusable and not is_made, {}
     if slot.kind == "path":
         word, unusable, files = _hostile_path(rng, valid, base)
         where = slot.command, slot.name
@@ -471,7 +480,7 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
         there.append(f"traceback: {_signature(said)}")
     elif outcome.code not in CODES and not (command == "trec_eval" and outcome.code > 0):
         there.append(f"ended with {outcome.code}: {command}: {outcome.err.strip()[-200:]}")
-    if outcome.code == 1 and not ("Traceback" in said or _is_verdict(command, outcome)):
+    if outcome.code == 1 and not ("Traceback" in said or _is_verdict(case, outcome)):
         there.append(f"exit 1 without a verdict: {command}")
     if case.unusable and outcome.code == 0:
         there.append(f"accepted: {command} {case.slot.name}")
@@ -487,14 +496,22 @@ def faults(case: Case, outcome: Outcome) -> list[str]:
     return there
 
 
-def _is_verdict(command: str, outcome: Outcome) -> bool:
-    return command in VERDICTS and re.search(VERDICTS[command], outcome.out + outcome.written) is not None
+def _is_verdict(case: Case, outcome: Outcome) -> bool:
+    """Whether an exit 1 is a verdict: one of a command that has verdicts, and its words are there unless thrown away."""
+    command = case.slot.command
+    if command not in VERDICTS:
+        return False
+    return "/dev/null" in case.words or re.search(VERDICTS[command], outcome.out + outcome.written) is not None
 
 
 def _left_behind(case: Case, outcome: Outcome) -> list[str]:
-    """Files that a refused command wrote; of one that worked, unfinished and temporary ones."""
+    """Files that a refused command wrote; of one that worked, unfinished and temporary ones.
+
+    A damaged database may be changed: its damage can lie where a command only comes after its transaction.
+    """
     refused = outcome.code in (2, 3) and case.slot.command not in FINDINGS
-    return [path for path in outcome.changed if refused or UNFINISHED.search(path)]
+    damaged = set(case.files) if "is damaged" in outcome.err else set()
+    return [path for path in outcome.changed if (refused and path not in damaged) or UNFINISHED.search(path)]
 
 
 def _signature(said: str) -> str:

@@ -54,7 +54,8 @@ TEXTS = (
         "'; drop table judgments; --",
     ),
 )
-UNUSABLE_OUTPUTS = ("no/such/folder/out", "qrels.txt/out", "/dev/full", "o" * 5_000)
+MISSING_FOLDER = "no/such/folder/out"
+UNUSABLE_OUTPUTS = (MISSING_FOLDER, "qrels.txt/out", "/dev/full", "o" * 5_000)
 ODD_OUTPUTS = (
     "",
     ".",
@@ -126,7 +127,6 @@ UNUSABLE_FILES: dict[str, Callable[[], bytes]] = {
     "deep.json": odd_files.deep_json,
     "deep.jsonl": odd_files.deep_jsonl,
     "deep.toml": odd_files.deep_toml,
-    "digits.jsonl": odd_files.digits_jsonl,
     "noise.db": odd_files.noise,
     "cut.db": lambda: _database()[:600],
     "other.db": _database,
@@ -148,6 +148,7 @@ ODD_FILES: dict[str, Callable[[], bytes]] = {
     "utf-16.run": odd_files.utf_16,
     "utf-16-only-marked.csv": lambda: b"\xff\xfe",
     "windows.csv": lambda: "query_id;doc_id;score\nq1;Gr\xfcn;1,5\n".encode("cp1252"),
+    "digits.jsonl": odd_files.digits_jsonl,  # a column that a table of topics may have
     "long-line.txt": lambda: b"x" * 2_000_000,
     "long-line.jsonl": lambda: b'{"topic": "' + b"x" * 2_000_000 + b'"}\n',
     "null.json": lambda: b"null",

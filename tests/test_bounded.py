@@ -202,7 +202,7 @@ def test_an_answer_of_90_mb_is_refused_within_bounded_memory(options, tmp_path):
         command = ["run", "allotment", "--system", engine, *usual, *options]
         [code], above, said = peak_of([command], tmp_path)
     assert code == 3, said
-    assert "larger than" in said or "30,000,001 lists and objects" in said
+    assert "larger than" in said or "60,000,001 values" in said
     assert above <= MOST
 
 
@@ -213,6 +213,6 @@ def test_values_of_an_answer_are_counted_before_they_are_read():
         client.close()
     with answering(CROWDED, 16) as url:
         client = Client(url, timeout=30)
-        with pytest.raises(TooLargeError, match="1,600,001 lists and objects"):
+        with pytest.raises(TooLargeError, match="3,200,001 values"):
             client.ask("GET", "/", {}, {}, None)
         client.close()

@@ -266,6 +266,18 @@ def test_the_command_says_what_is_wrong() -> None:
     assert shell("explain", "AP", "qrels.txt", "bm25.run", "--as", "all", "--missing", "skip").code == 2
 
 
+def test_presets_read_tables_as_eval_does(tmp_path: Path) -> None:
+    """Delimiter, decimal sign, grades and the text of queries: `--as all` ended in a crash with each of them."""
+    (tmp_path / "judged.csv").write_text("query;document;grade\nBuy BEES;a;2\nBuy BEES;b;5\n")
+    (tmp_path / "run.csv").write_text("query;document;score\nBuy BEES;a;1,5\nBuy BEES;b;0,5\n")
+    (tmp_path / "topics.csv").write_text("topic;query\nq1;buy bees\n")
+    options = ("--delimiter", "semicolon", "--encoding", "utf-8", "--decimal", "comma", "--grades", "2=0,5=1")
+    words = ("judged.csv", "run.csv", "-m", "RR", *options, "--topics-file", "topics.csv", "--ignore-case")
+    views = shell("explain", *words, "--as", "all", "--topic", "q1", "--format", "json", folder=tmp_path)
+    assert views.code == 0, views.err
+    assert json.loads(views.out)["as"]["trec_eval-10"] == 0.5
+
+
 def test_explain_is_public_and_documented() -> None:
     assert cranfield.explain is explain
     assert "rank by rank" in (explain.__doc__ or "")

@@ -8,15 +8,17 @@ import resource
 import socket
 import threading
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cranfield.errors import UnavailableError
+from cranfield.http import protocol
 from cranfield.http.body import DEEPEST, STRANGER_BYTES, is_deep
-from cranfield.http.connections import Connections, Listener
+from cranfield.http.connections import GRACE, Connections, Listener
 from cranfield.http.limits import BodyMemory, Limits, network_of
 from cranfield.online import packing
 from cranfield.web.applications import Applications
@@ -143,21 +145,39 @@ def test_depth_against_counting_brackets():
 
 def test_one_connection_too_many_of_an_address_is_refused_and_those_of_others_are_not(tokens):
     service, caller, _ = tokens
+    service.connections.limits = replace(service.connections.limits, header_seconds=60.0, body_seconds=60.0)
     with ExitStack() as stack:
         ours = stack.enter_context(closing(connected(caller.port, "127.0.0.1")))
-        silent = [stack.enter_context(closing(connected(caller.port))) for _ in range(7)]
-        assert status_of(silent[6]) == 503  # where six are allowed
+        slow = [stack.enter_context(closing(connected(caller.port))) for _ in range(6)]
+        for raw in slow:
+            raw.sendall(head(caller.port, 9) + b"[")
+        soon(lambda: service.memory.held == 6)
+        assert status_of(stack.enter_context(closing(connected(caller.port)))) == 503  # where six are allowed
         assert caller.send("/events", event(1)).status == 202
         ours.sendall(head(caller.port, 0, path="/health"))
         assert status_of(ours) == 405
         assert service.connections.refused == 1
 
 
+def test_connections_that_say_nothing_make_room_for_others_of_their_address(tokens):
+    """People behind one router share an address with a stranger who holds all of its connections."""
+    service, caller, _ = tokens
+    service.connections.limits = replace(service.connections.limits, header_seconds=60.0)
+    with ExitStack() as stack:
+        silent = [stack.enter_context(closing(connected(caller.port))) for _ in range(6)]
+        time.sleep(2 * GRACE)
+        new = stack.enter_context(closing(connected(caller.port)))
+        new.sendall(head(caller.port, 0, path="/health"))
+        assert status_of(new) == 405
+        assert is_closed(silent[0])
+        assert len(service.connections) <= 6
+
+
 def test_a_kept_connection_that_is_idle_makes_room_for_a_new_one_of_its_address(tokens):
     _, caller, _ = tokens
     with ExitStack() as stack:
         kept = [stack.enter_context(closing(connected(caller.port))) for _ in range(6)]
-        for raw in kept[:2]:
+        for raw in kept:
             raw.sendall(head(caller.port, 0, path="/health"))
             assert status_of(raw) == 405
         new = stack.enter_context(closing(connected(caller.port)))
@@ -236,12 +256,55 @@ def test_a_body_that_does_not_come_and_one_that_nobody_wants_are_not_waited_for(
         assert is_closed(unwanted)
 
 
+def test_a_body_that_nobody_wants_ends_however_slowly_it_comes(tokens, monkeypatch):
+    monkeypatch.setattr(protocol, "LINGER", 0.3)
+    service, caller, _ = tokens
+    with closing(connected(caller.port)) as raw:
+        raw.sendall(head(caller.port, 10**6, "Authorization: Bearer wrong"))
+        assert status_of(raw) == 401
+
+        def is_over() -> bool:
+            with suppress(OSError):
+                raw.send(b" ")
+            return len(service.connections) == 0
+
+        soon(is_over, 10.0)
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "after the answer"])
+@pytest.mark.parametrize(
+    ("method", "path", "line"),
+    [("GET", "/health", ""), ("POST", "/events", "Authorization: Bearer wrong"), ("GET", "/nowhere", "X: y")],
+    ids=["while it is answered", "with a wrong token", "nowhere"],
+)
+def test_a_body_that_is_not_http_is_answered_once_and_writes_no_traceback(
+    tokens, capfd, caplog, method, path, line, at_once
+):
+    service, caller, token = tokens
+    lines = (f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{caller.port}", line or f"Authorization: Bearer {token}")
+    headers = "\r\n".join([*lines, "Content-Type: application/json", "Transfer-Encoding: chunked", "", ""]).encode()
+    with closing(connected(caller.port)) as raw:
+        raw.sendall(headers + b"no chunk\r\n" * at_once)
+        if not at_once:
+            assert status_of(raw) in (200, 401, 404)
+            raw.sendall(b"no chunk\r\n")
+        assert is_closed(raw)
+    soon(lambda: service.at_once == 0)
+    assert "Traceback" not in capfd.readouterr().err
+    assert not caplog.records
+
+
 def test_a_client_that_does_not_read_its_answer_is_let_go(tokens):
     service, caller, _ = tokens
     with closing(connected(caller.port)) as raw:
-        for _ in range(3):
-            raw.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
-        soon(lambda: len(service.connections) == 0)
+        soon(lambda: len(service.connections) == 1)
+
+        def is_over() -> bool:
+            with suppress(OSError):  # nothing more fits in, or it is closed
+                raw.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000, socket.MSG_DONTWAIT)
+            return len(service.connections) == 0
+
+        soon(is_over)
 
 
 # tokens and bodies

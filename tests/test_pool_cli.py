@@ -92,6 +92,13 @@ def test_judging_keeps_each_label_and_goes_on_where_it_stopped(folder: Path) -> 
     assert len({(label.topic, label.document) for label in open_log(folder / "mine.jsonl").labels()}) == 3
 
 
+def test_statistics_of_empty_runs_say_so(tmp_path: Path) -> None:
+    (tmp_path / "none.run").write_text("")
+    answer = cranfield("pool", "statistics", "none.run", folder=tmp_path)
+    assert (answer.code, answer.out) == (0, "0 documents: no run returns any\n")
+    assert "the run is empty" in answer.err
+
+
 def test_statistics_are_printed_as_text_and_json() -> None:
     text, plain = cranfield("pool", "statistics", *RUNS), cranfield("pool", "statistics", *RUNS, "--format", "json")
     documents = json.loads(plain.out)["documents"]

@@ -11,6 +11,7 @@ from cranfield.errors import ConventionError, CranfieldError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.explanation import Explanation, walk
 from cranfield.formats import as_qrels, as_runs
+from cranfield.formats.by_text import qrels_by_id, run_by_id
 from cranfield.measures import measure as measure_named
 from cranfield.peers import PEERS
 
@@ -175,6 +176,11 @@ def explain_as(
     qrels_format: str | None = None,
     run_format: str | None = None,
     fields: Fields | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    grades: Mapping[float, float] | str | None = None,
+    ignore_case: bool = False,
     extras: Extras | None = None,
     baseline: Any = None,
     queries: Mapping[str, str] | None = None,
@@ -189,10 +195,14 @@ def explain_as(
     for name in names:
         if name not in PEERS:
             raise ConventionError(f"no preset {name!r}; there are {', '.join(PEERS)}")
-    judged = as_qrels(qrels, qrels_format, lenient, fields)
-    only = _only(as_runs(run, run_format, lenient, fields))
+    dialect = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    judged = as_qrels(qrels, qrels_format, lenient, fields, **dialect, grades=grades)
+    only = _only(as_runs(run, run_format, lenient, fields, **dialect))
+    if queries is not None:
+        judged = qrels_by_id(judged, queries, ignore_case, "error") or judged
+        only = run_by_id(only, queries, ignore_case) or only
     ours = measure_named(measure, rel) if isinstance(measure, str) else measure
-    reading = {"lenient": lenient, "run_format": run_format, "fields": fields}
+    reading = {"lenient": lenient, "run_format": run_format, "fields": fields, **dialect}
     options: dict[str, Any] = {"extras": extras, "baseline": baseline, **reading}
 
     def mean(of: Measure, conventions: Conventions, warn: bool = False) -> float:

@@ -24,8 +24,11 @@ LIMITS = {
     "resamples": 10_000_000,
     "trials": 1_000_000,
     "searches": 100_000,  # of each topic
+    "days": 36_500,
+    "before": 36_500,  # days
     "trials times resamples": 1_000_000_000,
     "draws": 100_000,
+    "label_draws": 100_000,
     "samples": 1_000_000,
     "clients": 1_000,
     "passes": 10_000,

@@ -88,7 +88,7 @@ def _assign(plans: str, units: tuple[str, ...], **shown: Any) -> None:
 
 
 @command.command("ingest")
-@click.argument("log")
+@click.argument("log", callback=options.writable_folder)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--from", "The files' format, if it is not to be detected.", name="format", type=OneOf(names.event_formats))
 @option("--time", "When it was, for files that do not say.", metavar="TIME")

@@ -121,6 +121,29 @@ def _said_of_tables(ctx: click.Context, parameter: click.Parameter, value: str |
     return value
 
 
+def _duplicates(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse an unknown word before anything is read: files without duplicates would never come to it."""
+    if value is not None:
+        from cranfield.conventions import conventions
+
+        try:
+            conventions(duplicates=value)  # type: ignore[arg-type]
+        except ConventionError as error:
+            raise ConventionError(f"--{error}") from None
+    return value
+
+
+def _seed(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+    """Refuse a negative seed, whether or not anything is drawn."""
+    from cranfield.parameters import refuse_below
+
+    try:
+        refuse_below(0, seed=value)
+    except ConventionError as error:
+        raise ConventionError(f"--{error}") from None
+    return value
+
+
 def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Let a command go on where no returned document is known; the warning is printed as any other."""
     if value:
@@ -276,7 +299,11 @@ SHARED: dict[str, dict[str, Any]] = {
         "is_flag": True,
         "help": "Join topics by the text of their query, whether in upper or lower case.",
     },
-    "--duplicates": {"metavar": CONVENTIONS["duplicates"][0], "help": CONVENTIONS["duplicates"][1]},
+    "--duplicates": {
+        "metavar": CONVENTIONS["duplicates"][0],
+        "callback": _duplicates,
+        "help": CONVENTIONS["duplicates"][1],
+    },
     "--lenient": {
         "is_flag": True,
         "help": "Skip malformed lines and say how many, instead of stopping at the first.",
@@ -294,7 +321,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--correction": {"default": "holm", "metavar": "NAME"},
     "--resamples": {"type": int, "metavar": "N"},
     "--trials": {"type": int, "metavar": "N"},
-    "--seed": {"default": 0, "metavar": "N", "help": "Where chance starts."},
+    "--seed": {"default": 0, "metavar": "N", "callback": _seed, "help": "Where chance starts."},
     "--p": {"default": 0.9, "metavar": "P", "help": "The patience of rbo, 0 to 1."},
     "--judged": {"default": 10, "metavar": "K", "help": "The depth of judged@K."},
     "--holes-depth": {"type": click.IntRange(min=1), "default": 10},

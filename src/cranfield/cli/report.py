@@ -86,6 +86,10 @@ def command(
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
     if latex and ending != "tex":
         raise click.UsageError(f"--latex is for tex, not for {ending}")
+    if (documents or no_texts) and ending != "html":
+        raise click.UsageError(f"{'--documents' if documents else '--no-texts'} is for html, not for {ending}")
+    if documents and no_texts:
+        raise click.UsageError("--no-texts leaves out what --documents says; give one of them")
     with progress("runs scored") as tell:
         words: dict[str, Any] = {"documents": documents, "texts": ending == "html" and not no_texts}
         page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **words, **how)

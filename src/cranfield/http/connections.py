@@ -1,11 +1,12 @@
 """The connections of a server from accept to close, counted by address.
 
 A connection counts from the moment it is accepted, before any TLS handshake, until its file descriptor is free. At the limit
-of an address, a kept connection that is idle makes room for the new one; where there is none, the new one is refused, which
-costs next to nothing. At the limit of the server, the address that has most loses the connection that has waited longest for
-its client. What is being answered is never closed. When the
-process has no file descriptor left, one that is held in reserve accepts the connection and closes it, since `asyncio` would
-otherwise log a traceback for each; from then on fewer connections are allowed.
+of an address, its oldest connection that is idle makes room for the new one: a kept one, or one that has not sent its headers.
+People share an address behind a router, and one of them could otherwise hold all of its connections. Where none is idle, the new
+one is refused, which costs next to nothing. At the limit of the server, the address that has most loses the connection that has
+waited longest for its client. What is being answered is never closed. When the process has no file descriptor left, one that is
+held in reserve accepts the connection and closes it, since `asyncio` would otherwise log a traceback for each; from then on fewer
+connections are allowed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ QUEUE = 1024  # connections that the system holds until they are accepted
 AT_ONCE = 16  # connections accepted before other work has its turn
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 PAUSE = 0.005  # seconds, where not even the reserve is left: the socket stays readable and would be asked without end
+GRACE = 0.2  # seconds in which a new connection may send its headers before it counts as idle
 RECENT = 60.0  # seconds for which a shortage is reported
 RESERVE_LEFT = 0.02  # part of the file descriptors below which a shortage is reported
 
@@ -141,7 +143,8 @@ class Connections:
         """Whether there is room for one more of an address, after closing another connection if need be."""
         own = self._by_address.get(where, {})
         if not unlimited and len(own) >= (self.limits.per_address or 0):
-            return self._replace([each for each in own if each.served and not each.reads_body])
+            before = time.monotonic() - GRACE
+            return self._replace([each for each in own if not each.reads_body and (each.served or each.since < before)])
         if self._counted < (self.limits.connections or 0):
             return True
         heaviest = max(self._by_address.values(), key=len)

@@ -28,6 +28,7 @@ class LimitedProtocol(H11Protocol):
         self._connection: Connection | None = None
         self._parting: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
+        self._lingers = False  # whether the rest of an unwanted body is thrown away
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The handshake, if any, is done."""
@@ -63,8 +64,14 @@ class LimitedProtocol(H11Protocol):
         self._look(begun=False)
 
     def send_400_response(self, msg: str) -> None:
-        """What came is not HTTP."""
-        super().send_400_response(msg)
+        """What came is not HTTP. A request has one answer: this one, or the one that was sent before its body, such as 401."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+        if self.cycle is not None:  # whose application would answer a second time, and log a traceback
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self._part()
 
     def pause_writing(self) -> None:
@@ -87,20 +94,24 @@ class LimitedProtocol(H11Protocol):
             return
         theirs = self.conn.their_state
         if theirs is h11.IDLE:
-            if not connection.waits or connection.reads_body:
+            if not connection.waits or connection.reads_body or self._lingers:
                 connection.go_on()
                 connection.wait()
+            self._lingers = False
             if begun:  # between two requests the time of a kept connection runs, which is uvicorn's
                 connection.end_after(self._connections.limits.header_seconds)
         elif theirs is h11.SEND_BODY and self.conn.our_state is h11.DONE:
-            connection.go_on()
-            connection.wait()
-            connection.end_after(LINGER)
+            if not self._lingers:  # however much of it still comes
+                self._lingers = True
+                connection.go_on()
+                connection.wait()
+                connection.end_after(LINGER)
         elif theirs is h11.SEND_BODY:
             if not connection.reads_body:
                 connection.go_on()
                 connection.wait(for_body=True)
         else:
+            self._lingers = False
             connection.go_on()
             connection.answer()
 

@@ -122,6 +122,8 @@ class Log:
 
     def __init__(self, folder: str | os.PathLike[str], create: bool = False) -> None:
         self.folder = os.fspath(folder)
+        if not self.folder:
+            raise DataError("expected the folder of a log, found an empty name")
         self.segments = os.path.join(self.folder, FOLDER)
         if not os.path.isdir(self.segments):
             _refuse_other(self.folder, create)

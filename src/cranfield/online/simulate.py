@@ -20,7 +20,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.columns import counted
-from cranfield.errors import DataError
+from cranfield.errors import ConventionError, DataError
 from cranfield.formats.streams import write_bytes
 from cranfield.online.assign import assign_one
 from cranfield.online.event import KINDS, Event
@@ -142,8 +142,8 @@ def simulate(
     it A/A; a plan that interleaves shows lists of all of them. For `before` days before the start everybody sees the
     control, in no experiment.
     """
-    refuse_below(0, before=before, seed=seed)
     chosen, audience = users_named(users), audience or Audience()
+    refuse_beyond(audience, before, seed, plan)
     rng = np.random.default_rng(seed)
     visits = Audience(**{**vars(audience), "days": audience.days + before}).visits(len(world.topics), rng)
     stage = Stage(world, plan, chosen, visits, rng, seed, before, keys)
@@ -166,6 +166,21 @@ def simulate(
         stage.tallies(),
         world.passed_over,
     )
+
+
+def refuse_beyond(audience: Audience, before: int, seed: int, plan: Plan | None = None) -> None:
+    """Stop at counts that are too small or too large, and at days that no calendar has."""
+    refuse_below(0, before=before, seed=seed)
+    start = _start_of(plan)
+    try:
+        start - timedelta(days=before), start + timedelta(days=audience.days)
+    except OverflowError:
+        years = "years 1 to 9999"
+        raise ConventionError(f"expected days within the {years}, found {start.date()} as the start") from None
+
+
+def _start_of(plan: Plan | None) -> datetime:
+    return datetime.fromisoformat((plan and plan.start) or START).replace(tzinfo=UTC)
 
 
 def _batches(events: Iterable[Event]) -> Iterator[list[Event]]:
@@ -195,7 +210,7 @@ class Stage:
     ) -> None:
         self.world, self.plan, self.visits, self.rng = world, plan, visits, rng
         self.prefix = f"{plan.name}-{seed}"
-        self.start = datetime.fromisoformat(plan.start or START).replace(tzinfo=UTC)
+        self.start = _start_of(plan)
         self.origin = self.start - timedelta(days=before)
         self.within = visits.time >= before * DAY
         self.method = interleaving(plan, world)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.errors import ConventionError
-from cranfield.parameters import refuse_below
+from cranfield.parameters import refuse_below, shortened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0
 BETWEEN = 300.0  # seconds from one search of a session to the next
+MOST = 20_000_000  # searches, and interests of all units
 
 
 class Visits(NamedTuple):
@@ -49,6 +50,10 @@ class Audience:
         for name, mean in (("sessions", self.sessions), ("searches", self.searches)):
             if not 1 <= mean <= 1_000:
                 raise ConventionError(f"{name} must be between 1 and 1000 on average, got {mean:g}")
+        for name, count in (("interests", self.interests), ("sessions times searches", self.sessions * self.searches)):
+            if self.units * count > MOST:
+                given = shortened(self.units)
+                raise ConventionError(f"units times {name} must be {MOST:,} at the most, got {given} times {count:g}")
 
     def visits(self, topics: int, rng: np.random.Generator) -> Visits:
         """All searches, in the order of units and time.

@@ -17,7 +17,7 @@ from cranfield.errors import ConventionError, DataError
 from cranfield.formats.reading import as_qrels, as_runs
 from cranfield.online.interleave import METHODS, Method
 from cranfield.online.users import USERS, User
-from cranfield.parameters import refuse_below
+from cranfield.parameters import refuse_below, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from cranfield.kernels.table import Floats
 
     Places = npt.NDArray[np.int64]
+
+MOST_SHOWN = 1_000  # documents of a page
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class World:
     def of(cls, qrels: Any, runs: Any, k: int = 10, queries: Mapping[str, str] | None = None) -> World:
         """From judgments and runs in any form that `evaluate` takes."""
         refuse_below(1, k=k)
+        if k > MOST_SHOWN:
+            raise ConventionError(f"k must be {MOST_SHOWN:,} at the most, got {shortened(k)}")
         opened = as_runs(runs)
         judged = as_qrels(qrels).to_dict()
         names = [run.name for run in opened]

@@ -69,6 +69,9 @@ class PoolStatistics(Answer):
     def content(self, how: Layout) -> Iterator[Part]:
         sizes = np.array(list(self.sizes.values()))
         low, high = sum(self.fewest.values()), sum(self.most.values())
+        if not len(sizes):
+            yield "0 documents: no run returns any"
+            return
         yield Lines(
             [
                 f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} a topic, median "

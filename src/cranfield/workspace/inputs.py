@@ -167,7 +167,11 @@ class Inputs:
         return Weights(self.weigh_by, table.numbers(self.weigh_by), table.where)
 
     def queries(self) -> Queries | None:
-        """What each topic asks, read when it is first looked up; None where nobody can know."""
+        """What each topic asks; None where nobody can know."""
+        return self._queries
+
+    @cached_property
+    def _queries(self) -> Queries | None:
         return queries_of(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
 
     def options(self) -> dict[str, Any]:

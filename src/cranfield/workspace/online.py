@@ -47,14 +47,15 @@ def simulate(
     `plan` is a file, which is written where there is none; `method` interleaves where the plan does not say.
     """
     from cranfield.online.log import Log
-    from cranfield.online.simulate import planned, simulate
+    from cranfield.online.simulate import planned, refuse_beyond, simulate
     from cranfield.online.visits import Audience
     from cranfield.online.world import World, users_named
 
     chosen, people = users_named(users), Audience(**audience)
+    refuse_beyond(people, before, seed)  # before a plan is written
     world = World.of(inputs.open_qrels(), inputs.open_runs(), k, inputs.queries())
-    experiment = planned(plan, world, people, method)
-    with Log(log, create=True) as opened:
+    with Log(log, create=True) as opened:  # which refuses other folders, and makes its own with the first events
+        experiment = planned(plan, world, people, method)
         return simulate(world, opened, experiment, chosen, people, seed=seed, before=before)
 
 

@@ -39,7 +39,10 @@ def queries_of(
     dialect: Dialect = DETECTED,
     lenient: bool = False,
 ) -> Queries | None:
-    """The text of each topic's query, read when it is first asked for; None where it cannot be known."""
+    """The text of each topic's query; None where it cannot be known.
+
+    A file is read at once, so that one which cannot be read is refused, whoever asks; a collection when it is first asked for.
+    """
     if file is None and collection is None:
         return None
 
@@ -47,7 +50,10 @@ def queries_of(
         table = topic_table(file, collection, fields, dialect, lenient)
         return {} if table is None else table.queries
 
-    return Queries(read)
+    queries = Queries(read)
+    if file is not None:
+        len(queries)
+    return queries
 
 
 def topics_of_collection(path: str) -> TopicTable:

@@ -180,10 +180,10 @@ class Client:
 
     def _refuse_crowded(self, content: bytearray) -> None:
         """Stop at an answer of so many small values that they would take far more memory, and time, than its bytes."""
-        lists = content.count(b"[") + content.count(b"{")
-        size = OF_LIST * lists + OF_VALUE * content.count(b",")
+        lists, others = content.count(b"[") + content.count(b"{"), content.count(b",")
+        size = OF_LIST * lists + OF_VALUE * others
         if size > max(VALUES, 10 * self.most):
-            what = f"an answer of {len(content) / 1e6:,.4g} MB with {lists:,} lists and objects"
+            what = f"an answer of {len(content) / 1e6:,.4g} MB with {lists + others:,} values"
             raise TooLargeError(
                 f"{self.where}: {what} is more than is read; ask for fewer hits, or allow more (--max-answer)"
             )
