@@ -115,7 +115,8 @@ def _ends(file: File, byte: int, quoted: bool) -> Array:
     offsets = file.where_bytes(byte)
     spans = [match.span() for match in re.finditer(QUOTED, file.buffer)] if quoted and file.histogram[34] else []
     edges = np.array([edge for span in spans for edge in span], np.int64)
-    return offsets[np.searchsorted(edges, offsets) % 2 == 0]
+    outside: Array = offsets[np.searchsorted(edges, offsets) % 2 == 0]
+    return outside
 
 
 # what it is
