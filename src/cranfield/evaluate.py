@@ -121,7 +121,7 @@ class OptionsWithoutWeights(BasicOptions, total=False):
 
 
 class EvaluatorOptions(OptionsWithoutWeights, total=False):
-    """All options of `Evaluator`."""
+    """What `Evaluator` takes by name, single conventions among it."""
 
     weights: Mapping[str, float] | str | None
 
