@@ -313,6 +313,15 @@ def test_windows_line_ends_and_a_mark_change_nothing_else(examine: Callable[...,
     assert found == {"byte-order-mark", "crlf", "shallow-run"}
 
 
+def test_a_line_break_in_quotes_ends_no_line(examine: Callable[..., Findings]) -> None:
+    """Spreadsheets write LF within quotes and CR LF after each row."""
+    table = b'topic,document,grade\r\n"red\nmug",d1,1\r\n"red\nmug","d""2",0\r\n'
+    assert {"crlf", "mixed-line-ends"} & codes(examine(table)) == {"crlf"}
+    assert {"crlf", "mixed-line-ends"} & codes(examine(table + b"pan,d1,1\n")) == {"mixed-line-ends"}
+    inches = table + b'20" pan,d1,1\r\n20" pan,d2,0\r\n'
+    assert only(examine(inches), "crlf").count == 5  # rows, the header among them
+
+
 def test_mixed_encodings_are_told_from_a_wrong_one(examine: Callable[..., Findings]) -> None:
     latin = RUN.replace(b"1 Q0 b", b"1 Q0 caf\xe9")
     assert "mixes" not in only(examine(latin), "not-utf-8").message

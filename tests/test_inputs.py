@@ -172,6 +172,26 @@ def test_nul_in_an_id_is_refused_in_qrels_with_the_line():
         read_qrels(b"q 0 d 1\nq 0 e\0 1\n")
 
 
+JUDGED = {"q": {f"d{i}": i % 2 for i in range(9)}}
+NUL_DICTS = {
+    "many judged": ({"q": {"d1": 1.0, "d2\0": 2.0}}, "document 'd2.x00'"),
+    "few judged": ({"q": {f"e{i}": 1.0 for i in range(99)} | {"long enough\0d": 2.0}}, "document 'long enough.x00d'"),
+    "whole numbers": ({"q": {"d1": 1, "\0": 2}}, "document '.x00'"),
+    "lone surrogates": ({"q": {"d1": 1.0, "\udcff\0": 2.0}}, r"document '.udcff.x00'"),
+    "a topic that is not judged": ({"q": {"d1": 1.0}, "r": {"d\0": 1.0}}, "document 'd.x00'"),
+    "a topic": ({"q": {"d1": 1.0}, "r\0": {"d": 1.0}}, "topic 'r.x00'"),
+}
+
+
+@pytest.mark.parametrize(("run", "found"), NUL_DICTS.values(), ids=NUL_DICTS)
+def test_nul_in_an_id_is_refused_in_dicts_that_are_scored(run, found):
+    for given in (run, {"mine": run}):
+        with pytest.raises(DataError, match=f"^(run|mine): expected ids without NUL, found {found}"):
+            evaluate(JUDGED, given, "AP")
+        with pytest.raises(DataError, match=f"expected ids without NUL, found {found}"):
+            evaluate(JUDGED, given, "AP", collapse="#")  # another way, by the table
+
+
 @pytest.mark.parametrize("make", [Run, Qrels])
 def test_nul_in_an_id_is_refused_in_mappings_and_frames(make):
     with pytest.raises(DataError, match=r"expected ids without NUL, found document 'e\\x00'"):

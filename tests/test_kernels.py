@@ -198,6 +198,15 @@ def test_dicts_give_equal_hits_in_both_kernels_and_through_columns(run, ties, si
 
 
 @pytest.mark.parametrize("kernel", BOTH)
+@pytest.mark.parametrize("document", ["\0", "d\0", "a longer id\0", "eight be\0", "\udcff\0", "é\0"])
+@pytest.mark.parametrize("others", [1, 99])  # many of the documents are judged, or few
+def test_a_document_with_nul_stops_both(kernel, document, others):
+    run = {"q": {f"d{i}": 1.0 for i in range(others)} | {document: 2.0}}
+    with pytest.raises(ValueError, match="NUL in an id"):
+        kernel.hits_of_mapping(index_of(kernel, {b"q": [b"d0"]}), run, Order())
+
+
+@pytest.mark.parametrize("kernel", BOTH)
 @pytest.mark.parametrize("score", [math.nan, "1.5", None, 10**400, [1]])
 def test_a_dict_with_a_score_that_is_no_number_names_topic_and_document(kernel, score):
     index = index_of(kernel, {b"q": [b"d"]})

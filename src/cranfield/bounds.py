@@ -26,10 +26,12 @@ from cranfield.parameters import Choice, Flag, refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Unpack
 
     import numpy.typing as npt
 
     from cranfield.answer import Part
+    from cranfield.evaluate import EvaluatorOptions
     from cranfield.hits import Judgments
     from cranfield.kernels.table import Floats, Ints
     from cranfield.run import Run
@@ -50,7 +52,7 @@ def bounds(
     *,
     samples: int = 200,
     seed: int = 0,
-    **options: Any,
+    **options: Unpack[EvaluatorOptions],
 ) -> Bounds:
     """The lowest and the highest value of each score over the orders of ties, or over the grades of unjudged documents.
 

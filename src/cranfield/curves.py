@@ -22,8 +22,10 @@ from cranfield.parameters import refuse_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Unpack
 
     from cranfield.answer import Part
+    from cranfield.evaluate import OptionsWithoutRel
     from cranfield.hits import Hits
     from cranfield.kernels.table import Floats
 
@@ -149,7 +151,7 @@ def curves(
     rel: float = 1,
     depth: int = 1000,
     level: str = "exact",
-    **options: Any,
+    **options: Unpack[OptionsWithoutRel],
 ) -> Curves:
     """The curves of one run or several, averaged over topics. Takes what `evaluate` takes.
 

@@ -30,7 +30,9 @@ from cranfield.stats.testing import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Unpack
 
+    from cranfield.evaluate import EvaluatorOptions
     from cranfield.measures import Measure
 
 
@@ -203,7 +205,7 @@ def design(
     resamples: int = 1_000,
     seed: int = 0,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[EvaluatorOptions],
 ) -> Plans:
     """How many topics it takes to find a difference, and what the topics at hand can find.
 
@@ -229,7 +231,7 @@ def design(
         variances = [_given(sd, difference, n, systems)]
         family = family or math.comb(systems or 2, 2)
     else:
-        scores = _scores(scores, runs, measures, options)
+        scores = _scores(scores, runs, measures, {**options})
         variances = [_observed(scores, name, difference, n, systems, remarks) for name in scores.measures]
         family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
     chance: dict[str, Any] = {"alpha": corrected_by.level_of_one(alpha, family), "trials": trials}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 import numpy as np
 
 from cranfield.absent import Absent
+from cranfield.conventions import Changes
 from cranfield.conventions import conventions as conventions_of
 from cranfield.doubts import (
     Meeting,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.collection import Extras, Qrels
-    from cranfield.conventions import Changes, Conventions
+    from cranfield.conventions import Conventions
     from cranfield.findings import Finding
     from cranfield.formats.format import Fields
     from cranfield.hits import Hits
@@ -68,6 +69,61 @@ if TYPE_CHECKING:
 
 Named = TypeVar("Named", "Qrels", Run)
 NO_QUERIES: Mapping[str, str] = {}
+
+
+# for type checkers: what functions that score first pass on to Evaluator, less what they take themselves
+
+
+class BasicOptions(Changes, total=False):
+    """Options of `Evaluator` and single conventions, all but `rel`, `conventions`, `extras`, `baseline` and `weights`."""
+
+    topics: Iterable[str] | None
+    threads: int | None
+    lenient: bool
+    qrels_format: str | None
+    run_format: str | None
+    fields: Fields | None
+    delimiter: str | None
+    encoding: str | None
+    decimal: str | None
+    grades: Mapping[float, float] | str | None
+    ignore_case: bool
+    aggregate: str | None
+    warn: bool
+    queries: Mapping[str, str] | None
+
+
+class OptionsWithoutRel(BasicOptions, total=False):
+    """All options of `Evaluator` but `rel`."""
+
+    conventions: Conventions | str | Mapping[str, Any] | None
+    extras: Extras | None
+    baseline: Any
+    weights: Mapping[str, float] | str | None
+
+
+class OptionsWithoutBaseline(BasicOptions, total=False):
+    """All options of `Evaluator` but `baseline`."""
+
+    rel: float | None
+    conventions: Conventions | str | Mapping[str, Any] | None
+    extras: Extras | None
+    weights: Mapping[str, float] | str | None
+
+
+class OptionsWithoutWeights(BasicOptions, total=False):
+    """All options of `Evaluator` but `weights`."""
+
+    rel: float | None
+    conventions: Conventions | str | Mapping[str, Any] | None
+    extras: Extras | None
+    baseline: Any
+
+
+class EvaluatorOptions(OptionsWithoutWeights, total=False):
+    """What `Evaluator` takes by name, single conventions among it."""
+
+    weights: Mapping[str, float] | str | None
 
 
 def evaluate(

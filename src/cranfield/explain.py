@@ -17,9 +17,11 @@ from cranfield.peers import PEERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
 
     from cranfield.answer import Part
     from cranfield.collection import Extras, Qrels
+    from cranfield.evaluate import BasicOptions
     from cranfield.formats.format import Fields
     from cranfield.measures import Measure
     from cranfield.peers import Peer
@@ -70,8 +72,9 @@ def explain(
     rel: float | None = None,
     conventions: Conventions | str | Mapping[str, Any] | None = None,
     extras: Extras | None = None,
+    baseline: Any = None,
     full: bool = False,
-    **options: Any,
+    **options: Unpack[BasicOptions],
 ) -> Explanation:
     """How a run came by its score on one topic, rank by rank.
 
@@ -85,7 +88,8 @@ def explain(
     if isinstance(qrels, Evaluator):
         evaluator = qrels
     else:
-        evaluator = Evaluator(qrels, [measure], rel=rel, conventions=conventions, extras=extras, **options)
+        scoring: dict[str, Any] = {"rel": rel, "conventions": conventions, "extras": extras, "baseline": baseline}
+        evaluator = Evaluator(qrels, [measure], **scoring, **options)
     name = str(measure) if str(measure) in evaluator.measures else next(iter(evaluator.measures))
     preset = conventions if isinstance(conventions, str) else None
     only, chosen = _only(evaluator.open(run)), _topic(evaluator, topic)

@@ -53,12 +53,19 @@ def needed(module: str, purpose: str, extra: str | None = None) -> Any:
 
 
 def missing(module: str, purpose: str, error: ImportError, extra: str | None = None) -> MissingExtraError:
-    """The error that names the package behind a module which cannot be imported, and the command that installs it."""
-    top = module.partition(".")[0]
+    """The error that names the package which cannot be imported, and the command that installs it.
+
+    That package may be one that the module itself imports: Jinja2 is there, MarkupSafe is not.
+
+    >>> str(missing("jinja2", "pages need", ModuleNotFoundError("No module named 'markupsafe'", name="markupsafe")))
+    "pages need markupsafe, which is not installed: pip install 'cranfield[web]'"
+    """
     absent = isinstance(error, ModuleNotFoundError)
+    top = module.partition(".")[0]
+    lacking = (error.name or top).partition(".")[0] if absent else top
     state = "is not installed" if absent else f"cannot be imported ({' '.join(str(error).split())})"
     install = BY_HAND.get(top) or install_command(extra or EXTRAS[top])
-    return MissingExtraError(f"{purpose} {DISTRIBUTIONS.get(top, top)}, which {state}: {install}")
+    return MissingExtraError(f"{purpose} {DISTRIBUTIONS.get(lacking, lacking)}, which {state}: {install}")
 
 
 def modules_of(*extras: str) -> list[str]:

@@ -144,10 +144,22 @@ class Run:
         if isinstance(source, Mapping) and any(map(is_list, source.values())):
             source = table_of_lists(source)
         refuse_null(source, name)
+        self._hold(source, name, tag)
+
+    def _hold(self, source: Mapping[str, Any] | Text | Table, name: str, tag: str | None, unread: bool = False) -> None:
         self.source = source
         self.name = name
         self._tag = tag
         self._table: Table | None = None
+        self._unread = unread  # whether documents of a mapping are still to be searched for NUL
+
+    @classmethod
+    def unread(cls, source: Mapping[str, Mapping[str, float]], name: str = "run", tag: str | None = None) -> Run:
+        """A run whose documents are searched for NUL when they are read: to read each id twice would cost a third of scoring."""
+        _refuse_null_ids(source, "topic", name)
+        run = cls.__new__(cls)
+        run._hold(source, name, tag, unread=True)
+        return run
 
     @classmethod
     def from_arrays(
@@ -172,7 +184,8 @@ class Run:
 
     def renamed(self, name: str) -> Run:
         """The same run under another name."""
-        run = Run(self.source, name, self._tag)
+        run = Run.__new__(Run)
+        run._hold(self.source, name, self._tag, self._unread)
         run._table = self._table
         return run
 
@@ -194,6 +207,9 @@ class Run:
     def table(self) -> Table:
         """The rows as columns, in the order given."""
         if self._table is None:
+            if self._unread:
+                refuse_null(self.source, self.name)
+                self._unread = False
             self._table = table_of(self.source, "a run", "score")
         return self._table
 
@@ -257,12 +273,24 @@ class Run:
             self._tag = self._tag or found.tag
             return found
         if isinstance(source, Mapping) and not (order.collapse or order.drop_self):
-            return hits_of_mapping(index, source, order)
+            return self._hits_of_mapping(index, source, order)
         try:
             found = hits_of_table(index, self.table, order)
         except FaultError as error:
             raise duplicate_row(self, error.fault.offset) from None
         found.skipped = self.table.skipped
+        return found
+
+    def _hits_of_mapping(self, index: Index, source: Mapping[str, Mapping[str, float]], order: Order) -> Found:
+        try:
+            found = hits_of_mapping(index, source, order)
+        except ValueError:
+            refuse_null(source, self.name)  # the kernel stops at a NUL and does not say where
+            raise
+        if self._unread:
+            for topic in found.others:  # the kernel reads the judged topics only
+                _refuse_null_ids(source[topic], "document", self.name)
+            self._unread = False
         return found
 
     def _repr_html_(self) -> str:

@@ -20,8 +20,10 @@ from cranfield.explanation import LONGEST_QUERY, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
     from cranfield.answer import Part
+    from cranfield.evaluate import EvaluatorOptions
     from cranfield.explanation import Explanation, Step
     from cranfield.measures import Measure
     from cranfield.run import Run
@@ -200,7 +202,7 @@ def side_by_side(
     *,
     full: bool = False,
     texts: Texts | None = None,
-    **options: Any,
+    **options: Unpack[EvaluatorOptions],
 ) -> Sides:
     """Two runs on one topic, rank by rank: by default on the topic where their scores differ most.
 

@@ -128,7 +128,7 @@ def _look_at(file: File, kind: Kind | None, reading: CheckedAs) -> Iterator[Find
     except CranfieldError as error:  # two formats that nothing tells apart
         unclear = str(error).removeprefix(f"{file.where}: ")
     if match is None or match[0].is_text:
-        about_bytes = list(look_at_bytes(file))
+        about_bytes = list(look_at_bytes(file, quoted=match is not None and match[0].quotes))
         yield from about_bytes
         if {"empty", "utf-16"} & {finding.code for finding in about_bytes}:
             return

@@ -31,6 +31,7 @@ INVISIBLE = (
     rb"\xc2[\x85\xa0\xad]|\xe1\x9a\x80|\xe2\x80[\x80-\x8f\xa8-\xaf]|\xe2\x81[\x9f-\xa4]|\xe3\x80\x80|\xef\xbb\xbf"
 )
 # no-break and soft hyphens and spaces of Latin-1; ogham space; the spaces and marks of U+2000; ideographic space; mark
+QUOTED = rb'(?:^|(?<=[,;\t|\n]))"[^"]*(?:""[^"]*)*"'  # a value; quotes elsewhere stand for inches
 HEADINGS = (
     "qid query query-id query_id topic topic_id q0 0 iter iteration docid doc_id docno doc document corpus-id corpus_id "
     "rank score relevance rel grade label tag run runid system name"
@@ -40,8 +41,8 @@ HEADINGS = (
 # bytes
 
 
-def look_at_bytes(file: File) -> Iterator[Finding]:
-    """An odd encoding and odd line ends."""
+def look_at_bytes(file: File, quoted: bool = False) -> Iterator[Finding]:
+    """An odd encoding and odd line ends; if `quoted`, line breaks between double quotes end no line."""
     counts, size = file.histogram, len(file.data)
     if bytes(file.data[:2]) in (b"\xff\xfe", b"\xfe\xff") or counts[0] * 5 > size:
         zeros = int(counts[0])
@@ -50,7 +51,7 @@ def look_at_bytes(file: File) -> Iterator[Finding]:
         yield file.finding("empty", "")
     else:
         yield from _look_at_encoding(file)
-        yield from _look_at_line_ends(file)
+        yield from _look_at_line_ends(file, quoted)
 
 
 def _look_at_encoding(file: File) -> Iterator[Finding]:
@@ -89,10 +90,10 @@ def _undecodable(file: File) -> tuple[Array, bool]:
     return np.array(bad, np.int64), mixed
 
 
-def _look_at_line_ends(file: File) -> Iterator[Finding]:
-    lf = int(file.histogram[10])
+def _look_at_line_ends(file: File, quoted: bool) -> Iterator[Finding]:
     if file.histogram[13]:
-        returns = file.where_bytes(13)
+        feeds, returns = (_ends(file, byte, quoted) for byte in (10, 13))
+        lf = len(feeds)
         following = file.data[np.minimum(returns + 1, len(file.data) - 1)]
         following[returns + 1 == len(file.data)] = 10  # the file's last byte ends its line
         alone = returns[(following != 10) & (following != 13)]
@@ -107,6 +108,15 @@ def _look_at_line_ends(file: File) -> Iterator[Finding]:
             yield file.finding("mixed-line-ends", what, len(paired), [(int(paired[0]), "")])
     if file.data[-1] != 10:
         yield file.finding("no-final-newline", "", at=[(len(file.data) - 1, "")])
+
+
+def _ends(file: File, byte: int, quoted: bool) -> Array:
+    """Where a byte ends a line: spreadsheets write LF within quotes and CR LF after each row."""
+    offsets = file.where_bytes(byte)
+    spans = [match.span() for match in re.finditer(QUOTED, file.buffer)] if quoted and file.histogram[34] else []
+    edges = np.array([edge for span in spans for edge in span], np.int64)
+    outside: Array = offsets[np.searchsorted(edges, offsets) % 2 == 0]
+    return outside
 
 
 # what it is

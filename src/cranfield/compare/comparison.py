@@ -19,11 +19,11 @@ from cranfield.compare.evidence import Evidence, Names, compared
 from cranfield.compare.label_noise import DRAWS, LabelNoise
 from cranfield.compare.label_noise import label_noise as redraw_labels
 from cranfield.compare.pair import Pair, Unweighted
-from cranfield.compare.scored import Scored, Shares, depths, evaluated, judged_shares
+from cranfield.compare.scored import Progress, Scored, Shares, depths, evaluated, judged_shares
 from cranfield.compare.settings import read_settings, refuse_unweighable
 from cranfield.compare.systems import SEEDS, Systems, grouped
 from cranfield.errors import ConventionError, DataError
-from cranfield.evaluate import Evaluator
+from cranfield.evaluate import Evaluator, OptionsWithoutWeights
 from cranfield.formats.streams import run_name
 from cranfield.measures import Measure
 from cranfield.measures.measure import split
@@ -33,6 +33,7 @@ from cranfield.stats.testing import any_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Unpack
 
     from cranfield.compare.efficiency import Efficiency
 
@@ -192,6 +193,28 @@ def versions() -> dict[str, str]:
     }
 
 
+class ComparisonOptions(OptionsWithoutWeights, total=False):
+    """For type checkers: what `compare` takes by name, for functions that pass it on."""
+
+    baselines: str | Iterable[str] | None
+    tests: str | Iterable[str]
+    correction: str
+    alpha: float
+    level: float
+    interval: str
+    resamples: int | None
+    seed: int
+    alternative: str
+    rope: float | None
+    margin: float | None
+    simultaneous: bool
+    groups: Any
+    weights: Any
+    label_noise: Any
+    label_draws: int
+    progress: Progress | None
+
+
 def compare(
     scores: Any,
     /,
@@ -214,7 +237,8 @@ def compare(
     weights: Any = None,
     label_noise: Any = None,
     label_draws: int = DRAWS,
-    **conventions: Any,
+    progress: Progress | None = None,
+    **conventions: Unpack[OptionsWithoutWeights],
 ) -> Comparison:
     """Compare systems: differences with intervals and effect sizes, p-values and their correction, and what to beware of.
 
@@ -241,8 +265,8 @@ def compare(
     """
     if weights is not None and label_noise is not None:
         raise ConventionError("topics are weighed or labels redrawn, not both: give weights or label_noise")
-    progress = conventions.get("progress")
-    scored = _scored(scores, runs, measures, conventions if weights is None else {**conventions, "weights": weights})
+    options: dict[str, Any] = {**conventions} if weights is None else {**conventions, "weights": weights}
+    scored = _scored(scores, runs, measures, options, progress)
     numbers: dict[str, Any] = {"alpha": alpha, "level": level, "interval": interval, "seed": seed}
     numbers |= {"alternative": alternative, "rope": rope, "margin": margin, "simultaneous": simultaneous}
     evidence = evidence_of(scored, tests, correction, resamples, baselines=baselines, groups=groups, **numbers)
@@ -279,7 +303,9 @@ def evidence_of(
     return compared(systems, settings, wanted, chosen, scored.judged)
 
 
-def _scored(scores: Any, runs: Any, measures: Any, conventions: dict[str, Any]) -> Scored:
+def _scored(
+    scores: Any, runs: Any, measures: Any, conventions: dict[str, Any], progress: Progress | None = None
+) -> Scored:
     """The scores, or the runs scored now; how much of the runs was judged; and the micro averages of ratios."""
     if isinstance(scores, Scores):
         weights = conventions.pop("weights", None)
@@ -290,7 +316,6 @@ def _scored(scores: Any, runs: Any, measures: Any, conventions: dict[str, Any]) 
         return Scored(known, judged_shares(known), {})
     if runs is None:
         raise DataError("expected Scores, or judgments and runs; found no runs")
-    progress = conventions.pop("progress", None)
     evaluator = Evaluator(scores, measures or DEFAULT_MEASURES, **conventions)
     return evaluated(evaluator, runs, depths(evaluator.measures), progress)
 

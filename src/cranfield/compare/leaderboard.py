@@ -40,9 +40,11 @@ from cranfield.stats.weighing import weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Unpack
 
     import numpy.typing as npt
 
+    from cranfield.evaluate import OptionsWithoutWeights
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
     from cranfield.stats.ties import Ints
@@ -269,7 +271,7 @@ def leaderboard(
     seed: int = 0,
     progress: Progress | None = None,
     weights: Any = None,
-    **options: Any,
+    **options: Unpack[OptionsWithoutWeights],
 ) -> Leaderboard:
     """Rank runs by a measure, and say how sure the ranks are.
 
@@ -286,7 +288,7 @@ def leaderboard(
     refuse_below(100, resamples=resamples)
     refuse_below(0, seed=seed)
     chosen, kind = telling_test(test), _rank_interval(rank_intervals)
-    scored = _scored(scores, runs, measures, k, options, progress, weights)
+    scored = _scored(scores, runs, measures, k, {**options}, progress, weights)
     by = scored.scores.weights
     if by is not None:
         refuse_unweighable([chosen], by.by)

@@ -111,6 +111,7 @@ class Format(ABC):
     examples: ClassVar[Mapping[Kind, bytes]] = {}  # none where there is no text to show
     layouts: ClassVar[Mapping[Kind, Layout]] = {}  # which column is what, where white space separates them
     is_text: ClassVar[bool] = True  # whether there are characters and line ends to check
+    quotes: ClassVar[bool] = False  # whether double quotes may hold line breaks
     scores: ClassVar[bool] = True  # False where a run keeps its order only
     labels: ClassVar[tuple[Kind, ...]] = ("run", "qrels")  # where a run's tags and the second column of qrels are kept
     twice: ClassVar[bool] = True  # whether a document can stand twice for a topic, under two labels

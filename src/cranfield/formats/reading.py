@@ -282,6 +282,8 @@ def as_runs(
         return [Run(held, getattr(source, "name", None) or "run")]
     _refuse_other_kind(source, "run")
     source = _listed(source)
+    if _is_topics(source) and all(type(documents) is dict for documents in source.values()):
+        return [Run.unread(source)]
     if isinstance(source, (Table, Text)) or _is_topics(source) or _is_lists(source, fields):
         return [Run(source)]
     if _is_names(source):

@@ -32,7 +32,9 @@ from cranfield.weights import as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Unpack
 
+    from cranfield.evaluate import OptionsWithoutBaseline
     from cranfield.hits import Hits
     from cranfield.run import Run
     from cranfield.scores import Scores
@@ -58,7 +60,7 @@ def gate(
     resamples: int = 100_000,
     seed: int = 0,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionsWithoutBaseline],
 ) -> Gate:
     """May the candidate replace the baseline? Fails where a one-sided test shows that it is worse by more than is allowed.
 
@@ -81,11 +83,12 @@ def gate(
     refuse_below(0, worst=worst, seed=seed)
     refuse_below(1, k=k)
     refuse_below(100, resamples=resamples)
-    if options.get("weights") is not None:
-        options["weights"] = as_weights(options["weights"], qrels)
-        refuse_unweighable([named_test(test)], options["weights"].by)
+    scoring: dict[str, Any] = {**options}
+    if scoring.get("weights") is not None:
+        scoring["weights"] = as_weights(scoring["weights"], qrels)
+        refuse_unweighable([named_test(test)], scoring["weights"].by)
     tell = progress or (lambda done, total: None)
-    evaluator = Evaluator(qrels, measures, **options)
+    evaluator = Evaluator(qrels, measures, **scoring)
     _refuse_measures(evaluator.measures)
     drops = allowed_drops(max_drop, evaluator.measures)
     one, other = _two_runs(evaluator, baseline, candidate)
@@ -96,12 +99,12 @@ def gate(
     judged = _judged(evaluator, hits, k)
     moved = turnover(*hits, other, judged, k, documents, evaluator.conventions.order.collapse)
     if forgive_turnover and moved.gone:
-        evaluator, one = forgiven(evaluator, one, moved, options)
+        evaluator, one = forgiven(evaluator, one, moved, scoring)
         hits = evaluator.hits(one), evaluator.hits(other)
     scores = evaluator.evaluate([one, other])
     tell(2, 3)
     settings = Settings(asked, alpha, test, resamples, seed)
-    suspects = Suspects(evaluator, one, other, moved, options, scores, settings, tuple(drops.values()))
+    suspects = Suspects(evaluator, one, other, moved, scoring, scores, settings, tuple(drops.values()))
     decisions = decided(gains(scores), suspects.max_drops, settings, gain_weights(scores))
     verdicts = tuple(_verdict(suspects, m, decision, hits, worst) for m, decision in enumerate(decisions))
     remarks = _remarks(scores, len(moved.gone) if forgive_turnover else None, asked, max_drop is not None, drops)

@@ -2005,6 +2005,35 @@ static int bad_score(PyObject *topic, PyObject *documents, Py_ssize_t place, PyO
     return 0;
 }
 
+/* Whether a key holds a NUL; one that is no text does not. Ids are short: a call of memchr would cost more than the rest. */
+static int holds_null(PyObject *key) {
+    Py_ssize_t size, i = 0;
+    const char *id = PyUnicode_AsUTF8AndSize(key, &size);
+    if (!id) { /* no text, or one with lone surrogates */
+        PyErr_Clear();
+        return PyUnicode_Check(key) && PyUnicode_FindChar(key, 0, 0, PyUnicode_GetLength(key), 1) >= 0;
+    }
+    for (uint64_t word; i + 8 <= size; i += 8) {
+        memcpy(&word, id + i, 8);
+        if ((word - 0x0101010101010101u) & ~word & 0x8080808080808080u) return 1; /* a byte of it is 0 */
+    }
+    for (; i < size; i++)
+        if (!id[i]) return 1;
+    return 0;
+}
+
+/* Refuse a dict whose keys hold a NUL; run.py words it. */
+static int without_null(PyObject *documents) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(documents, &at, &key, &value))
+        if (holds_null(key)) {
+            PyErr_SetString(PyExc_ValueError, "NUL in an id");
+            return 0;
+        }
+    return 1;
+}
+
 /* Take the scores of one topic out of its dict. Keys are left alone, each would be a cache miss and few are needed;
  * hence the view: PyDict_Next and PyDict_Values read the hash of every key. */
 static int dict_read(Dict *d, PyObject *topic, PyObject *documents, int *sorted) {
@@ -2052,7 +2081,7 @@ static int dict_read_plain(Dict *d, PyObject *documents, int *sorted) {
     while (n < size && PyDict_Next(documents, &at, &key, &value)) {
         if (Py_TYPE(key) != &PyUnicode_Type || Py_TYPE(value) != &PyFloat_Type) return 0;
         double score = PyFloat_AsDouble(value);
-        if (score != score) return 0;
+        if (score != score || holds_null(key)) return 0;
         if (d->order.single) score = (double)(float)score;
         *sorted &= score <= previous;
         previous = score;
@@ -2166,7 +2195,9 @@ static int order_hits(Dict *d, size_t first, int64_t n) {
 static int dict_topic(Dict *d, const Index *x, int32_t t, PyObject *names, PyObject *topic, PyObject *documents) {
     int sorted, many = (x->rows[t + 1] - x->rows[t]) * 8 > PyDict_Size(documents);
     d->known.used = 0;
-    if (!(many && dict_read_plain(d, documents, &sorted)) && !dict_read(d, topic, documents, &sorted)) return 0;
+    if (!(many && dict_read_plain(d, documents, &sorted)) &&
+        !(without_null(documents) && dict_read(d, topic, documents, &sorted)))
+        return 0;
     for (int64_t row = x->rows[t]; row < x->rows[t + 1]; row++) {
         if (x->again[row]) continue;
         PyObject *value = PyDict_GetItemWithError(documents, PyList_GetItem(names, (Py_ssize_t)row));

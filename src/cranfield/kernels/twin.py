@@ -259,7 +259,10 @@ def hits_of_mapping(index: Index, run: Mapping[str, Mapping[str, float]], order:
         names: list[Any] = list(documents)
         scores = _scores(topic, documents)
         rows: Mapping[Any, int] = index.rows[t]
-        if "".join(names).isascii():  # two texts may stand for the same bytes otherwise
+        together = "".join(names)
+        if "\0" in together:
+            raise ValueError("NUL in an id")  # run.py words it
+        if together.isascii():  # two texts may stand for the same bytes otherwise
             rows = index.rows_of_text(t)
         else:
             names, scores, repeated = _counted([encode(name) for name in names], scores, encode(topic), order)

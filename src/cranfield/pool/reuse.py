@@ -23,11 +23,13 @@ from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import Unpack
 
     import numpy.typing as npt
 
     from cranfield.answer import Layout, Part
     from cranfield.collection import Qrels
+    from cranfield.evaluate import OptionsWithoutRel
     from cranfield.kernels.table import Floats, Ints
     from cranfield.pool.rankings import Rankings
     from cranfield.pool.thin import Readings
@@ -210,7 +212,7 @@ def reuse(
     tops: Rankings | None = None,
     teams: Mapping[str, str] | None = None,
     rel: float = 1,
-    **options: Any,
+    **options: Unpack[OptionsWithoutRel],
 ) -> Reuse:
     """Score each run without the judgments that exist because of it alone, or with `teams` because of its team.
 

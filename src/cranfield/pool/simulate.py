@@ -31,11 +31,13 @@ from cranfield.stats.correlation import tau_ap_a, tau_b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
     import numpy.typing as npt
 
     from cranfield.answer import Part
     from cranfield.collection import Qrels
+    from cranfield.evaluate import OptionsWithoutRel
     from cranfield.kernels.table import Floats
     from cranfield.measures import Measure
     from cranfield.pool.rankings import Candidates, Rankings
@@ -156,7 +158,7 @@ def simulate(
     seed: int = 0,
     texts: Any = None,
     progress: Callable[[int, int | None], None] | None = None,
-    **options: Any,
+    **options: Unpack[OptionsWithoutRel],
 ) -> Simulation:
     """Replay pooling strategies on a collection that is judged already; without `strategies` all that need no sample.
 
@@ -368,7 +370,7 @@ def estimates(
     rel: float = 1,
     seed: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
-    **options: Any,
+    **options: Unpack[OptionsWithoutRel],
 ) -> Estimates:
     """Draw samples of the judged pool and compare what is estimated from them with what is true."""
     if not rates or not all(0 < rate <= 1 for rate in rates):

@@ -17,7 +17,10 @@ from cranfield.report.reporting import report_of
 from cranfield.report.texts import collection_of, documents_of, topics_of
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from cranfield.compare import Comparison
+    from cranfield.compare.comparison import ComparisonOptions
     from cranfield.report.reporting import Report
 
 
@@ -76,7 +79,7 @@ def report(
     topics_file: str | None = None,
     documents: str | None = None,
     texts: bool = True,
-    **question: Any,
+    **question: Unpack[ComparisonOptions],
 ) -> Reported:
     """Compare runs and put all about it into one file: a page to look at, tables for a paper, data, or a chart.
 

@@ -219,7 +219,7 @@ class Test(SignificanceTest, ABC):
     def _without_chance(self) -> np.random.Generator:
         """What stands for a source of chance in a test that draws nothing."""
         if self.sampled:
-            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1), or another seed than 1")
+            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1); any seed will do")
         return np.random.default_rng(0)
 
     def outcomes(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:

@@ -31,6 +31,7 @@ class Delimited(Format):
 
     gaps: ClassVar[tuple[str, ...]]  # what may stand between them; the first is written
     any_bytes = False  # bytes that are no UTF-8 are taken for another encoding
+    quotes = True
 
     def sniff(self, head: Head) -> Evidence | None:
         """What the names in the first line say."""

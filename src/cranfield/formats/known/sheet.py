@@ -31,6 +31,7 @@ class Sheet(Format):
     place = 45
     labels = ()
     any_bytes = False
+    quotes = True
     twice = False
     examples = {
         "qrels": b"topic,query,document,title,grade,note\n"
