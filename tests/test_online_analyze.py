@@ -264,7 +264,7 @@ def test_a_sequence_decides_at_any_time_and_is_wider(shop, tmp_path):
     )
     assert ratio == pytest.approx(3.035 / 1.96, rel=0.01)
     assert asked(shop, tmp_path, sequence, at=START + timedelta(days=2)).findings
-    with pytest.raises(DataError, match="needs tuned, or units"):
+    with pytest.raises(DataError, match="expected tuned, or units"):
         asked(shop, tmp_path, 'method = "sequence"\n' + CTR)
 
 

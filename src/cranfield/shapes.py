@@ -17,7 +17,7 @@ import reprlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -266,7 +266,7 @@ def _plain(kind: Any) -> Read:
         return whole
 
     def plain(value: Any) -> Any:
-        if isinstance(value, kind):
+        if isinstance(value, kind) and not isinstance(value, datetime):  # which is a date to Python
             return value
         raise Mismatch(words, value)
 
@@ -346,7 +346,7 @@ def _list(kind: Any, hints: tuple[Any, ...]) -> Read:
 
 
 def _table(names: Any, values: Any) -> Read:
-    """A table of keys that are not known beforehand; `dict[float, …]` reads them as numbers."""
+    """A table of keys that are not known beforehand; `dict[float, …]` reads them as numbers, `dict[Text, …]` refuses blanks."""
     read = reader_of(values)
 
     def table(value: Any) -> Any:
@@ -356,6 +356,8 @@ def _table(names: Any, values: Any) -> Read:
         for key, each in value.items():
             if "\0" in key:
                 raise Mismatch("a table whose keys hold no NUL", key)
+            if names is Text and not key.strip():
+                raise Mismatch("a table whose keys are not blank", key)
             name = _number_of(key) if names is float else key
             try:
                 answer[name] = read(each)
