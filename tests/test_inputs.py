@@ -108,6 +108,16 @@ IDLE = {
     "judge round new.jsonl --strategy maxmean --run bm25.run --double 20%": "--double does not go with --strategy",
     "eval qrels.txt bm25.run --seed 3": "--seed goes with --bounds",
     "stability qrels.txt bm25.run dense.run --other-table topics.tsv": "--other-table goes with --table",
+    "stability qrels.txt bm25.run dense.run --of halves --target 0.9": "--target is for --of generalisability",
+    "stability qrels.txt bm25.run dense.run --of measures --seed 3": "--seed is for --of qrels and halves and discrimination",
+    "correlate bm25.run dense.run --unjudged drop": "--unjudged goes with --systems",
+    "correlate bm25.run dense.run --allow-unjudged": "--allow-unjudged goes with --systems",
+    "design --sd 0.1 --difference 0.05 -m AP": "--measures is for judgments and runs, and --sd reads none",
+    "design --sd 0.1 --difference 0.05 --ignore-case": "--ignore-case is for judgments and runs, and --sd reads none",
+    "pool make bm25.run dense.run --missing skip": "--missing is for scores, and a pool has none",
+    "pool statistics bm25.run dense.run --no-relevant skip": "--no-relevant is for scores, and a pool has none",
+    "judge models asked.jsonl --count 3": "--count goes with --failures",
+    "judge calibrate drawn.jsonl -m AP": "--measures goes with runs",
 }
 
 

@@ -27,6 +27,7 @@ from cranfield.parameters import LARGEST, LONGEST, real, shortened
 
 T = TypeVar("T")
 Part = TypeVar("Part")
+BOM = b"\xef\xbb\xbf"
 DEEPEST = 32  # levels of a value of any type
 MOST_BYTES = 16_000_000  # of a TOML file
 Keys = tuple[str | int, ...]
@@ -450,15 +451,15 @@ def _checked(value: Any, shape: type[T], also: tuple[str, ...], defaults: Mappin
     return answer
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes | bytearray) -> Any:
     """What JSON holds; ValueError at a key that stands twice in one object, and at what is nested too deep.
 
     >>> parse_json('{"grade": 1, "grade": 2}')
     Traceback (most recent call last):
     ValueError: the key 'grade' stands twice in one object
     """
-    if isinstance(text, bytes):
-        text = text.decode("utf-8", "surrogateescape")
+    if isinstance(text, (bytes, bytearray)):
+        text = text.removeprefix(BOM).decode("utf-8", "surrogateescape")
     try:
         return DECODER.decode(text)
     except RecursionError:
