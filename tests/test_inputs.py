@@ -199,6 +199,16 @@ def test_nul_in_an_id_is_refused_in_mappings_and_frames(make):
         )
 
 
+def test_nul_in_an_id_of_a_collection_or_a_table_of_topics_is_refused(folder):
+    (folder / "nul.jsonl").write_text('{"id": "d\\u0000", "text": "x"}\n')
+    (folder / "nul.tsv").write_text("topic\tquery\nq\0x\thello\n")
+    answer = cranfield("import", "nul.jsonl", "made", "--from", "jsonl", folder=folder)
+    assert (answer.code, "without NUL" in answer.err, (folder / "made").exists()) == (3, True, False)
+    answer = cranfield("eval", "qrels.txt", "bm25.run", "--topics-file", "nul.tsv", "--per-topic", folder=folder)
+    assert answer.code == 3
+    assert r"nul.tsv: expected ids without NUL, found topic 'q\x00x'" in answer.err
+
+
 def test_nul_in_an_event_is_refused():
     with pytest.raises(DataError, match="expected text without NUL as document"):
         Event(topic="q", document="d\0", grade=1)
