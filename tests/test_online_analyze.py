@@ -347,7 +347,7 @@ def test_estimates_of_every_kind_agree_on_what_is_plain(shop, tmp_path):
     ranks = asked(shop, tmp_path, '[[primary]]\nmetric = "revenue"\nestimate = "mann-whitney"\n').findings[0]
     assert -0.5 < ranks.difference.low < ranks.difference.value < ranks.difference.high < 0.5
     assert math.isnan(ranks.ratio.value)
-    with pytest.raises(DataError, match="ranks need one value a unit"):
+    with pytest.raises(DataError, match="expected one value per unit"):
         asked(shop, tmp_path, f'{CTR}estimate = "mann-whitney"\n')
 
 
