@@ -69,6 +69,7 @@ CASES: dict[str, tuple[bytes, int | None]] = {
     "utf-16": ("1 Q0 a 1 2 x\n".encode("utf-16"), None),
     "byte-order-mark": (b"\xef\xbb\xbf" + RUN, 1),
     "not-utf-8": (RUN.replace(b"2 Q0 b", b"2 Q0 caf\xe9"), 5),
+    "nul": (RUN.replace(b"2 Q0 b", b"2 Q0 b\0"), 5),
     "control-characters": (RUN.replace(b"2 Q0 b", b"2 Q0 b\x01"), 5),
     "lone-cr": (RUN.replace(b"bm25\n2 Q0 b", b"bm25\r2 Q0 b"), 4),
     "crlf": (RUN.replace(b"\n", b"\r\n"), None),

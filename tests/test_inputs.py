@@ -108,6 +108,16 @@ IDLE = {
     "judge round new.jsonl --strategy maxmean --run bm25.run --double 20%": "--double does not go with --strategy",
     "eval qrels.txt bm25.run --seed 3": "--seed goes with --bounds",
     "stability qrels.txt bm25.run dense.run --other-table topics.tsv": "--other-table goes with --table",
+    "stability qrels.txt bm25.run dense.run --of halves --target 0.9": "--target is for --of generalisability",
+    "stability qrels.txt bm25.run dense.run --of measures --seed 3": "--seed is for --of qrels and halves and discrimination",
+    "correlate bm25.run dense.run --unjudged drop": "--unjudged goes with --systems",
+    "correlate bm25.run dense.run --allow-unjudged": "--allow-unjudged goes with --systems",
+    "design --sd 0.1 --difference 0.05 -m AP": "--measures is for judgments and runs, and --sd reads none",
+    "design --sd 0.1 --difference 0.05 --ignore-case": "--ignore-case is for judgments and runs, and --sd reads none",
+    "pool make bm25.run dense.run --missing skip": "--missing is for scores, and a pool has none",
+    "pool statistics bm25.run dense.run --no-relevant skip": "--no-relevant is for scores, and a pool has none",
+    "judge models asked.jsonl --count 3": "--count goes with --failures",
+    "judge calibrate drawn.jsonl -m AP": "--measures goes with runs",
 }
 
 
@@ -207,6 +217,16 @@ def test_nul_in_an_id_is_refused_in_mappings_and_frames(make):
             ),
             "AP",
         )
+
+
+def test_nul_in_an_id_of_a_collection_or_a_table_of_topics_is_refused(folder):
+    (folder / "nul.jsonl").write_text('{"id": "d\\u0000", "text": "x"}\n')
+    (folder / "nul.tsv").write_text("topic\tquery\nq\0x\thello\n")
+    answer = cranfield("import", "nul.jsonl", "made", "--from", "jsonl", folder=folder)
+    assert (answer.code, "without NUL" in answer.err, (folder / "made").exists()) == (3, True, False)
+    answer = cranfield("eval", "qrels.txt", "bm25.run", "--topics-file", "nul.tsv", "--per-topic", folder=folder)
+    assert answer.code == 3
+    assert r"nul.tsv: expected ids without NUL, found topic 'q\x00x'" in answer.err
 
 
 def test_nul_in_an_event_is_refused():

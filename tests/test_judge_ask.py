@@ -195,6 +195,9 @@ def test_another_model_or_prompt_or_text_is_another_question(desk, chat, tmp_pat
 
 # what goes wrong
 
+ONE_ANSWER = b'"choices": [{"message": {"content": "{\\"grade\\": 1}"}}]'
+TWO_ANSWERS = b"{%b, %b}" % (ONE_ANSWER, ONE_ANSWER.replace(b"1}", b"2}"))
+
 
 @pytest.mark.parametrize(
     ("deed", "problem", "tries", "answered"),
@@ -213,6 +216,8 @@ def test_another_model_or_prompt_or_text_is_another_question(desk, chat, tmp_pat
         (grade(True), "unparsed", 1, True),
         (says("It is relevant, 2 I think."), "unparsed", 1, True),
         (says('{"grade": 2'), "unparsed", 1, True),
+        (says('{"grade": 1, "grade": 2}'), "unparsed", 1, True),
+        (body(TWO_ANSWERS), "not JSON", 4, False),
         (says('{"grade": 2', "length"), "cut off", 1, True),
         (says(""), "empty", 1, True),
         (says(None, refusal="I cannot help with that."), "refusal", 1, True),

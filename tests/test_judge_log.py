@@ -20,11 +20,12 @@ from cranfield.hearing import heard
 from cranfield.judge import Event, open_log, standing
 from cranfield.judge.event import DEFAULTS, instant
 from cranfield.judge.models.drawn import rounds_that_drew, sampled
+from cranfield.judge.pairs import Comparison, Pair, all_comparisons, find_comparison, open_comparison
 from cranfield.judge.plan import Asked, Round
 from cranfield.judge.rounds import open_round
-from cranfield.judge.versions import freeze
+from cranfield.judge.versions import all_versions, freeze
 from cranfield.store import open_database, tables
-from shell import cranfield
+from shell import EXAMPLES, cranfield
 
 ODD = ["plain", "with blank", "Zoë", "a\\b", "\udc80lone", "\ud800high", "quote'\"", "tab\t", "\\u0000"]
 
@@ -256,6 +257,39 @@ def test_the_chance_of_a_document_that_was_changed_is_noticed_before_an_estimate
     assert cranfield("judge", "verify", location).code == 3
 
 
+@pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
+def test_versions_and_comparisons_that_were_changed_are_noticed_when_they_are_read(location):
+    with_a_sample(location)
+    log = open_log(location)
+    open_comparison(
+        log, Comparison(name="pairs", kind="documents", one="bm25", other="dense", pairs=(Pair("q1", "d1", "d2"),))
+    )
+    log.close()
+    changed(location, '"documents": 2', '"documents": 3', "versions", "definition")
+    changed(location, '"d2"', '"d3"', "comparisons", "definition")
+    log = open_log(location)
+    with pytest.raises(DataError, match="version 'v1' was changed after it was written"):
+        all_versions(log)
+    with log.reading() as transaction:
+        for read in (all_comparisons, lambda connection: find_comparison(connection, "pairs")):
+            with pytest.raises(DataError, match="comparison 'pairs' was changed after it was written"):
+                read(transaction.connection)
+    log.close()
+
+
+def test_a_series_that_was_changed_is_noticed_when_models_are_listed(tmp_path):
+    path = tmp_path / "asked.db"
+    rows = [json.loads(line) for line in (EXAMPLES / "asked.jsonl").read_text().splitlines()]
+    log = open_log(path)
+    log.write(lambda transaction: [transaction.apply(row) for row in rows if row.get("record") == "series"])
+    log.close()
+    assert cranfield("judge", "models", path).code == 0
+    changed(str(path), '"seed": 0', '"seed": 1', "series", "definition")
+    answer = cranfield("judge", "models", path)
+    assert (answer.code, answer.out) == (3, "")
+    assert "was changed after it was written: its hash is another" in answer.err
+
+
 def test_a_log_that_nobody_changed_is_verified(location):
     with_a_sample(location)
     answer = cranfield("judge", "verify", location)
@@ -296,22 +330,27 @@ def test_records_without_hashes_are_read_with_one_note(tmp_path):
     assert "without hashes" in said[0]
 
 
-def test_verify_runs_the_integrity_check_of_sqlite(tmp_path):
+@pytest.mark.parametrize("told", [False, True], ids=["an index is overwritten", "a page belongs to nothing"])
+def test_verify_runs_the_integrity_check_of_sqlite(told, tmp_path):
     path = tmp_path / "work.db"
     log = open_log(path)
     log.add([label(document=f"d{number}") for number in range(200)])
     log.close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        size, pages = (connection.execute(f"PRAGMA page_{name}").fetchone()[0] for name in ("size", "count"))
         root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_people'").fetchone()[0]
     assert cranfield("judge", "verify", path).code == 0
     with open(path, "r+b") as file:
-        file.seek((root - 1) * size)
+        file.seek((pages if told else root - 1) * size)
         file.write(b"\xff" * size)
+        if told:
+            file.seek(28)  # of the header: how many pages there are
+            file.write((pages + 1).to_bytes(4, "big"))
     answer = cranfield("judge", "verify", path)
     assert (answer.code, answer.out) == (3, "")
     assert f"{path}: is damaged; take it from a copy" in answer.err
+    assert (f"SQLite says: Page {pages + 1}" in answer.err) == told  # and not the heading above it
 
 
 def test_a_database_is_made_for_its_owner_alone(tmp_path):

@@ -266,7 +266,7 @@ def test_a_sequence_decides_at_any_time_and_is_wider(shop, tmp_path):
     )
     assert ratio == pytest.approx(3.035 / 1.96, rel=0.01)
     assert asked(shop, tmp_path, sequence, at=START + timedelta(days=2)).findings
-    with pytest.raises(DataError, match="needs tuned, or units"):
+    with pytest.raises(DataError, match="expected tuned, or units"):
         asked(shop, tmp_path, 'method = "sequence"\n' + CTR)
 
 
@@ -349,7 +349,7 @@ def test_estimates_of_every_kind_agree_on_what_is_plain(shop, tmp_path):
     ranks = asked(shop, tmp_path, '[[primary]]\nmetric = "revenue"\nestimate = "mann-whitney"\n').findings[0]
     assert -0.5 < ranks.difference.low < ranks.difference.value < ranks.difference.high < 0.5
     assert math.isnan(ranks.ratio.value)
-    with pytest.raises(DataError, match="ranks need one value a unit"):
+    with pytest.raises(DataError, match="expected one value per unit"):
         asked(shop, tmp_path, f'{CTR}estimate = "mann-whitney"\n')
 
 

@@ -302,7 +302,7 @@ def test_a_hash_stays_with_comments_and_traffic_and_changes_with_all_else(tmp_pa
         assert plan_of(tmp_path, same).hash == first
     swapped = 'name = "x"\n[variants]\nb = 0.5\na = 0.5\n'
     others = [swapped, f"alpha = 0.1\n{LEAST}", f'salt = "y"\n{LEAST}', f"{LEAST}[horizon]\ndays = 3\n"]
-    others.append(f'{LEAST}[[primary]]\nmetric = "clicks"\n')
+    others.append(f'{LEAST}[horizon]\ndays = 3\n[[primary]]\nmetric = "clicks"\n')
     assert len({plan_of(tmp_path, other).hash for other in others} | {first}) == len(others) + 1
 
 
@@ -356,6 +356,24 @@ BAD = {  # what is wrong, the line, what is said
     ),
     LEAST + '[[primary]]\nmetric = "clicks"\n[[guardrail]]\nmetric = "clicks"\nmargin = 1\n': (None, "'clicks' twice"),
     LEAST + '[[guardrail]]\nmetric = "clicks"\n': (6, "how much worse a guardrail may become"),
+    LEAST + '[[guardrail]]\nmetric = "clicks"\nmargn = 1\n': (
+        7,
+        "no parameter 'margn'; it has k; did you mean 'margin'?",
+    ),
+    LEAST + '[[guardrail]]\nmetric = "clicks"\nmargin = 1\n': (5, "expected a [[primary]] metric beside guardrails"),
+    LEAST + '[[primary]]\nmetric = "clicks"\n': (None, "expected a [horizon] of days or units"),
+    LEAST + '[horizon]\n[[primary]]\nmetric = "clicks"\n': (5, "expected a [horizon] of days or units"),
+    'method = "sequence"\n' + LEAST + "[horizon]\ndays = 3\n": (
+        1,
+        "expected tuned, or units in [horizon], with method",
+    ),
+    LEAST + '[[primary]]\nmetric = "click-through"\nestimate = "mann-whitney"\n': (6, "expected one value per unit"),
+    LEAST + '[[primary]]\nmetric = "searches"\nestimate = "mann-whitney"\nrelative = true\n': (
+        6,
+        "expected relative = false with estimate = 'mann-whitney'",
+    ),
+    "start = 2026-03-01T10:00:00\n" + LEAST: (1, "expected start as a date such as 2026-03-01"),
+    'name = "x"\n[variants]\n" " = 0.5\nb = 0.5\n': (2, "expected variants as a table whose keys are not blank"),
     LEAST + '[[filter]]\nname = "f"\nfield = "colour"\nequals = "x"\n': (7, "expected a field of event_id"),
     LEAST + '[[filter]]\nname = "f"\nfield = "unit"\n': (6, "either equals or matches"),
     LEAST + '[[filter]]\nname = "f"\nfield = "unit"\nmatches = "("\n': (8, "expected a regular expression"),

@@ -626,9 +626,18 @@ def test_a_log_of_before_is_read_with_one_note_and_gets_a_manifest_when_it_is_ne
 def test_a_manifest_that_is_none_is_an_error_and_removing_it_lets_the_log_be_read(log):
     two_days(log)
     path = Path(log.folder) / MANIFEST
-    for text in ("", "[]", '{"manifest": 2}', '{"manifest": 1, "days": {"d": {"files": {"f": {"events": "1"}}}}}'):
+    content = '{"events": 1, "bytes": 9, "sha256": "x"}'
+    wrong = {
+        "": "expected JSON",
+        "[]": "expected a table",
+        '{"manifest": 2, "days": {}}': "expected manifest as a whole number from 1 to 1, found 2",
+        '{"manifest": 1, "days": {}, "day": {}}': "found 'day'; did you mean 'days'",
+        '{"manifest": 1, "days": {"d": {"events": 1, "files": {"f": {"events": "1"}}}}}': "expected days.d.files.f.events",
+        f'{{"manifest": 1, "days": {{"d": {{"events": 2, "files": {{"f": {content}}}}}}}}}': "as its files hold, 1, found 2",
+    }
+    for text, says in wrong.items():
         path.write_text(text)
-        with pytest.raises(DataError, match=r"manifest\.json: expected the manifest of a log"):
+        with pytest.raises(DataError, match=rf"manifest\.json: .*{re.escape(says)}.*remove .*manifest\.json to go on"):
             ids(log)
     path.unlink()
     assert len(ids(log)) == 3
@@ -746,6 +755,24 @@ def test_the_fingerprint_tells_keys_apart_and_is_no_key_and_no_pseudonym(tmp_pat
     assert KEY.fingerprint != OTHER_KEY.fingerprint
     assert "sixteen" not in text
     assert not KEY.of("alice").startswith(KEY.fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "expected JSON"),
+        ('{"units": "pseudonyms", "fingerprint": null}', "expected fingerprint as text, found null"),
+        ('{"units": "plan", "fingerprint": ""}', "expected units as one of plain, pseudonyms, found 'plan'"),
+        ('{"units": "plain", "fingerprints": ""}', "did you mean 'fingerprint'?"),
+        ('{"units": "plain", "fingerprint": "x"}', "expected the fingerprint of a key with units = 'pseudonyms' alone"),
+    ],
+)
+def test_a_fingerprint_that_cannot_be_read_is_refused(tmp_path, text, says):
+    with Log(tmp_path / "log", create=True) as log:
+        ingest(log, [events_file(tmp_path, "alice")], now=NOW, pseudonyms=KEY)
+        (tmp_path / "log" / "units.json").write_text(text)
+        with pytest.raises(DataError, match=rf"units\.json: .*{re.escape(says)}.*; restore it from a copy"):
+            erase(log, ["alice"], KEY)
 
 
 def test_a_log_without_a_fingerprint_takes_the_first_key_with_a_note(tmp_path):

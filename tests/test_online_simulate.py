@@ -265,7 +265,7 @@ def test_a_plan_that_is_there_is_followed_and_units_outside_its_traffic_are_in_n
         ("aa = true\n[variants]\na = 0.5\nb = 0.5\n", None, "shows one system to all, found 2 runs"),
         ("[variants]\na = 0.5\nb = 0.5\n", "team-draft", "expected a plan that interleaves"),
         (
-            '[variants]\na = 1\n[interleave]\nsystems = ["x", "y"]\n',
+            '[variants]\na = 1\n[horizon]\ndays = 7\n[interleave]\nsystems = ["x", "y"]\n',
             None,
             "expected runs of the systems x, y; found bm25, dense",
         ),
@@ -299,7 +299,7 @@ def test_a_made_plan_reads_back(tmp_path):
 def test_a_plan_that_interleaves_says_by_which_parameters_and_what_is_shown_before(tmp_path):
     path = tmp_path / "plan.toml"
     more = 'method = "probabilistic"\ntau = 1\nsystems = ["bm25", "dense"]\ncontrol = "dense"\n'
-    path.write_text(f'name = "x"\nstart = 2025-01-06\n[variants]\nboth = 1\n[interleave]\n{more}')
+    path.write_text(f'name = "x"\nstart = 2025-01-06\n[variants]\nboth = 1\n[horizon]\ndays = 7\n[interleave]\n{more}')
     made = world()
     with Log(tmp_path / "log", create=True) as log:
         answer = simulate(

@@ -245,6 +245,18 @@ def test_no_change_of_a_log_s_records_ends_in_a_traceback(records, tmp_path):
     assert len(refused) > 20
 
 
+@pytest.mark.parametrize("key", ["terms", "pool", "drift", "budget", "bases"])
+def test_null_in_a_series_is_a_key_that_is_not_there(key, tmp_path):
+    rows = [json.loads(line) for line in (EXAMPLES / "asked.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row.get("record") == "series":
+            row["definition"][key] = None
+            del row["sha256"]
+    path = tmp_path / "asked.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert cranfield("judge", "models", path).code == 0
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -287,7 +287,8 @@ def test_the_command_prints_every_part(csv_table):
 
 @pytest.mark.parametrize("part", ["halves", "discrimination", "generalisability"])
 def test_one_part_goes_out_as_a_table_and_as_a_chart(csv_table, tmp_path, part):
-    command = ["stability", "--table", csv_table, "--of", part, *QUICK]
+    quick = {"halves": QUICK[:2], "discrimination": QUICK}
+    command = ["stability", "--table", csv_table, "--of", part, *quick.get(part, [])]
     rows = list(csv.DictReader(io.StringIO(cranfield(*command, "--format", "csv").out)))
     assert len(rows) > 3
     assert "\t" in cranfield(*command, "--format", "tsv").out
@@ -316,7 +317,7 @@ def test_two_sets_of_judgments_of_the_same_runs(shared):
     runs = [path for path in sorted(folder.glob("*.run")) if "tuned" in path.name]
     qrels = folder / "document_ndcg.qrels", "--other-qrels", folder / "document_binary.qrels"
     command = ["stability", qrels[0], *runs, *qrels[1:], "-m", "AP nDCG@10", "--of", "qrels", "--format", "json"]
-    answer = cranfield(*command, "--duplicates", "first", *QUICK)
+    answer = cranfield(*command, "--duplicates", "first", *QUICK[2:])
     ap, ndcg = json.loads(answer.out)["qrels"]
     assert ap["values"]["tau"] == pytest.approx(1)
     assert ap["first"] == "AP (document_ndcg.qrels)"
@@ -324,7 +325,7 @@ def test_two_sets_of_judgments_of_the_same_runs(shared):
 
 
 def test_a_chart_of_two_sets_of_judgments_is_a_scatter_of_means(csv_table, tmp_path):
-    command = ["stability", "--table", csv_table, "--other-table", csv_table, "--of", "qrels", *QUICK]
+    command = ["stability", "--table", csv_table, "--other-table", csv_table, "--of", "qrels", *QUICK[2:]]
     assert cranfield(*command, "-o", tmp_path / "two.vl.json").code == 0
     values = json.loads((tmp_path / "two.vl.json").read_text())["data"]["values"]
     assert {row["name"] for row in values} == set(NAMES)

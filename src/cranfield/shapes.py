@@ -17,7 +17,7 @@ import reprlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,6 +27,7 @@ from cranfield.parameters import LARGEST, LONGEST, real, shortened
 
 T = TypeVar("T")
 Part = TypeVar("Part")
+BOM = b"\xef\xbb\xbf"
 DEEPEST = 32  # levels of a value of any type
 MOST_BYTES = 16_000_000  # of a TOML file
 Keys = tuple[str | int, ...]
@@ -266,7 +267,7 @@ def _plain(kind: Any) -> Read:
         return whole
 
     def plain(value: Any) -> Any:
-        if isinstance(value, kind):
+        if isinstance(value, kind) and not isinstance(value, datetime):  # which is a date to Python
             return value
         raise Mismatch(words, value)
 
@@ -346,7 +347,7 @@ def _list(kind: Any, hints: tuple[Any, ...]) -> Read:
 
 
 def _table(names: Any, values: Any) -> Read:
-    """A table of keys that are not known beforehand; `dict[float, …]` reads them as numbers."""
+    """A table of keys that are not known beforehand; `dict[float, …]` reads them as numbers, `dict[Text, …]` refuses blanks."""
     read = reader_of(values)
 
     def table(value: Any) -> Any:
@@ -356,6 +357,8 @@ def _table(names: Any, values: Any) -> Read:
         for key, each in value.items():
             if "\0" in key:
                 raise Mismatch("a table whose keys hold no NUL", key)
+            if names is Text and not key.strip():
+                raise Mismatch("a table whose keys are not blank", key)
             name = _number_of(key) if names is float else key
             try:
                 answer[name] = read(each)
@@ -448,15 +451,15 @@ def _checked(value: Any, shape: type[T], also: tuple[str, ...], defaults: Mappin
     return answer
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes | bytearray) -> Any:
     """What JSON holds; ValueError at a key that stands twice in one object, and at what is nested too deep.
 
     >>> parse_json('{"grade": 1, "grade": 2}')
     Traceback (most recent call last):
     ValueError: the key 'grade' stands twice in one object
     """
-    if isinstance(text, bytes):
-        text = text.decode("utf-8", "surrogateescape")
+    if isinstance(text, (bytes, bytearray)):
+        text = text.removeprefix(BOM).decode("utf-8", "surrogateescape")
     try:
         return DECODER.decode(text)
     except RecursionError:

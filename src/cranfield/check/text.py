@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cranfield.formats.format import Format, Kinds, Source
 
 
-IS_CONTROL = bytes_among([*range(9), 11, 12, *range(14, 32), 127])
+IS_CONTROL = bytes_among([*range(1, 9), 11, 12, *range(14, 32), 127])
 INVISIBLE = (
     rb"\xc2[\x85\xa0\xad]|\xe1\x9a\x80|\xe2\x80[\x80-\x8f\xa8-\xaf]|\xe2\x81[\x9f-\xa4]|\xe3\x80\x80|\xef\xbb\xbf"
 )
@@ -56,6 +56,8 @@ def look_at_bytes(file: File, quoted: bool = False) -> Iterator[Finding]:
 
 def _look_at_encoding(file: File) -> Iterator[Finding]:
     counts = file.histogram
+    if counts[0]:
+        yield _of_lines(file, "nul", file.where_bytes(0), "with 0x00")
     if counts[IS_CONTROL].any():
         which = " ".join(f"{byte:#04x}" for byte in np.flatnonzero(IS_CONTROL & (counts > 0)))
         yield _of_lines(file, "control-characters", file.where_bytes(*np.flatnonzero(IS_CONTROL)), f"with {which}")

@@ -70,7 +70,7 @@ def command(**typed: Any) -> None:
     if inputs.qrels is None and (inputs.measures or how["other_qrels"]):
         raise click.UsageError("-m and --other-qrels need judgments: --systems QRELS")
     if inputs.qrels is None:
-        options.refuse_idle("goes with --systems", "qrels_format")
+        options.refuse_idle("goes with --systems", *options.OF_JUDGMENTS)
     elif not inputs.measures:
         raise click.UsageError('--systems needs measures: -m "AP nDCG@10"')
     with progress("pairs compared") as tell:

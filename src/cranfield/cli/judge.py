@@ -560,6 +560,8 @@ def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures:
     """
     from cranfield.workspace.calibrating import calibrate
 
+    if not runs:
+        options.refuse_idle("goes with runs", "measures")
     shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
     answer = calibrate(log, runs, measures, **typed)
     show(answer, **shown)
@@ -692,5 +694,7 @@ def _models(log: str, shape: str, output: str | None, spreadsheet: bool, **how: 
     from cranfield.workspace.model_runs import model_failures, model_runs
 
     failures, model = how.pop("failures") or bool(how["reason"]), how.pop("model")
+    if not failures:
+        options.refuse_idle("goes with --failures", "n", "skip")
     answer = model_failures(log, model, whole=shape != "table", **how) if failures else model_runs(log, model)
     show(answer, shape, output, spreadsheet=spreadsheet)

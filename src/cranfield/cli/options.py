@@ -45,6 +45,16 @@ CONVENTIONS = {
     ),
     "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
 }
+OF_JUDGMENTS = (
+    "qrels_format",
+    "missing",
+    "no_relevant",
+    "unjudged",
+    "negative",
+    "grades",
+    "ignore_case",
+    "allow_unjudged",
+)
 SHOWN = (
     "shape",
     "output",
@@ -595,6 +605,8 @@ def refuse_reading(inputs: Inputs, option: str) -> None:
     late += [*inputs.changes, *(name for name, value in read.items() if value is not None)]
     if late:
         raise click.UsageError(f"{option} reads no judgments or runs; leave out --{late[0].replace('_', '-')}")
+    read_by_none = ("measures", "rel", "delimiter", "encoding", "decimal", "lenient", *OF_JUDGMENTS)
+    refuse_idle(f"is for judgments and runs, and {option} reads none", *read_by_none)
 
 
 def without_algebra() -> None:

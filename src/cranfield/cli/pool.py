@@ -78,6 +78,8 @@ def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]
     return pairs
 
 
+SCORING = ("missing", "no_relevant", "unjudged", "negative")
+NO_SCORES = "is for scores, and a pool has none"
 lenient = option("--lenient", "Skip malformed lines instead of stopping at the first.")
 run_format = options.together(
     option("--run-format", "The runs' format, if it is not to be detected."), option("--field fields")
@@ -130,6 +132,7 @@ choosing = options.together(
 
 def chosen(typed: dict[str, Any]) -> dict[str, Any]:
     """The options of `choosing` and `contributing` as the verbs take them."""
+    options.refuse_idle(NO_SCORES, *SCORING)
     inputs, _, how = options.split(typed)
     typed_priorities = pairs_of("--priority", how.pop("priorities"), "PATTERN=N")
     priorities = {pattern: _counted(number) for pattern, number in typed_priorities.items()}
@@ -210,6 +213,7 @@ def _statistics(depths: tuple[str, ...], seconds: float, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.workspace.pooling import statistics
 
+    options.refuse_idle(NO_SCORES, *SCORING)
     inputs, shown, _ = options.split(typed)
     with progress("runs read") as tell:
         counts = statistics(inputs, depths_of(depths), seconds, tell)

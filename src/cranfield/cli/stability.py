@@ -21,6 +21,18 @@ from cranfield.cli.output import is_chart, show
 
 PLACE = 140
 PARTS = "measures, qrels, halves, discrimination, generalisability"
+USERS = {  # of an option: the parts that it changes
+    "other_qrels": ("qrels",),
+    "other_table": ("qrels",),
+    "test": ("qrels", "discrimination"),
+    "alpha": ("qrels", "discrimination"),
+    "resamples": ("qrels", "discrimination"),
+    "trials": ("halves", "discrimination"),
+    "seed": ("qrels", "halves", "discrimination"),
+    "level": ("halves", "generalisability"),
+    "target": ("generalisability",),
+    "p": ("measures", "qrels", "lists"),
+}
 
 
 @options.command(__doc__)
@@ -69,6 +81,10 @@ def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> Non
         options.refuse_idle("goes with --table; give --other-qrels", "other_table")
     else:
         options.refuse_idle("goes with judgments and runs; give --other-table", "other_qrels")
+    if how["parts"]:
+        for name, users in USERS.items():
+            if not {*users} & {*how["parts"]}:
+                options.refuse_idle(f"is for --of {' and '.join(users)}", name)
     if how["parts"] == ["lists"] and is_chart(shown["output"]):
         raise click.UsageError("lists have no chart; choose halves, discrimination, generalisability or qrels")
     if "lists" in how["parts"] and len(how["parts"]) > 1 and shown["shape"] in ("csv", "tsv"):

@@ -242,6 +242,8 @@ def _id(row: dict[str, Any], path: str, number: int) -> str:
         return str(value)
     if not isinstance(value, str) or not value.strip():
         raise BadLineError(path, number, f"expected an id, found {value!r:.60}")
+    if "\0" in value:
+        raise BadLineError(path, number, f"expected an id without NUL, found {value!r:.60}")
     return value
 
 

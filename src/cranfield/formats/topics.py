@@ -112,6 +112,9 @@ def read_topic_table(
     key = column_named(names, "topic", IDS, fields) or names[0]
     text = column_named([name for name in names if name != key], "query", TEXTS, fields)
     known = [row for row in rows if key in row]
+    odd = next((row[key] for row in known if "\0" in row[key]), None)
+    if odd is not None:
+        raise DataError(f"{path}: expected ids without NUL, found topic {odd!r:.60}")
     queries = {row[key]: row[text] for row in known if row.get(text)} if text else {}
     columns = {name: {row[key]: row.get(name, "") for row in known} for name in names if name != key}
     return TopicTable(path, queries, columns, dialect.decimal)

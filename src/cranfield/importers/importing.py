@@ -164,6 +164,8 @@ def _distinct(topics: Source, read: Source) -> list[Topic]:
     if topics is not read:
         read.notes.append(f"the documents are {read.name} files, the topics {topics.name} files")
     for topic in topics.topics():
+        if "\0" in topic.id:
+            raise DataError(f"{', '.join(read.files.topics)}: expected ids without NUL, found topic {topic.id!r:.60}")
         if topic.id in seen:
             raise DataError(f"{', '.join(read.files.topics)}: topic {topic.id!r} occurs twice")
         seen[topic.id] = topic
@@ -288,6 +290,9 @@ class _Watched:
         add, missing = keys.append, {decode(each) for each in self.judged}
         for document in self.read.documents():
             add(hash(document.id))
+            if "\0" in document.id:
+                files = ", ".join(self.read.files.documents)
+                raise DataError(f"{files}: expected ids without NUL, found document {document.id!r:.60}")
             if document.id in missing:
                 missing.discard(document.id)
             if not document.text and not document.title:

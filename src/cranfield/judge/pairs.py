@@ -22,7 +22,7 @@ from cranfield.judge.policy import PEOPLE
 from cranfield.judge.records import MANY, event_of
 from cranfield.parameters import shortened
 from cranfield.shapes import Count, OneOf, Text, read_json
-from cranfield.store.hashes import COMPARISON, keep_hash
+from cranfield.store.hashes import COMPARISON, keep_hash, refuse_changed
 from cranfield.store.tables import comparisons, events, standing
 
 if TYPE_CHECKING:
@@ -132,10 +132,15 @@ def _read(definition: str) -> Comparison:
     return read_json(definition, Comparison, "a stored comparison")
 
 
+def _checked(connection: Connection, name: str, definition: str) -> Comparison:
+    refuse_changed(connection, COMPARISON, name, definition)
+    return _read(definition)
+
+
 def _row(connection: Connection, name: str) -> tuple[Comparison, str] | None:
     query = select(comparisons.c.definition, comparisons.c.state).where(comparisons.c.name == name)
     row = connection.execute(query).first()
-    return None if row is None else (_read(row.definition), row.state)
+    return None if row is None else (_checked(connection, name, row.definition), row.state)
 
 
 def find_comparison(connection: Connection, name: str) -> tuple[Comparison, str]:
@@ -148,8 +153,8 @@ def find_comparison(connection: Connection, name: str) -> tuple[Comparison, str]
 
 def all_comparisons(connection: Connection) -> list[tuple[Comparison, str]]:
     """Every comparison with its state, the newest last."""
-    rows = connection.execute(select(comparisons).order_by(comparisons.c.created, comparisons.c.name))
-    return [(_read(row.definition), row.state) for row in rows]
+    rows = connection.execute(select(comparisons).order_by(comparisons.c.created, comparisons.c.name)).all()
+    return [(_checked(connection, row.name, row.definition), row.state) for row in rows]
 
 
 def answered(connection: Connection, plan: Comparison, assessor: str) -> set[Things]:

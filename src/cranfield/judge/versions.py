@@ -20,7 +20,7 @@ from cranfield.judge.policy import Decided, Settings, decide, meanings
 from cranfield.judge.standing import standing
 from cranfield.parameters import shortened
 from cranfield.shapes import check, read_json
-from cranfield.store.hashes import refuse_changed_documents
+from cranfield.store.hashes import VERSION, refuse_changed, refuse_changed_documents
 from cranfield.store.tables import items, versions
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ def all_versions(log: Log) -> list[Version]:
     """Every version of a log, the oldest first."""
     with log.reading() as transaction:
         rows = transaction.connection.execute(select(versions).order_by(versions.c.created, versions.c.name)).all()
+        for row in rows:
+            refuse_changed(transaction.connection, VERSION, row.name, row.definition)
     return [read_json(row.definition, Version, f"version {shortened(row.name)!r}") for row in rows]
 
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DIRECTIONS = ("up", "down")
-MEAN_OF_RATIOS = "mean-of-ratios"
-ESTIMATES = ("plain", "cuped", "bootstrap", "mann-whitney", MEAN_OF_RATIOS)
+MEAN_OF_RATIOS, MANN_WHITNEY = "mean-of-ratios", "mann-whitney"
+ESTIMATES = ("plain", "cuped", "bootstrap", MANN_WHITNEY, MEAN_OF_RATIOS)
 
 
 @dataclass(frozen=True)

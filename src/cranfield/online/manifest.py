@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cranfield.columns import counted
 from cranfield.errors import DataError
@@ -19,6 +19,8 @@ from cranfield.formats.arrow import arrow_in_words
 from cranfield.formats.events.format import imported
 from cranfield.formats.streams import reason
 from cranfield.online.segments import replace_file
+from cranfield.parameters import shortened
+from cranfield.shapes import Between, Text, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,9 +33,26 @@ DAY = "day="
 class Content(NamedTuple):
     """What a Parquet file holds: so many events in so many bytes of this hash (SHA-256)."""
 
-    events: int
-    bytes: int
-    sha256: str
+    events: Annotated[int, Between(0)]
+    bytes: Annotated[int, Between(0)]
+    sha256: Text
+
+
+@dataclass(frozen=True)
+class DayTable:
+    """A day of manifest.json."""
+
+    events: Annotated[int, Between(0)]
+    files: dict[Text, Content]
+
+
+@dataclass(frozen=True)
+class ManifestTable:
+    """All that manifest.json may say."""
+
+    manifest: Annotated[int, Between(VERSION, VERSION)]
+    days: dict[Text, DayTable]
+    changing: dict[Text, Content | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,34 +93,26 @@ def read_manifest(folder: str) -> Manifest | None:
     path = os.path.join(folder, MANIFEST)
     try:
         with open(path, encoding="utf-8") as file:
-            return _parsed(json.load(file))
+            text = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {reason(error)}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise DataError(
-            f"{path}: expected the manifest of a log of events, found something else; {_advice(folder)}"
-        ) from None
-
-
-def _parsed(values: Any) -> Manifest:
-    if values["manifest"] != VERSION:
-        raise ValueError(values["manifest"])
+    except ValueError:
+        raise DataError(f"{path}: expected utf-8; {_advice(folder)}") from None
+    try:
+        table = read_json(text, ManifestTable, path)
+    except DataError as error:
+        raise DataError(f"{error}; {_advice(folder)}") from None
+    for day, about in table.days.items():
+        events = sum(content.events for content in about.files.values())
+        if events != about.events:
+            told = f"expected as many events of {shortened(day)} as its files hold, {events:,}, found {about.events:,}"
+            raise DataError(f"{path}: {told}; {_advice(folder)}")
     files = {
-        f"{DAY}{day}/{name}": _content(content)
-        for day, about in values["days"].items()
-        for name, content in about["files"].items()
+        f"{DAY}{day}/{name}": content for day, about in table.days.items() for name, content in about.files.items()
     }
-    changing = values.get("changing", {})
-    return Manifest(files, {path: None if each is None else _content(each) for path, each in changing.items()})
-
-
-def _content(values: dict[str, Any]) -> Content:
-    content = Content(**values)
-    if not (type(content.events) is type(content.bytes) is int and isinstance(content.sha256, str)):
-        raise TypeError(values)
-    return content
+    return Manifest(files, table.changing)
 
 
 def write_manifest(folder: str, manifest: Manifest) -> None:

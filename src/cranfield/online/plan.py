@@ -214,12 +214,12 @@ class PlanTable:
     """All that the file of a plan may say."""
 
     name: Text
-    variants: dict[str, Annotated[float, Between(0, 1, above=True), Expected("a share between 0 and 1")]]
+    variants: dict[Text, Annotated[float, Between(0, 1, above=True), Expected("a share between 0 and 1")]]
     salt: Text | None = None
     layer: LayerTable | None = None
     traffic: Annotated[float | tuple[Share, Share], Slice()] = 1.0
     unit: Text = "user"
-    overrides: dict[str, str] = field(default_factory=dict)
+    overrides: dict[Text, str] = field(default_factory=dict)
     holdout: str | None = None
     aa: bool = False
     start: date | None = None
@@ -394,14 +394,14 @@ def _choices(file: File, kind: str) -> tuple[Choice, ...]:
     for number, table in enumerate(tables):
         rest = {key: value for key, value in table.items() if key not in names}
         said = file.part({key: value for key, value in table.items() if key in names}, ChoiceTable, kind, number)
-        if kind == "guardrail" and said.margin is None:
-            file.refuse("expected a margin: how much worse a guardrail may become", kind, number, "metric")
         window = said.window if isinstance(said.window, int) else None
         choice = Choice(said.metric, said.direction, said.margin, said.relative, window, said.estimate, rest)
         wrong = problem(choice, own)
         if wrong:
             typo = next((f"; did you mean {near!r}?" for key in rest if (near := nearest(key, names))), "")
             file.refuse(f"{wrong}{typo}", kind, number, *(rest if typo else ["metric"]))
+        if kind == "guardrail" and said.margin is None:
+            file.refuse("expected a margin: how much worse a guardrail may become", kind, number, "metric")
         choices.append(choice)
     return tuple(choices)
 
@@ -482,3 +482,15 @@ def _refuse_inconsistent(file: File, plan: Plan) -> None:
         if name not in {choice.metric for choice in (*plan.primary, *plan.guardrails)}:
             said = f"expected a metric of the plan in [winsorise], found {shortened(name)!r}"
             file.refuse(said, "winsorise", name)
+    _refuse_undecidable(file, plan)
+
+
+def _refuse_undecidable(file: File, plan: Plan) -> None:
+    """Stop at what `analyze` would refuse when the experiment is over; a plan that measures nothing only assigns units."""
+    if plan.guardrails and not plan.primary and plan.interleave is None:
+        file.refuse("expected a [[primary]] metric beside guardrails, by which it is decided; found none", "guardrail")
+    measured = plan.primary or plan.interleave is not None
+    if measured and plan.days is None and plan.units is None:
+        file.refuse("expected a [horizon] of days or units, or nobody knows when it ends; found none", "horizon")
+    if plan.method == "sequence" and plan.tuned is None and plan.units is None:
+        file.refuse('expected tuned, or units in [horizon], with method = "sequence"; found none', "method")

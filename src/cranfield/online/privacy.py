@@ -14,7 +14,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cranfield.answer import Answer, Layout
 from cranfield.answer import plain as plain_values
@@ -28,6 +28,7 @@ from cranfield.hearing import say
 from cranfield.online.event import instant
 from cranfield.online.segments import refuse_written_to, replace_file, segments_in, sync_folder, whole_lines
 from cranfield.parameters import refuse_below
+from cranfield.shapes import OneOf, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -41,6 +42,15 @@ UNITS = "units.json"  # in a log: whether its units are pseudonyms, and by which
 CONSTANT = b"\0cranfield: the fingerprint of a key\0"  # no unit is called so
 PSEUDONYM = re.compile("[0-9a-f]{64}")
 PERSONAL = ("user_id",)  # attributes that say who it is
+PLAIN_UNITS, HIDDEN_UNITS = "plain", "pseudonyms"
+
+
+@dataclass(frozen=True)
+class UnitsTable:
+    """All that units.json may say."""
+
+    units: Annotated[str, OneOf((PLAIN_UNITS, HIDDEN_UNITS))]
+    fingerprint: str
 
 
 class Pseudonyms:
@@ -121,22 +131,28 @@ def _fingerprint_in(log: Log) -> str | None:
     path = os.path.join(log.folder, UNITS)
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)["fingerprint"]
+            text = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {reason(error)}") from error
-    except (ValueError, KeyError, TypeError, RecursionError):
-        found = None
-    if not isinstance(found, str):
-        raise DataError(f"{path}: expected the fingerprint of a key, found something else; restore it from a copy")
-    return found
+    except ValueError:
+        raise DataError(f"{path}: expected utf-8; restore it from a copy") from None
+    try:
+        table = read_json(text, UnitsTable, path)
+    except DataError as error:
+        raise DataError(f"{error}; restore it from a copy") from None
+    if (table.units == PLAIN_UNITS) != (table.fingerprint == ""):
+        raise DataError(
+            f"{path}: expected the fingerprint of a key with units = {HIDDEN_UNITS!r} alone; restore it from a copy"
+        )
+    return table.fingerprint
 
 
 def _write_down(log: Log, pseudonyms: Pseudonyms | None) -> None:
     """Write down how units are named; whoever comes first decides."""
     path = os.path.join(log.folder, UNITS)
-    told = {"units": "plain" if pseudonyms is None else "pseudonyms", "fingerprint": _fingerprint(pseudonyms)}
+    told = {"units": PLAIN_UNITS if pseudonyms is None else HIDDEN_UNITS, "fingerprint": _fingerprint(pseudonyms)}
     log.make()
     beside = name_beside(path)
     try:

@@ -175,7 +175,8 @@ class Database:
             return []
         with self.reading() as connection:
             found = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})")]
-        return [] if found == ["ok"] else [line for each in found for line in each.splitlines()]
+        lines = [line for each in found for line in each.splitlines() if not line.startswith("***")]  # its headings
+        return [] if lines == ["ok"] else lines
 
     def first(self, query: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
         """The first row of a query: one statement sees one state by itself, and is spared the rest of a transaction."""

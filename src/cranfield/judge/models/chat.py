@@ -93,7 +93,7 @@ class Endpoint:
             raise DataError("the endpoint holds a user or a password; give the key in the environment (--key-env)")
         if plain != url:
             raise DataError(f"{plain}: expected an endpoint such as http://localhost:8080/v1, without ? and #")
-        self.client = Client(url, timeout, most, once=True, hide=self._masked)
+        self.client = Client(url, timeout, most, once=True, hide=self._masked, parse=parse_json)
         self.path = urlsplit(url).path.rstrip("/").removesuffix(CHAT) or "/v1"
         self.where = f"{self.client.where}{self.path}"
         self.model = model

@@ -18,7 +18,7 @@ from cranfield.errors import DataError
 from cranfield.judge.places import Change
 from cranfield.parameters import shortened
 from cranfield.shapes import Between, OneOf, Text, read_json
-from cranfield.store.hashes import SERIES, keep_hash
+from cranfield.store.hashes import SERIES, keep_hash, refuse_changed
 from cranfield.store.tables import questions, series, spending, tallies
 
 if TYPE_CHECKING:
@@ -261,12 +261,12 @@ APPLIED = {
 }
 
 
-def definition_of(text: str, series: str) -> dict[str, Any]:
-    """How a series was asked, as it is stored: read back by its shape, and given as plain values."""
-    where = f"series {shortened(series)!r}"
-    read_json(text, SeriesDefinition, where)
+def definition_of(connection: Connection, text: str, series: str) -> dict[str, Any]:
+    """How a series was asked, as it is stored: held against its hash, read back by its shape, given as plain values."""
+    refuse_changed(connection, SERIES, series, text)
+    read_json(text, SeriesDefinition, f"series {shortened(series)!r}")
     values: dict[str, Any] = json.loads(text)
-    return values
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def answered(connection: Connection, hashes: Sequence[str], max_tokens: int = 0)
 def _max_tokens(connection: Connection, name: str) -> int:
     """Of an answer in a series."""
     text = connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one()
-    return int(definition_of(text, name).get("terms", {}).get("max_tokens", 0))
+    return int(definition_of(connection, text, name).get("terms", {}).get("max_tokens", 0))
 
 
 def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
@@ -320,7 +320,8 @@ def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
 def unpriced(connection: Connection, model: str) -> tuple[float, float, float]:
     """Tokens of a model's questions that were asked without prices: in, out, and those that nobody counted."""
     query = select(series.c.id, series.c.definition).where(series.c.model == model)
-    terms = {row.id: definition_of(row.definition, row.id).get("terms", {}) for row in connection.execute(query)}
+    rows = connection.execute(query).all()
+    terms = {row.id: definition_of(connection, row.definition, row.id).get("terms", {}) for row in rows}
     free = [name for name, told in terms.items() if not (told.get("price_in") or told.get("price_out"))]
     c, total = questions.c, [0.0, 0.0, 0.0]
     for start in range(0, len(free), MANY):
@@ -342,7 +343,8 @@ class Series(NamedTuple):
 def series_of(connection: Connection, assessor: str) -> list[Series]:
     """Every series of a model with a prompt, in the order of their times."""
     query = select(series.c.id, series.c.created, series.c.definition).order_by(series.c.created, series.c.id)
-    every = [Series(row.id, row.created, definition_of(row.definition, row.id)) for row in connection.execute(query)]
+    rows = connection.execute(query).all()
+    every = [Series(row.id, row.created, definition_of(connection, row.definition, row.id)) for row in rows]
     return [each for each in every if each.definition.get("assessor") == assessor]
 
 

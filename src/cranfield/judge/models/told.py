@@ -329,9 +329,14 @@ def _runs(connection: Connection) -> list[ModelRun]:
     query = select(series).order_by(series.c.created.desc(), series.c.id.desc())
     return [
         _model_run(
-            row.id, row.model, row.created, definition_of(row.definition, row.id), counts.get(row.id, []), returned
+            row.id,
+            row.model,
+            row.created,
+            definition_of(connection, row.definition, row.id),
+            counts.get(row.id, []),
+            returned,
         )
-        for row in connection.execute(query)
+        for row in connection.execute(query).all()
     ]
 
 

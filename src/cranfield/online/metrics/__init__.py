@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError
-from cranfield.online.choice import MEAN_OF_RATIOS
+from cranfield.online.choice import MANN_WHITNEY, MEAN_OF_RATIOS
 from cranfield.online.metrics.metric import METRICS, Metric, Sum, catalogue, page
 from cranfield.online.metrics.own import Own
 
@@ -46,4 +46,11 @@ def problem(choice: Choice, own: Sequence[Mapping[str, Any]]) -> str | None:
         return str(error)
     if choice.estimate == MEAN_OF_RATIOS and chosen.denominator is None:
         return f"{choice.metric}: expected a ratio with estimate = {MEAN_OF_RATIOS!r}, found a {chosen.kind}"
+    if choice.estimate == MANN_WHITNEY and chosen.denominator is not None:
+        told = f"expected one value per unit with estimate = {MANN_WHITNEY!r}, found a ratio of sums"
+        return f"{choice.metric}: {told}; take 'bootstrap'"
+    if choice.estimate == MANN_WHITNEY and choice.relative:
+        return (
+            f"{choice.metric}: expected relative = false with estimate = {MANN_WHITNEY!r}, which has no relative effect"
+        )
     return None

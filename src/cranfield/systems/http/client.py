@@ -80,6 +80,7 @@ class Client:
         most: int = MOST,
         once: bool = False,
         hide: Callable[[str], str] | None = None,
+        parse: Callable[[bytearray], Any] = json.loads,
     ) -> None:
         try:
             parts = urlsplit(base)
@@ -94,6 +95,7 @@ class Client:
         self.most = most
         self.once = once
         self.hide = hide
+        self.parse = parse
         self.basic: dict[str, str] = {}
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -173,7 +175,7 @@ class Client:
             raise Rejected(f"{self.where}{path}: status {status}{moved}", status, said)
         self._refuse_crowded(content)
         try:
-            return json.loads(content)
+            return self.parse(content)
         except (ValueError, RecursionError):
             found = self._shown(content)[:60]
             raise Busy(f"{self.where}{path}: expected JSON, found {found!r}", kind="not JSON") from None
