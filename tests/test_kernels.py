@@ -207,6 +207,18 @@ def test_a_document_with_nul_stops_both(kernel, document, others):
 
 
 @pytest.mark.parametrize("kernel", BOTH)
+@pytest.mark.parametrize("judged", [[b"d0"], [b"d%d" % i for i in range(9)]], ids=["few judged", "many judged"])
+def test_both_search_for_nul_until_20000_documents_have_been_searched(kernel, judged):
+    index = index_of(kernel, {b"p": judged, b"q": judged})
+    odd = {"d0": 2.0, "e\0": 1.0}
+    first = {f"d{i}": 1.0 for i in range(twin.NULL_SEARCHED)}
+    assert kernel.hits_of_mapping(index, {"p": first, "q": odd}, Order()).retrieved.tolist() == [len(first), 2]
+    first.popitem()
+    with pytest.raises(ValueError, match="NUL in an id"):
+        kernel.hits_of_mapping(index, {"p": first, "q": odd}, Order())
+
+
+@pytest.mark.parametrize("kernel", BOTH)
 @pytest.mark.parametrize("score", [math.nan, "1.5", None, 10**400, [1]])
 def test_a_dict_with_a_score_that_is_no_number_names_topic_and_document(kernel, score):
     index = index_of(kernel, {b"q": [b"d"]})

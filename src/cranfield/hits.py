@@ -379,7 +379,7 @@ class Hits:
         rank = self.rank if rank is None else rank
         depth = 1 + int(max(rank.max(initial=0), other.rank.max(initial=0)))
         place = other.topic.astype(np.int64) * depth + other.rank
-        start = np.searchsorted(place, self.topic.astype(np.int64) * depth)
+        start = np.searchsorted(other.topic, np.arange(self.size))[self.topic]
         here = np.searchsorted(place, self.topic.astype(np.int64) * depth + rank)
         return (here - start).astype(np.int32)
 
