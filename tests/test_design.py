@@ -127,8 +127,9 @@ def test_the_family_and_the_correction_can_be_given(name, level):
 def test_the_corrected_level_is_said():
     [plan] = design(sd=0.2, difference=0.05, tests="t", systems=3).plans
     assert "with power 0.8 at level 0.0167 (Holm over 3 p-values) takes" in plan.sentence()
-    assert "each test at level 0.0167 (Holm over 3 p-values)" in design(sd=0.2, difference=0.05, systems=3).to_text()
-    assert "level" not in design(sd=0.2, difference=0.05).to_text()
+    asked = {"sd": 0.2, "difference": 0.05, "tests": "t sign", "trials": 100}
+    assert "each test at level 0.0167 (Holm over 3 p-values)" in design(**asked, systems=3).to_text()
+    assert "level" not in design(**asked).to_text()
 
 
 def test_too_few_resamples_for_a_corrected_level_are_said_to_be():

@@ -22,7 +22,7 @@ VERBS = {
     "stability": ["qrels.txt", *RUNS, "--of", "lists"],
     "reuse": ["qrels.txt", *RUNS],
     "reproduce": ["qrels.txt", *RUNS],
-    "design": ["qrels.txt", *RUNS],
+    "design": ["qrels.txt", *RUNS, "--test", "t"],
 }
 
 
