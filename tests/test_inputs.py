@@ -213,7 +213,7 @@ EMPTY = [
     "eval qrels.txt empty.run",
     "explain nDCG@10 qrels.txt empty.run --topic q1",
     "curve qrels.txt empty.run",
-    "stability qrels.txt empty.run dense.run --of halves --trials 10",
+    "stability qrels.txt empty.run dense.run --of halves --trials 5",
     "design qrels.txt empty.run dense.run",
     "judge estimate drawn.jsonl empty.run",
 ]

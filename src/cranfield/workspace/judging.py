@@ -501,9 +501,8 @@ def _opinions(
 
     once(*sources)
     if len(sources) > 1:
-        logs = {
-            word: _opinions_in_log(log, word, aspect, whose) for word in sources if (log := named(word)) is not None
-        }
+        found = {word: named(word) for word in sources}
+        logs = {word: _opinions_in_log(one, word, aspect, whose) for word, one in found.items() if one is not None}
         read = {**logs, **read_files([word for word in sources if word not in logs])}
         events = [event for word in sources for event in read[word]]
         names = {event.assessor for event in events}
