@@ -118,6 +118,39 @@ IDLE = {
     "pool statistics bm25.run dense.run --no-relevant skip": "--no-relevant is for scores, and a pool has none",
     "judge models asked.jsonl --count 3": "--count goes with --failures",
     "judge calibrate drawn.jsonl -m AP": "--measures goes with runs",
+    "eval qrels.txt bm25.run --delimiter semicolon": "--delimiter is for tables such as CSV and TSV",
+    "eval qrels.txt bm25.run --encoding latin-1": "--encoding is for tables such as CSV and TSV",
+    "eval qrels.txt bm25.run --decimal comma": "--decimal is for tables such as CSV and TSV",
+    "eval qrels.txt bm25.run --ignore-case": "--ignore-case is for topics that are named by",
+    "eval qrels.txt bm25.run --topics-file topics.tsv --per-topic --ignore-case": "--ignore-case is for topics that are named by",
+    "compare qrels.txt bm25.run dense.run --ignore-case": "--ignore-case is for topics that are named by",
+    "gate qrels.txt bm25.run dense.run --decimal comma -o new.jsonl": "--decimal is for tables such as CSV and TSV",
+    "check bm25.run --encoding latin-1": "--encoding is for tables such as CSV and TSV",
+    "check bm25.run --ignore-case": "--ignore-case is for topics that are named by",
+    "check bm25.run --grades 1=0": "--grades is for judgments, and none are checked",
+    "check bm25.run --topics-file topics.tsv": "--topics-file joins files by the text of a query",
+    "convert bm25.run new.jsonl --decimal comma": "--decimal is for tables such as CSV and TSV",
+    "convert qrels.txt new.jsonl --merge max": "--merge goes with two or more files of judgments",
+    "import smart new.jsonl --split test": "--split chooses one of the splits of BEIR",
+    "import smart new.jsonl --from smart --delimiter semicolon": "--delimiter is for tables such as CSV and TSV",
+    "import smart new.jsonl --decimal comma": "--decimal is for tables such as CSV and TSV",
+    "import smart new.jsonl --ignore-case": "--ignore-case is for topics that are named by",
+    "judge add new.jsonl qrels.txt --encoding latin-1": "--encoding is for tables such as CSV and TSV",
+    "judge add new.jsonl qrels.txt --ignore-case": "--ignore-case is for topics that are named by",
+    "eval qrels.txt bm25.run --topics-file topics.tsv": "--topics-file goes with --by, --weigh-by",
+    "eval qrels.txt bm25.run -m AP --collection-size 100": "--collection-size is for measures that count",
+    "eval qrels.txt bm25.run -m AP --baseline dense.run": "--baseline is for measures that compare",
+    "explain AP qrels.txt bm25.run --topic q1 --baseline dense.run": "--baseline is for measures that compare with a run",
+    "judge aggregate labels.jsonl --ties higher": "--ties is for policies that weigh the labels",
+    "judge aggregate labels.jsonl --gold qrels.txt": "--gold is for policies that weigh the labels",
+    "judge aggregate labels.jsonl --by adjudicated --gold qrels.txt": "--gold is for policies that weigh the labels",
+    "judge freeze labels.jsonl v9 --ties higher": "--ties is for policies that weigh the labels of a document",
+    "judge round new.jsonl --pool pool.jsonl --seed 3": "--seed goes with --sample, --sample-topics",
+    "pool make bm25.run --rel 2": "--rel goes with --judgments LOG or a strategy that adapts to labels",
+    "pool make bm25.run --strategy rbp --rel 2": "--rel goes with --judgments LOG or a strategy that adapts to labels",
+    "pool make bm25.run --collection allotment -o new.jsonl": "--collection is for strategies that read texts",
+    "online design --proportion 0.3 --relative 0.05 --correlation 0.3": "--correlation goes with --guardrail",
+    "run --list -k 4": "-k does not go with --list",
 }
 
 
@@ -127,6 +160,46 @@ def test_an_option_that_would_change_nothing_is_refused(typed, folder):
     assert (answer.code, answer.out) == (2, "")
     assert IDLE[typed] in answer.err
     assert not (folder / "new.jsonl").exists()
+
+
+USED = [
+    "eval shop/labels.csv ranked.csv --topics-file asked.csv --ignore-case",
+    "eval qrels.txt comma.csv --decimal comma",
+    "eval qrels.txt bm25.run --by category --topics-file topics.tsv --encoding utf-8",
+    "eval qrels.txt bm25.run --topics-file topics.tsv --per-topic",
+    "eval qrels.txt bm25.run --topics-file weights.tsv --weigh-by traffic",
+    "eval qrels.txt bm25.run -m AUROC --collection-size 100",
+    "eval qrels.txt bm25.run -m URisk(of=AP) --baseline dense.run",
+    "eval qrels.txt bm25.run -m Utility(rest=1) --collection-size 100",
+    "curve qrels.txt bm25.run --kind roc --collection-size 100",
+    "stability --table scores.csv --delimiter comma --of halves --trials 10",
+    "check qrels.txt bm25.run --grades 0=0,1=1,2=1,3=1",
+    "check shop/labels.csv --topics-file asked.csv --ignore-case --delimiter comma",
+    "convert comma.csv converted.run --decimal comma",
+    "import smart latin --encoding latin-1",
+    "import shop/products.csv shopped --qrels shop/labels.csv --topics shop/queries.csv --delimiter comma",
+    "judge add csv.jsonl bob.csv --delimiter comma",
+    "judge aggregate labels.jsonl --by majority --ties higher --gold qrels.txt",
+    "judge round csv.jsonl --pool pool.jsonl --seed 3 --gold-share 5%",
+    "pool make bm25.run --rel 2 --judgments labels.jsonl",
+    "pool make bm25.run --rel 2 --strategy move-to-front --next 2",
+    "pool make bm25.run --depth 2 --collection allotment --format csv",
+    "online design --proportion 0.3 --relative 0.05 --correlation 0.3 --guardrail wait=10/50",
+]
+
+
+@pytest.mark.parametrize("typed", USED)
+def test_an_option_that_changes_something_is_taken(typed, folder):
+    """Tables that are read through another argument count too."""
+    (folder / "comma.csv").write_text("topic;document;score\nq1;doc-003;2,5\nq2;doc-019;1,5\n")
+    (folder / "scores.csv").write_text("topic,one,two\n" + "".join(f"q{i},0.{i},0.3\n" for i in range(1, 7)))
+    (folder / "weights.tsv").write_text("topic\ttraffic\n" + "".join(f"q{i}\t{i}\n" for i in range(1, 9)))
+    (folder / "ranked.csv").write_text("topic,document,score\nRED MUG,MU011,1\n")
+    queries = (folder / "shop/queries.csv").read_text().splitlines()[1:]
+    (folder / "asked.csv").write_text(
+        "id,query\n" + "".join(f"t{n},{row.split(',')[0]}\n" for n, row in enumerate(queries))
+    )
+    assert cranfield(*typed.split(), folder=folder).code == 0
 
 
 EMPTY = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cranfield.formats.folder import BUNDLED
 from cranfield.formats.pools import read_pool
 from cranfield.judge import Event, open_log, standing
 from cranfield.judge.policy import decide, policies
-from shell import cranfield
+from shell import EXAMPLES, cranfield
 
 ALLOTMENT = f"{BUNDLED}/allotment"
 
@@ -338,3 +339,15 @@ def test_json_has_posteriors_and_confusion(tmp_path):
     )
     assert sum(answer["posteriors"][0]["posterior"]) == pytest.approx(1)
     assert set(answer["confusion"]) == {"a0", "a1", "a2"}
+
+
+def test_a_log_with_a_frozen_version_is_compared_with_a_file_by_the_labels_that_stand(tmp_path):
+    for name in ("labels.jsonl", "bob.csv"):
+        shutil.copy(f"{EXAMPLES}/{name}", tmp_path)
+    before = cranfield("judge", "agree", "labels.jsonl", "bob.csv", "--format", "json", folder=tmp_path)
+    assert cranfield("judge", "freeze", "labels.jsonl", "v1", folder=tmp_path).code == 0
+    after = cranfield("judge", "agree", "labels.jsonl", "bob.csv", "--format", "json", folder=tmp_path)
+    assert (after.code, after.out) == (0, before.out)
+    answer = cranfield("judge", "agree", "labels.jsonl", "bob.csv", "--sources", "model", folder=tmp_path)
+    assert answer.code == 3
+    assert "labels.jsonl: no label stands that counts (aspect relevance, from model)" in answer.err

@@ -234,7 +234,9 @@ def test_exposures_are_kept_where_asked_for_overrides_marked(service, caller):
     [
         ({}, "expected text as unit, found none"),
         ({"unit": 7}, "expected text as unit, found 7"),
-        ({"unit": "\ud800"}, "expected a unit in Unicode"),
+        ({"unit": "\ud800"}, "expected Unicode text without NUL as unit, found"),
+        ({"unit": "a\0b"}, "expected Unicode text without NUL as unit, found"),
+        ({"unit": "u", "session": "\0"}, "expected Unicode text without NUL as session, found"),
         ({"unit": "u", "expose": 1}, "expected true, false or a list"),
         (
             {"unit": "u", "expose": ["other"]},
@@ -277,6 +279,10 @@ def test_lists_of_runs_are_mixed_by_query(service, caller):
         ({"rankings": [["a"]]}, "team-draft interleaves two rankings or more, found 1"),
         ({"rankings": 7}, "expected lists of documents"),
         ({"rankings": [[1], [2]]}, "each a text"),
+        ({"rankings": [["a\ud800"], ["b"]]}, "expected Unicode text without NUL as rankings, found"),
+        ({"rankings": {"x": ["a"], "y": ["b\0"]}}, "expected Unicode text without NUL as rankings, found"),
+        ({"rankings": {"\udfff": ["a"], "y": ["b"]}}, "expected Unicode text without NUL as rankings, found"),
+        ({"rankings": [["a"], ["b"]], "search": "\0"}, "expected Unicode text without NUL as search, found"),
         ({"rankings": [["a"], ["b"]], "k": 0}, "from 1 to 100 as k, found 0"),
         ({"rankings": [["a"], ["b"]], "k": True}, "as k, found True"),
         ({"rankings": [["a"], ["b"]], "method": "drafty"}, "drafty"),

@@ -409,3 +409,16 @@ def test_what_is_simulated_can_be_analyzed(tmp_path, more):
     answer = cranfield("online", "analyze", "log", "plan.toml", "--format", "json", folder=tmp_path)
     assert answer.code == 0, answer.err
     assert json.loads(answer.out)["verdict"] in ("ship", "stop", "same", "not shown")
+
+
+def test_a_simulation_that_fails_leaves_no_plan_behind(tmp_path, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("the disk is full")
+
+    words = f"online simulate {EXAMPLES}/qrels.txt {EXAMPLES}/bm25.run {EXAMPLES}/dense.run -o log --plan new.toml --units 5"
+    with monkeypatch.context() as patched:
+        patched.setattr("cranfield.online.simulate.simulate", fail)
+        assert cranfield(*words.split(), folder=tmp_path).code == 3
+    assert not (tmp_path / "new.toml").exists()
+    assert cranfield(*words.split(), folder=tmp_path).code == 0
+    assert (tmp_path / "new.toml").exists()

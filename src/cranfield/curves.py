@@ -15,6 +15,7 @@ import numpy as np
 from cranfield.answer import Answer, Layout, Table, plain
 from cranfield.errors import ConventionError
 from cranfield.evaluate import Evaluator
+from cranfield.hearing import tell_used
 from cranfield.hits import ratio
 from cranfield.measures import measure
 from cranfield.measures.measure import within_doubles
@@ -180,7 +181,10 @@ def curves(
     if kind == "gain":
         ranks = np.arange(1, deepest + 1, dtype=np.float64)
         every.append(Curve(IDEAL, ranks, _ideal_gain(hits[0], evaluator.wanted, ranks), 1.0))
-    negatives = _negatives(evaluator.judgments.extras.size) if kind == "roc" else ""
+    negatives = ""
+    if kind == "roc":
+        tell_used("collection_size")
+        negatives = _negatives(evaluator.judgments.extras.size)
     return Curves(kind, int(evaluator.wanted.sum()), every, negatives)
 
 

@@ -41,6 +41,7 @@ from cranfield.errors import ConventionError, DataError, TopicError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.by_text import qrels_by_id, run_by_id
 from cranfield.formats.streams import is_source
+from cranfield.hearing import tell_used
 from cranfield.hits import Judgments, join
 from cranfield.kernels import processors
 from cranfield.measures import Measure
@@ -619,6 +620,7 @@ def _refuse_unprovided(name: str, measure: Measure, judgments: Judgments) -> Non
         known = len(judgments.qrels.labels) or None if need == "labels" else getattr(judgments.extras, need)
         if known is None:
             raise DataError(f"{name} needs {NEEDS[need]}")
+        tell_used("collection_size" if need == "size" else need)
     for inner in measure.values.values():  # URisk(of=alpha_nDCG@10) needs what alpha_nDCG@10 does
         if isinstance(inner, Measure):
             _refuse_unprovided(name, inner, judgments)

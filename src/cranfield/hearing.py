@@ -1,4 +1,4 @@
-"""What happens on the way, told to whoever listens: files that are written, and what there is to know of what is read.
+"""What happens on the way, told to whoever listens: files that are written, options that are used, notes on what is read.
 
 It imports nothing, so that a command can listen before it loads anything.
 """
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _written: list[dict[str, None]] = []
 _listeners: list[Callable[[str], None]] = []
+_used: list[set[str]] = []
+_checks: list[Callable[[], None]] = []
 
 
 @contextmanager
@@ -29,6 +31,39 @@ def tell_written(path: str) -> None:
     """Let whoever listens know that a file is there, whole."""
     for files in _written:
         files[path] = None
+
+
+@contextmanager
+def used_options() -> Iterator[set[str]]:
+    """The names of the options that change how something is read meanwhile, as far as only reading can tell."""
+    names: set[str] = set()
+    _used.append(names)
+    try:
+        yield names
+    finally:
+        _used[:] = [each for each in _used if each is not names]
+
+
+def tell_used(*names: str) -> None:
+    """Let whoever listens know that these options were used."""
+    for known in _used:
+        known.update(names)
+
+
+@contextmanager
+def checked_before_writing(check: Callable[[], None]) -> Iterator[None]:
+    """Call `check` before any answer is written meanwhile; it may raise, and nothing is written then."""
+    _checks.append(check)
+    try:
+        yield
+    finally:
+        _checks.remove(check)
+
+
+def tell_writing() -> None:
+    """Let whoever listens know that all is read, and that an answer is about to be written."""
+    for check in _checks:
+        check()
 
 
 @contextmanager

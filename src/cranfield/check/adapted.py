@@ -12,7 +12,7 @@ from cranfield.formats.by_text import ids_of_texts, joined_in_words, renamed
 from cranfield.formats.format import USUAL
 from cranfield.formats.grades import counted_as
 from cranfield.formats.tables import DETECTED, Dialect
-from cranfield.hearing import say
+from cranfield.hearing import say, tell_used
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,6 +38,7 @@ class CheckedAs(NamedTuple):
         if file.kind is None or not len(file.rows.topic):
             return
         if self.grades is not None and file.kind == "qrels":
+            tell_used("grades")
             values, other = counted_as(file.rows.value, self.grades)
             if other.any():
                 odd = ", ".join(f"{grade:g}" for grade in sorted({*file.rows.value[other].tolist()})[:5])

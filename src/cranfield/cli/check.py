@@ -16,6 +16,7 @@ import click
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import COLLECTION, option
 from cranfield.cli.output import show
+from cranfield.hearing import tell_used
 
 PLACE = 30
 
@@ -44,7 +45,12 @@ def command(
 ) -> None:
     from cranfield.workspace.collecting import check
 
+    options.expect_use("is for judgments, and none are checked", "grades")
+    options.expect_use("joins files by the text of a query, and no file names its topics so", "topics_file")
+
     findings = check(files, qrels, kind, fields, **how)
+    if findings.counts["error"]:  # a file that could not be read used nothing
+        tell_used(*options.UNUSED, "grades", "topics_file")
     show(findings, shape, output)
     if findings.counts["error"]:
         ctx.exit(BAD_DATA)

@@ -39,10 +39,13 @@ PLACE = 40
 def command(sources: tuple[str, ...], **how: Any) -> None:
     from cranfield.formats.streams import refuse_unwritable
     from cranfield.workspace.collecting import convert
+    from cranfield.workspace.logs import expanded
 
     if len(sources) < 2:
         raise click.UsageError("give at least two files: what to read, and last what to write")
     *files, target = sources
+    if len(expanded(files)) < 2:
+        options.refuse_idle("goes with two or more files of judgments", "merge")
     refuse_unwritable(target)
     done = convert(files, target, **how)
     about(target, f"{done.kind}, {done.rows} rows, {done.topics} topics, as {done.format}")

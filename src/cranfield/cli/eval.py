@@ -77,6 +77,10 @@ def command(by: str | None, bounds: str | None, **typed: Any) -> None:
         raise click.UsageError(f"--by does not go with {'--bounds' if bounds else '--per-topic'}")
     if not bounds:
         options.refuse_idle("goes with --bounds", "seed")
+    options.expect_use(options.COMPARES, "baseline")
+    if not shown["per_topic"]:
+        needs = "goes with --by, --weigh-by, --per-topic, or files that name topics by the text of their query"
+        options.expect_use(needs, "topics_file")
     with progress("runs scored") as tell:
         scores = evaluate(inputs, by=by, bounds=bounds, progress=tell, **how)
     show(scores, **shown)

@@ -42,6 +42,7 @@ def command(words: tuple[str, ...], measure: str | None, **typed: Any) -> None:
     options.without_algebra()
     from cranfield.workspace.scoring import explain
 
+    options.expect_use(options.COMPARES, "baseline")
     measure, qrels, runs = _told(words, measure)
     inputs, shown, how = options.split({**typed, "qrels": qrels}, measures=[measure], runs=runs)
     show(explain(inputs, **how), **shown)

@@ -22,6 +22,7 @@ from cranfield.cli import BAD_USAGE, in_words, names, options
 from cranfield.cli.crash import EXIT_CODE as CRASH
 from cranfield.cli.options import INPUT, OUTPUT, option
 from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, written
+from cranfield.hearing import tell_used
 from cranfield.parameters import masked
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def _error_in_junit(ctx: click.Context, reports: list[str | None], candidate: st
         problem, code = in_words(error) or (f"a mistake in cranfield ({type(error).__name__})", CRASH)
         if code != BAD_USAGE:
             sentence = in_options(masked(problem), ctx.command.params, getattr(error, "kind", None))
+            tell_used(*options.UNUSED)  # what was not read yet is no reason to hide the error
             for path in reports:
                 put(junit_error(candidate, sentence), path)
         raise

@@ -90,6 +90,7 @@ def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: 
     how["fields"] = dict(options.pairs(fields, "text=body"))
     how["meta"] = {key: how.pop(key) for key in ("name", "title", "licence", "provenance")}
     how["files"] = {key: how.pop(key) for key in ("documents", "topics", "qrels")}
+    options.expect_use("chooses one of the splits of BEIR or MS MARCO, and none is read", "split")
     with progress("documents") as tell:
         done = import_collection(source, dest, progress=tell, **how)
     counts, conventions = done.collection.meta["counts"], done.collection.meta["conventions"]

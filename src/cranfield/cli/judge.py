@@ -204,6 +204,11 @@ def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> 
         options.refuse_idle("does not go with --strategy", "double")
     else:
         options.refuse_idle("goes with --strategy", "runs", "depth", "rel")
+    drawing = ("strategy", "sample", "sample_topics", "double", "gold_share", "repeat_share")
+    if not any(how[name] for name in drawing):
+        options.refuse_idle(
+            "goes with --sample, --sample-topics, --double, --gold-share, --repeat or --strategy", "seed"
+        )
     people = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
     if passing is not None:
         how["passing"] = share(click.get_current_context(), _passing(), passing)
@@ -314,6 +319,16 @@ deciding = options.together(
 )
 
 
+def _refuse_of_methods(policy: str) -> None:
+    """Refuse options for policies that weigh several labels of a document, beside one that does not."""
+    from cranfield.judge.policy import weighs_labels
+
+    if not weighs_labels(policy):
+        options.refuse_idle(
+            f"is for policies that weigh the labels of a document, and {policy} does not", "ties", "gold"
+        )
+
+
 @command.command("aggregate")
 @log_argument
 @deciding
@@ -334,6 +349,7 @@ def _aggregate(
 
     if output is None:
         options.refuse_idle("goes with -o FILE", "qrels_format")
+    _refuse_of_methods(how["policy"])
     aggregated = aggregate(log, **how)
     if output is not None:
         from cranfield.formats import write_qrels
@@ -356,6 +372,7 @@ def _freeze(log: str, name: str, **how: Any) -> None:
     from cranfield.cli.output import notes
     from cranfield.workspace.judging import freeze
 
+    _refuse_of_methods(how["policy"])
     version, said = freeze(log, name, **how)
     note(
         f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {masked(log)}@{name}"

@@ -218,6 +218,8 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     from cranfield.workspace.experiments import design
 
     _, shown, how = options.split(typed)
+    if not how["guardrails"]:
+        options.refuse_idle("goes with --guardrail", "correlation")
     show(design(methods=" ".join(methods), **how), **shown)
 
 

@@ -55,6 +55,7 @@ OF_JUDGMENTS = (
     "ignore_case",
     "allow_unjudged",
 )
+UNUSED_HERE = "cranfield.unused"  # those of one command, in its context
 SHOWN = (
     "shape",
     "output",
@@ -596,6 +597,32 @@ def refuse_idle(why: str, *names: str) -> None:
         typed = ctx.get_parameter_source(str(parameter.name)) == click.core.ParameterSource.COMMANDLINE
         if typed and parameter.name in names:
             raise click.UsageError(f"{max(parameter.opts, key=len)} {why}", ctx)
+
+
+UNUSED = {  # options that only reading can tell the use of, and how the sentence ends that refuses them
+    **dict.fromkeys(("delimiter", "encoding", "decimal"), "is for tables such as CSV and TSV, and none is read"),
+    "collection_size": "is for measures that count the documents of the collection, and none is computed",
+    "ignore_case": "is for topics that are named by the text of their query, and none is "
+    "(--topics-file or a collection says what topics ask)",
+}
+
+
+COMPARES = "is for measures that compare with a run, and none is computed"
+
+
+def expect_use(why: str, *names: str) -> None:
+    """Refuse options, as `refuse_idle` does, if nothing that the command reads tells that it used them (`hearing.tell_used`)."""
+    click.get_current_context().meta.setdefault(UNUSED_HERE, {}).update(dict.fromkeys(names, why))
+
+
+def refuse_unused(used: set[str]) -> None:
+    """Refuse options that were typed and not used; called when all is read and nothing is written."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None:  # a thread of a server, which writes no answer of a command
+        return
+    for name, why in {**UNUSED, **ctx.meta.get(UNUSED_HERE, {})}.items():
+        if name not in used:
+            refuse_idle(why, name)
 
 
 def refuse_reading(inputs: Inputs, option: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.columns import folded, for_screen, in_bytes, legible
-from cranfield.hearing import heard, written_files
+from cranfield.hearing import checked_before_writing, heard, tell_writing, used_options, written_files
 from cranfield.parameters import masked
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ def is_chart(path: str | None) -> bool:
 
 def put(text: str, path: str | None = None) -> None:
     """Write the command's data, ended by a newline."""
+    tell_writing()
     raw = encoded(text)
     if path is not None and path != "-":
         from cranfield.formats.streams import write_bytes
@@ -170,14 +171,28 @@ def about(path: str, words: str) -> None:
 
 @contextmanager
 def telling_where() -> Iterator[None]:
-    """Say at the end which files a command has written, in one line; and at once what there is to know of logs it reads."""
+    """Say at the end which files a command has written, in one line; and at once what there is to know of logs it reads.
+
+    Nothing is written if an option was typed that changes nothing.
+    """
     _about.clear()
-    with written_files() as files, heard(lambda sentence: note(f"note: {sentence}")):
+    with (
+        written_files() as files,
+        heard(lambda sentence: note(f"note: {sentence}")),
+        used_options() as used,
+        checked_before_writing(lambda: _refuse_unused(used)),
+    ):
         try:
             yield
         finally:
             if files:
                 note(f"wrote {', '.join(map(_as_written, files))}")
+
+
+def _refuse_unused(used: set[str]) -> None:
+    from cranfield.cli.options import refuse_unused  # which takes longer to import than help to print
+
+    refuse_unused(used)
 
 
 def _as_written(path: str) -> str:

@@ -132,6 +132,8 @@ choosing = options.together(
 
 def chosen(typed: dict[str, Any]) -> dict[str, Any]:
     """The options of `choosing` and `contributing` as the verbs take them."""
+    from cranfield.pool.strategy import STRATEGIES
+
     options.refuse_idle(NO_SCORES, *SCORING)
     inputs, _, how = options.split(typed)
     typed_priorities = pairs_of("--priority", how.pop("priorities"), "PATTERN=N")
@@ -140,6 +142,8 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
         raise click.UsageError("--priority: expected PATTERN=N with N of 1 or more")
     how["priorities"] = priorities
     how["teams"] = pairs_of("--team", how.pop("teams"), "PATTERN=TEAM")
+    if how["judgments"] is None and not STRATEGIES.named(how["strategy"]).adaptive:
+        options.refuse_idle("goes with --judgments LOG or a strategy that adapts to labels", "rel")
     return {"inputs": inputs, **how, "depths": depths_of(how["depths"])}
 
 
@@ -190,6 +194,10 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
     with uncollected():
         with progress("runs read") as tell:
             pooled = pool(assessors=names, progress=tell, **how)
+        asks = how["inputs"].topics_file is None and any(topic in queries for topic in pooled.topics)
+        if layout == "jsonl" and not asks and not pooled.session.strategy.reads:
+            texts = "strategies that read texts, for sheets, and for queries of topics that no --topics-file names"
+            options.refuse_idle(f"is for {texts}; this pool uses none of them", "collection")
         lines = sheet(pooled, how["collection"]) if layout == "csv" else pooled.lines(queries)
         write_bytes(output or "-", lines)
     for sentence in pooled.notes():

@@ -59,6 +59,8 @@ def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how
     from cranfield.workspace.running import run
 
     if listing:
+        every = (str(parameter.name) for parameter in ctx.command.params)
+        options.refuse_idle("does not go with --list", *(name for name in every if name not in ("listing", "shape")))
         show(systems(), shape)
         return
     for name, what in (("collection", "a COLLECTION"), ("system", "--system SPEC"), ("output", "-o RUN")):

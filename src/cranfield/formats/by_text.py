@@ -15,6 +15,7 @@ import numpy as np
 from cranfield.collection import Duplicates, FileRow, Qrels
 from cranfield.columns import counted
 from cranfield.errors import DataError
+from cranfield.hearing import tell_used
 from cranfield.kernels import Strings
 from cranfield.run import Run, Text
 
@@ -42,6 +43,8 @@ def ids_of_texts(
         ids += name in queries
         if topics := same.get(name) or squeezed.get(_squeezed(name)) or folded.get(_folded(name)):
             found[name] = topics
+    if found:
+        tell_used("ignore_case", "topics_file")
     if len(found) <= ids:
         return None
     for name in known:

@@ -40,7 +40,7 @@ from cranfield.formats.streams import (
     reason,
     write_bytes,
 )
-from cranfield.hearing import tell_written
+from cranfield.hearing import tell_writing, tell_written
 from cranfield.parameters import real
 
 if TYPE_CHECKING:
@@ -292,6 +292,7 @@ def write_collection(
             "hashes": _hashes(folder),
         }
         _write(os.path.join(folder, META), [toml_text(known).encode()])
+        tell_writing()  # documents are read while they are written; the folder is not in its place yet
     return read_collection(path)
 
 

@@ -31,7 +31,7 @@ from cranfield.errors import (
     MissingExtraError,
     TooLargeError,
 )
-from cranfield.hearing import tell_written
+from cranfield.hearing import tell_writing, tell_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -520,6 +520,7 @@ def _codec(packing: str) -> Any:
 
 def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     """Write a file, or standard output for `-`; a file is either written whole or left as it was."""
+    tell_writing()
     if os.fspath(path) == "-":
         for chunk in _for_eyes(chunks) if sys.stdout.isatty() else chunks:
             sys.stdout.buffer.write(chunk)
@@ -578,6 +579,7 @@ def _for_eyes(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def write_together(files: Mapping[str, bytes]) -> None:
     """Write several files: all of them, or none where one cannot be opened or filled."""
+    tell_writing()
     with ExitStack() as stack:
         for path, data in files.items():
             file = stack.enter_context(_replacing(path))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.errors import BadLineError, ConventionError, FormatError
 from cranfield.formats.streams import BOM, Opened, opened, plain_ending, wide_encoding
-from cranfield.hearing import say
+from cranfield.hearing import say, tell_used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,6 +71,11 @@ class Dialect:
     def of(self, file: Opened) -> Dialect:
         """The same for a file that may have been recoded when it was opened."""
         return replace(self, recoded_from=file.encoding) if file.encoding else self
+
+    def tell_used(self) -> None:
+        """Let whoever listens know that a table is read as somebody said."""
+        said = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
+        tell_used(*(name for name, value in said.items() if value is not None))
 
 
 DETECTED = Dialect()
@@ -322,6 +327,7 @@ class SeparatedValues:
     ) -> None:
         self.where = where
         self.dialect = dialect
+        dialect.tell_used()
         done = dialect.recoded_from
         self.raw, self.encoding = (raw, done) if done else as_utf8(raw, where, dialect.encoding)
         self.delimiter = choose_delimiter(self.raw[:HEAD], where, is_header, replace(dialect, encoding=None), among)

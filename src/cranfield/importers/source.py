@@ -17,7 +17,7 @@ from cranfield.errors import BadLineError, DataError, DuplicateError, FormatErro
 from cranfield.formats.reading import read_qrels
 from cranfield.formats.streams import COMPRESSED, decoded, lines
 from cranfield.formats.tables import DETECTED, Dialect
-from cranfield.hearing import say
+from cranfield.hearing import say, tell_used
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -279,6 +279,7 @@ def named_like(folder: str, *patterns: str) -> list[str]:
 
 def text_lines(path: str, encoding: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file with their numbers, less what ends them."""
+    tell_used("encoding")
     advice = "old files are often latin-1: --encoding latin-1"
     for number, raw in enumerate(lines(path), 1):
         yield number, decoded(raw, encoding, path, number, advice).rstrip("\r\n")
@@ -286,6 +287,7 @@ def text_lines(path: str, encoding: str) -> Iterator[tuple[int, str]]:
 
 def one_split(splits: Collection[str], wanted: str | None, path: str, usual: str = "", lacking: str = "") -> str:
     """The split that is wanted: if none is, the usual one, or the only one there is."""
+    tell_used("split")
     only = next(iter(splits)) if len(splits) == 1 else None
     chosen = wanted or (usual if usual in splits else only)
     if chosen is None or chosen not in splits:

@@ -190,6 +190,11 @@ def goes_by_labels(policy: str) -> bool:
     return policy in OWN or not _is_of_preferences(policy)
 
 
+def weighs_labels(policy: str) -> bool:
+    """Whether a policy makes one grade of the labels of several people, where gold and the rule for ties count."""
+    return policy not in OWN and goes_by_labels(policy)
+
+
 def meanings(policy: str) -> list[str]:
     """A policy, and what the same name meant for versions that were frozen earlier.
 

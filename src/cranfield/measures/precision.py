@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.hearing import tell_used
 from cranfield.hits import ratio
 from cranfield.measures.measure import Binary, Ratio, traced
 from cranfield.parameters import Choice, Depth, Flag, Real, Whole
@@ -439,5 +440,7 @@ class Utility(Binary):
         found = hits.relevant(self.rel).count().astype(np.float64)
         returned, relevant = hits.retrieved.astype(np.float64), hits.n_relevant(self.rel).astype(np.float64)
         gained = self.found * found + self.noise * (returned - found)
+        if not self.documents:
+            tell_used("collection_size")
         documents = self.documents or hits.judgments.extras.size or 0
         return gained + self.missed * (relevant - found) + self.rest * (documents + found - returned - relevant)

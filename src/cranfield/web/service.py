@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -33,11 +34,12 @@ from cranfield.http.connections import EXHAUSTED
 from cranfield.http.limits import BodyMemory
 from cranfield.http.refusal import NotFound, Refusal, refusal_of
 from cranfield.online.assign import assign, refuse_contradiction
-from cranfield.online.event import Event, instant, refuse_ahead
+from cranfield.online.event import UNFIT, Event, instant, refuse_ahead
 from cranfield.online.intake import Recent
 from cranfield.online.interleave import interleave
 from cranfield.online.plan import interleaving_method
 from cranfield.online.segments import segments_in
+from cranfield.parameters import shortened
 from cranfield.web import door
 
 if TYPE_CHECKING:
@@ -141,6 +143,7 @@ class Asked:
         value = self.values.get(name, otherwise)
         if not isinstance(value, str):
             raise Refusal(f"expected text as {name}, found {value!r:.60}")
+        _refuse_unfit(name, value)
         return value
 
     def needed(self, name: str) -> str:
@@ -155,6 +158,13 @@ class Asked:
         other = [name for name in self.values if name not in (*names, "token")]
         if other:
             raise Refusal(f"expected fields of {', '.join(names)}, found {other[0]!r:.60}")
+
+
+def _refuse_unfit(name: str, *values: str) -> None:
+    """Refuse text that no event could hold: NUL, and half of a surrogate pair."""
+    wrong = next((value for value in values if UNFIT.search(value)), None)
+    if wrong is not None:
+        raise Refusal(f"expected Unicode text without NUL as {name}, found {shortened(ascii(wrong))}")
 
 
 @dataclass(frozen=True)
@@ -400,6 +410,7 @@ async def _assign(asked: Asked) -> Said:
     """The experiments that a unit is in; exposures are kept where they are asked for."""
     asked.known("unit", "expose", "session", "search")
     service, unit = asked.service, asked.needed("unit")
+    session, search = asked.text("session"), asked.text("search")
     found = assign(service.plans, unit)
     exposed = _exposed(asked, [one.experiment for one in found])
     values = {"unit": unit, "assignments": [one._asdict() for one in found]}
@@ -410,8 +421,8 @@ async def _assign(asked: Asked) -> Said:
             "time": instant(service.now()),
             "kind": "exposure",
             "unit": unit,
-            "session": asked.text("session") or None,
-            "search": asked.text("search") or None,
+            "session": session or None,
+            "search": search or None,
             **one.exposure(hashes[one.experiment]),
         }
         for one in found
@@ -474,6 +485,7 @@ def _rankings(asked: Asked) -> Any:
         lists = rankings.values() if isinstance(rankings, dict) else rankings
         if not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in lists):
             raise Refusal("expected rankings as lists of documents' ids, each a text")
+        _refuse_unfit("rankings", *(rankings if isinstance(rankings, dict) else ()), *chain.from_iterable(lists))
         return rankings
     names = values.get("runs", list(runs))
     if not isinstance(names, list) or any(not isinstance(name, str) or name not in runs for name in names):

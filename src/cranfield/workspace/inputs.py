@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.columns import counted
 from cranfield.errors import ConventionError, DataError
+from cranfield.hearing import tell_used
 from cranfield.workspace.logs import judgments_of
 from cranfield.workspace.topics import queries_of, topic_table
 
@@ -151,6 +152,7 @@ class Inputs:
 
     def topic_table(self, asking: str) -> TopicTable:
         """The queries and columns of the topics, from the topics file or the collection, for an option that needs them."""
+        tell_used("topics_file")
         table = topic_table(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
         if table is None:
             advice = "name a collection in place of QRELS, or give --topics-file FILE"

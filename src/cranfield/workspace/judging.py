@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.hearing import say
+from cranfield.hearing import say, tell_writing
 from cranfield.judge.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judge.opening import open_log
 from cranfield.judge.policy import PEOPLE, Settings
@@ -72,6 +72,7 @@ def add(
         events += read
     refuse_off(events, where, scale=set(scale), **_known(collection))
     sorted_out(events, {}, masked(location))  # files that contradict each other make no log
+    tell_writing()
     if not events:
         return Added(0, 0)
     with _opened(location) as log:
@@ -500,9 +501,10 @@ def _opinions(
 
     once(*sources)
     if len(sources) > 1:
-        versions = {word: _version_as_opinion(word) for word in sources}
-        files = read_files([word for word, labels in versions.items() if not labels])
-        events = [event for word in sources for event in versions[word] or files[word]]
+        found = {word: named(word) for word in sources}
+        logs = {word: _opinions_in_log(one, word, aspect, whose) for word, one in found.items() if one is not None}
+        read = {**logs, **read_files([word for word in sources if word not in logs])}
+        events = [event for word in sources for event in read[word]]
         names = {event.assessor for event in events}
         if len(names) < len(sources):
             raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
@@ -521,11 +523,16 @@ def _opinions(
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 
-def _version_as_opinion(word: str) -> list[Event]:
-    """The qrels of a version (LOG@NAME) as labels of one person, named as it is written; none for anything else."""
-    log = named(word)
-    if log is None or log.version is None:
-        return []
+def _opinions_in_log(log: Named, word: str, aspect: str, whose: Sequence[str]) -> list[Event]:
+    """The labels that stand in a log; the qrels of a version (LOG@NAME) as labels of one person, named as it is written."""
+    if log.version is None:
+        from cranfield.judge.policy import labels_of
+
+        with _opened(log.log, new=False) as opened:
+            labels = labels_of(opened.standing(), aspect, whose)
+        if not labels:
+            raise DataError(f"{masked(word)}: no label stands that counts (aspect {aspect}, from {', '.join(whose)})")
+        return labels
     from cranfield.formats.reading import as_qrels
 
     return [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError, TopicError
@@ -46,17 +48,22 @@ def simulate(
 
     `plan` is a file, which is written where there is none; `method` interleaves where the plan does not say.
     """
+    from cranfield.formats.streams import write_bytes
     from cranfield.online.log import Log
-    from cranfield.online.simulate import planned, refuse_beyond, simulate
+    from cranfield.online.simulate import plan_text, planned, refuse_beyond, simulate
     from cranfield.online.visits import Audience
     from cranfield.online.world import World, users_named
 
     chosen, people = users_named(users), Audience(**audience)
-    refuse_beyond(people, before, seed)  # before a plan is written
+    refuse_beyond(people, before, seed)
     world = World.of(inputs.open_qrels(), inputs.open_runs(), k, inputs.queries())
     with Log(log, create=True) as opened:  # which refuses other folders, and makes its own with the first events
-        experiment = planned(plan, world, people, method)
-        return simulate(world, opened, experiment, chosen, people, seed=seed, before=before)
+        is_new = plan is not None and not os.path.exists(plan)
+        experiment = replace(planned(None if is_new else plan, world, people, method), path=plan or "")
+        done = simulate(world, opened, experiment, chosen, people, seed=seed, before=before)
+    if plan is not None and is_new:  # a simulation that fails leaves no plan behind
+        write_bytes(plan, [plan_text(world.systems, people, method).encode()])
+    return done
 
 
 def bridge(

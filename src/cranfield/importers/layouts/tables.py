@@ -33,7 +33,7 @@ from cranfield.formats.tables import (
 from cranfield.formats.topics import IDS as TOPIC_IDS
 from cranfield.formats.topics import TEXTS as TOPIC_TITLES
 from cranfield.formats.topics import column_named
-from cranfield.hearing import say
+from cranfield.hearing import say, tell_used
 from cranfield.importers.source import Files, Options, Source, named_like, one_split
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ class JsonLines(TableSource):
 
     def rows(self, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of a file."""
+        tell_used("encoding")
         return json_rows(path, encoding=self.options.encoding or "utf-8", advice="--encoding latin-1?")
 
 
@@ -224,6 +225,7 @@ class Csv(TableSource):
         """The rows below the header, each with the number of its first line; a file of any size fits."""
         head, encoding, texts = self._opened(path)
         dialect = self.options.dialect
+        dialect.tell_used()
         delimiter = choose_delimiter(head, path, _names_columns, replace(dialect, encoding=None))
         broken, skipped, header = False, 0, None
         for line, last, cells in rows_of(texts, path, delimiter):
