@@ -620,7 +620,8 @@ def _refuse_unprovided(name: str, measure: Measure, judgments: Judgments) -> Non
         known = len(judgments.qrels.labels) or None if need == "labels" else getattr(judgments.extras, need)
         if known is None:
             raise DataError(f"{name} needs {NEEDS[need]}")
-        tell_used("collection_size" if need == "size" else need)
+    for extra in (*measure.needs, *measure.may_use):
+        tell_used("collection_size" if extra == "size" else extra)
     for inner in measure.values.values():  # URisk(of=alpha_nDCG@10) needs what alpha_nDCG@10 does
         if isinstance(inner, Measure):
             _refuse_unprovided(name, inner, judgments)

@@ -207,6 +207,7 @@ class Measure(Parametrised, ABC):
     at: ClassVar[str | None] = "k"  # the parameter that stands behind the @; None if there is none
     aggregate: str = "mean"  # or "sum", for counts; gmean(AP) and the like change it for one measure
     needs: ClassVar[tuple[str, ...]] = ()  # what it must know beyond hits: see evaluate.NEEDS
+    may_use: ClassVar[tuple[str, ...]] = ()  # what it takes from there if it is known
     # What the class promises, for grades from 0 to `max` and the first of each choice; tests hold it to that.
     low: float = 0.0  # a measure may widen these three where its parameters ask for something else
     high: float = 1.0

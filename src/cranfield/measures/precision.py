@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.hearing import tell_used
 from cranfield.hits import ratio
 from cranfield.measures.measure import Binary, Ratio, traced
 from cranfield.parameters import Choice, Depth, Flag, Real, Whole
@@ -430,6 +429,7 @@ class Utility(Binary):
     at = None
     low, high = -np.inf, np.inf
     empty_is_zero = False  # with other weights than the default ones
+    may_use = ("size",)
     found = Real(1, "what a relevant document returned is worth")
     noise = Real(-1, "what any other document returned is worth")
     missed = Real(0, "what a relevant document not returned is worth")
@@ -440,7 +440,5 @@ class Utility(Binary):
         found = hits.relevant(self.rel).count().astype(np.float64)
         returned, relevant = hits.retrieved.astype(np.float64), hits.n_relevant(self.rel).astype(np.float64)
         gained = self.found * found + self.noise * (returned - found)
-        if not self.documents:
-            tell_used("collection_size")
         documents = self.documents or hits.judgments.extras.size or 0
         return gained + self.missed * (relevant - found) + self.rest * (documents + found - returned - relevant)
