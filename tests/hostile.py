@@ -74,6 +74,9 @@ FREE = {("judge round", "--guidelines"), ("pool judge", "--guidelines")}
 FREE |= {("online erase", "--key"), ("online ingest", "--key"), ("online serve", "--pseudonymise")}
 """Files that may hold anything: texts for people, keys."""
 
+PACED = {("run", "--rate", "0.5"), ("run", "--rate", "1.5")}
+"""Values that are right and make a command wait for about as long as the patience: 74 queries, one every two seconds."""
+
 STATES = {"import", "judge", "online", "convert", "pool", "collection"}
 """Commands whose earlier lines in a golden entry write what its later lines read."""
 SERVERS = {
@@ -284,7 +287,8 @@ def _hostile(slot: Slot, rng: random.Random, valid: list[str], base: Base) -> tu
         return (f"{flag}=yes", True, {}) if rng.random() < 0.3 else (flag, False, {})
     if slot.kind == "number":
         unusable = rng.random() < 0.5
-        return rng.choice(values.UNUSABLE_NUMBERS if unusable else values.ODD_NUMBERS), unusable, {}
+        word = rng.choice(values.UNUSABLE_NUMBERS if unusable else values.ODD_NUMBERS)
+        return "25" if (slot.command, slot.name, word) in PACED else word, unusable, {}
     if slot.kind == "choice":
         return (values.UNUSABLE_NAME, True, {}) if rng.random() < 0.3 else (rng.choice(values.TEXTS), False, {})
     if slot.kind == "output":
