@@ -69,6 +69,7 @@ MADE |= {
     ("pool judge", "--judgments"),
     ("serve", "FOLDER"),
     ("online simulate", "--log"),
+    ("online simulate", "--plan"),
     ("online study forms", "--folder"),
 }
 """Paths of what is made if it is not there, folders with those above them."""

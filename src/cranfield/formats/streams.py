@@ -662,7 +662,7 @@ def refuse_unwritable(path: str) -> None:
         return
     with _unwritable(path):
         target = os.path.realpath(path)
-        if os.path.isdir(target):
+        if os.path.isdir(target) or path.endswith(os.sep):
             raise _refusal(errno.EISDIR)
         with suppress(FileNotFoundError, NotADirectoryError):
             if not stat.S_ISREG(os.stat(target).st_mode):  # a pipe or a device is written to, never replaced
