@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import gzip
 import importlib
 import os
 import pkgutil
@@ -64,15 +65,20 @@ NAMES = {
 }
 MADE = {(command, "LOG") for command in ("judge add", "judge ask", "judge round", "online ingest", "online serve")}
 MADE |= {
+    ("import", "DEST"),
     ("pool judge", "--judgments"),
     ("serve", "FOLDER"),
     ("online simulate", "--log"),
+    ("online simulate", "--plan"),
     ("online study forms", "--folder"),
 }
 """Paths of what is made if it is not there, folders with those above them."""
 FREE = {("judge round", "--guidelines"), ("pool judge", "--guidelines")}
 FREE |= {("online erase", "--key"), ("online ingest", "--key"), ("online serve", "--pseudonymise")}
 """Files that may hold anything: texts for people, keys."""
+
+PACED = {("run", "--rate", "0.5"), ("run", "--rate", "1.5")}
+"""Values that are right and make a command wait for about as long as the patience: 74 queries, one every two seconds."""
 
 STATES = {"import", "judge", "online", "convert", "pool", "collection"}
 """Commands whose earlier lines in a golden entry write what its later lines read."""
@@ -284,7 +290,8 @@ def _hostile(slot: Slot, rng: random.Random, valid: list[str], base: Base) -> tu
         return (f"{flag}=yes", True, {}) if rng.random() < 0.3 else (flag, False, {})
     if slot.kind == "number":
         unusable = rng.random() < 0.5
-        return rng.choice(values.UNUSABLE_NUMBERS if unusable else values.ODD_NUMBERS), unusable, {}
+        word = rng.choice(values.UNUSABLE_NUMBERS if unusable else values.ODD_NUMBERS)
+        return "25" if (slot.command, slot.name, word) in PACED else word, unusable, {}
     if slot.kind == "choice":
         return (values.UNUSABLE_NAME, True, {}) if rng.random() < 0.3 else (rng.choice(values.TEXTS), False, {})
     if slot.kind == "output":
@@ -404,8 +411,13 @@ def run_case(case: Case) -> Outcome:
     changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     out, err = ((scratch / name).read_bytes().decode("utf-8", "surrogateescape") for name in ("out", "err"))
     new = [Path(path) for path in changed if path in after and 0 < after[path][1] < 1_000_000]
-    written = "".join(path.read_text(encoding="utf-8", errors="replace") for path in new if code == 1)
+    written = "".join(_text_of(path) for path in new if code == 1)
     return Outcome(code, seconds, megabytes, out, err, [os.path.relpath(path, folder) for path in changed], written)
+
+
+def _text_of(path: Path) -> str:
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8", "replace")
 
 
 def _run(words: tuple[str, ...], folder: Path, stdin: bytes, scratch: Path) -> tuple[int, float, float]:
@@ -507,9 +519,14 @@ def _is_verdict(case: Case, outcome: Outcome) -> bool:
 def _left_behind(case: Case, outcome: Outcome) -> list[str]:
     """Files that a refused command wrote; of one that worked, unfinished and temporary ones.
 
-    A damaged database may be changed: its damage can lie where a command only comes after its transaction.
+    A damaged database may be changed: its damage can lie where a command only comes after its transaction. A log stays
+    changed if the disk is full only when its answer is written, and the message says so.
     """
-    refused = outcome.code in (2, 3) and case.slot.command not in FINDINGS
+    refused = (
+        outcome.code in (2, 3)
+        and case.slot.command not in FINDINGS
+        and "only this answer is missing" not in outcome.err
+    )
     damaged = set(case.files) if "is damaged" in outcome.err else set()
     return [path for path in outcome.changed if (refused and path not in damaged) or UNFINISHED.search(path)]
 

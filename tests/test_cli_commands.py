@@ -188,6 +188,18 @@ def test_a_device_can_be_written_to_and_says_when_it_is_full():
     assert os.path.exists("/dev/full")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("work", ["ingest log {events}", "erase log u2", "retain log --days 1"])
+def test_a_log_that_was_changed_before_the_disk_was_full_is_said_to_be(work, tmp_path):
+    events = os.path.join(EXAMPLES, "online", "events.jsonl")
+    if not work.startswith("ingest"):
+        assert cranfield("online", "ingest", "log", events, folder=tmp_path).code == 0
+    answer = cranfield("online", *work.format(events=events).split(), "-o", "/dev/full", folder=tmp_path)
+    assert answer.code == 3
+    full = "cranfield: /dev/full: cannot be written: no space left on device"
+    assert answer.err == f"{full}; only this answer is missing: the work in log is done\n"
+
+
 def on_a_terminal(*arguments: str, columns: int = 80, **environment: str) -> str:
     """What a command shows on a terminal of so many columns; its messages go elsewhere, and a progress bar with them."""
     try:

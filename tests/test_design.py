@@ -228,6 +228,8 @@ def test_the_observed_difference_is_called_that():
         ({}, "either scores to take the variance from, or sd"),
         ({"sd": 0.1}, "say which difference"),
         ({"sd": 0, "difference": 0.1}, "sd must be above 0"),
+        ({"sd": 1e300, "difference": 0.1, "systems": 3}, "sd must be between"),
+        ({"sd": 0.1, "difference": 1e-300}, "difference must be between"),
         ({"sd": 0.1, "difference": 0}, "difference must be above 0"),
         ({"sd": 0.1, "difference": -0.1}, "difference must be above 0"),
         ({"sd": 0.1, "difference": 0.1, "power": 1}, "power must lie between"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import signal
@@ -121,6 +122,16 @@ def test_a_refusal_in_words_is_no_fault(scratch):
 def test_an_exit_of_1_is_a_verdict_only_where_a_verdict_is_printed(command, out, is_fault):
     outcome = Outcome(1, 0.1, 100.0, out, "", [])
     assert bool(faults(_case(command, command=command), outcome)) == is_fault
+
+
+def test_a_verdict_in_a_packed_file_is_a_verdict(scratch, monkeypatch):
+    def fail():
+        Path("out.gz").write_bytes(gzip.compress(b"failed: nDCG@10 fell by 0.1"))
+        sys.exit(1)
+
+    _planted(monkeypatch, fail)
+    case = _case("gate", command="gate")
+    assert faults(case, run_case(case)) == []
 
 
 def test_seconds_and_memory_are_limited():

@@ -477,6 +477,16 @@ def test_a_first_line_that_a_crash_tore_is_mended(tmp_path):
         assert len(open_log(path).events()) == 1
 
 
+def test_a_torn_last_line_stays_if_the_adding_is_refused_and_gives_way_if_not(tmp_path):
+    path, whole = tmp_path / "labels.jsonl", '{"topic": "q", "document": "d", "grade": 1}\n'
+    path.write_text(whole + '{"topic": "q", "docu')
+    assert cranfield("judge", "set", path, "1", "paused").code == 3
+    assert path.read_text() == whole + '{"topic": "q", "docu'
+    open_log(path).add([label()])
+    assert path.read_text().startswith(whole)
+    assert len(open_log(path).events()) == 2
+
+
 def test_line_numbers_stay_right_behind_a_line_without_its_end(tmp_path):
     path = tmp_path / "labels.jsonl"
     rows = [f'{{"topic": "q", "document": "d{i}", "grade": 1}}' for i in range(3)]

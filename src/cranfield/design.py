@@ -17,7 +17,7 @@ import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
 from cranfield.compare.scored import Progress, comparable, upward_table
-from cranfield.compare.settings import named_correction, refuse_nothing, refuse_shares, round_up, words
+from cranfield.compare.settings import named_correction, refuse_extremes, refuse_shares, round_up, words
 from cranfield.errors import ConventionError, DataError
 from cranfield.evaluate import Evaluator
 from cranfield.parameters import refuse_below
@@ -224,7 +224,7 @@ def design(
     refuse_below(1, family=family, trials=trials, resamples=resamples, **{"trials times resamples": trials * resamples})
     refuse_below(0, seed=seed)
     corrected_by = named_correction(correction)
-    refuse_nothing(difference=difference, sd=sd)
+    refuse_extremes(difference=difference, sd=sd)
     _refuse_words(alternative, sd, scores)
     remarks: list[str] = []
     if sd is not None:

@@ -9,13 +9,17 @@ $ cranfield online interleave bm25.run dense.run --topic q1 -k 5
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cranfield.cli import names, options
 from cranfield.cli.options import INPUT, OUTPUT, OneOf, option
 from cranfield.cli.output import note, show
+from cranfield.errors import DataError
+
+if TYPE_CHECKING:
+    from cranfield.answer import Answer
 
 PLACE = 195
 
@@ -30,6 +34,14 @@ command.command_class = options.Worded
 key_option = option(
     "--key", "Units under pseudonyms: a keyed hash by the key in this file.", type=INPUT, metavar="FILE"
 )
+
+
+def _show_after(log: str, answer: Answer, **shown: Any) -> None:
+    """Show what was done to a log; if that cannot be written, say that it is done."""
+    try:
+        show(answer, **shown)
+    except DataError as error:
+        raise DataError(f"{error}; only this answer is missing: the work in {log} is done") from error
 
 
 @command.command("interleave")
@@ -104,7 +116,7 @@ def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> No
     from cranfield.workspace.traffic import ingest
 
     _, shown, how = options.split(typed)
-    show(ingest(log, files, lenient=lenient, **how), **shown)
+    _show_after(log, ingest(log, files, lenient=lenient, **how), **shown)
 
 
 @command.command("export")
@@ -142,7 +154,7 @@ def _erase(log: str, units: tuple[str, ...], **typed: Any) -> None:
     from cranfield.workspace.traffic import erase
 
     _, shown, how = options.split(typed)
-    show(erase(log, units, **how), **shown)
+    _show_after(log, erase(log, units, **how), **shown)
 
 
 @command.command("retain")
@@ -158,7 +170,7 @@ def _retain(log: str, days: int, **typed: Any) -> None:
     from cranfield.workspace.traffic import retain
 
     _, shown, _ = options.split(typed)
-    show(retain(log, days), **shown)
+    _show_after(log, retain(log, days), **shown)
 
 
 @command.command("design")

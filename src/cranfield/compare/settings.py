@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from cranfield.errors import ConventionError, DataError
-from cranfield.parameters import refuse_below
+from cranfield.parameters import LARGEST_SCORE, refuse_below
 from cranfield.stats.correction import CORRECTIONS, Correction, correction
 from cranfield.stats.test import Alternative, Question
 from cranfield.stats.testing import TESTS, TESTS_OF_MANY, Test, TestOfMany, find_test, intervals, test
@@ -49,6 +49,14 @@ def refuse_nothing(**sizes: float | None) -> None:
     for name, size in sizes.items():
         if size is not None and not 0 < size < np.inf:
             raise ConventionError(f"{name} must be above 0, got {size:g}")
+
+
+def refuse_extremes(**sizes: float | None) -> None:
+    """Stop at a size that is given and not above 0, or whose square is 0 or without end."""
+    refuse_nothing(**sizes)
+    for name, size in sizes.items():
+        if size is not None and not 1 / LARGEST_SCORE <= size <= LARGEST_SCORE:
+            raise ConventionError(f"{name} must be between {1 / LARGEST_SCORE:g} and {LARGEST_SCORE:g}, got {size:g}")
 
 
 @dataclass(frozen=True, kw_only=True)

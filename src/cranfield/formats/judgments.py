@@ -131,9 +131,10 @@ def append_judgments(path: str | os.PathLike[str], judgments: Iterable[Judgment]
 class Adding:
     """A log that nobody else adds to while this is open."""
 
-    def __init__(self, file: io.FileIO, size: int, unended: bool) -> None:
+    def __init__(self, file: io.FileIO, size: int, unended: bool, torn: bool) -> None:
         self._file = file
         self._unended = unended
+        self._torn = torn  # behind the whole lines; cut off only when something is added, as the adding may be refused
         self.size = size  # of whole lines
 
     def since(self, start: int) -> bytes:
@@ -145,23 +146,25 @@ class Adding:
         """Lines without their ends, all or none; they are on disk when this returns."""
         data = "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
         try:
+            if self._torn:
+                self._file.truncate(self.size)
             _write(self._file, b"\n" + data if self._unended else data)
         except OSError:
             with suppress(OSError):
                 self._file.truncate(self.size)
             raise
         self.size += len(data) + self._unended
-        self._unended = False
+        self._unended = self._torn = False
 
 
 @contextmanager
 def adding(path: str | os.PathLike[str]) -> Iterator[Adding]:
-    """Lock a log, mend its end, and add to it."""
+    """Lock a log and add to it; a last line that a crash tore gives way to what is added."""
     where = os.fspath(path)
     try:
         with open(where, "a+b", buffering=0) as file:
             _lock(file)
-            yield Adding(file, *_mended(file, where))
+            yield Adding(file, *_end(file, where))
     except OSError as error:
         raise DataError(f"{where}: cannot be written: {reason(error)}") from error
 
@@ -191,22 +194,21 @@ def _lock(file: io.FileIO) -> None:
             raise
 
 
-def _mended(file: io.FileIO, where: str) -> tuple[int, bool]:
-    """Cut off a last line that a crash tore; the size that is left, and whether the last line lacks its newline."""
+def _end(file: io.FileIO, where: str) -> tuple[int, bool, bool]:
+    """The size without a last line that a crash tore, whether the last line lacks its newline, and whether one is torn."""
     size = os.fstat(file.fileno()).st_size
     if not size:
-        return 0, False
+        return 0, False, False
     head = _first_line(file).removeprefix(b"\xef\xbb\xbf")
     if head.strip() and not _is_log(head) and not torn_alone(head):
         wanted = "JSON lines of topic, document, grade"
         raise DataError(f"{where}: labels are added to {wanted}, and this is something else; name another file")
     last = _last_line(file, size)
     if not last:
-        return size, False
+        return size, False, False
     if not _is_torn(last):
-        return size, True
-    file.truncate(size - len(last))
-    return size - len(last), False
+        return size, True, False
+    return size - len(last), False, True
 
 
 def _first_line(file: io.FileIO) -> bytes:

@@ -664,7 +664,7 @@ def refuse_unwritable(path: str) -> None:
         return
     with _unwritable(path):
         target = os.path.realpath(path)
-        if os.path.isdir(target):
+        if os.path.isdir(target) or path.endswith(os.sep):
             raise _refusal(errno.EISDIR)
         with suppress(FileNotFoundError, NotADirectoryError):
             if not stat.S_ISREG(os.stat(target).st_mode):  # a pipe or a device is written to, never replaced
@@ -681,12 +681,16 @@ def refuse_unwritable(path: str) -> None:
 def refuse_unwritable_folder(path: str) -> None:
     """Raise DataError before any work is done for a folder that could not be made or filled in the end."""
     with _unwritable(path):
-        folder = os.path.realpath(path)
+        folder, to_make = os.path.realpath(path), []
         while not os.path.lexists(folder):
-            folder = os.path.dirname(folder)
+            folder, name = os.path.split(folder)
+            to_make.append(name)
         if not os.path.isdir(folder):
             raise _refusal(errno.ENOTDIR)
         _refuse_without(os.W_OK | os.X_OK, folder)
+        for name in (*to_make, os.path.join(*to_make[::-1], "")):
+            with suppress(FileNotFoundError):  # one that is too long is another error
+                os.stat(os.path.join(folder, name))
 
 
 def _refusal(number: int) -> OSError:
@@ -704,7 +708,8 @@ def _unwritable(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {reason(error)}") from error
+        name = path if len(path) < 1_000 else f"{path[:60]}…"
+        raise DataError(f"{name}: cannot be written: {reason(error)}") from error
     except ValueError as error:  # a null character
         raise DataError(f"{path!r}: no file's name ({error})") from error
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.answer import Answer, Layout, Lines, Part, Table, plain
-from cranfield.compare.settings import refuse_nothing, refuse_shares
+from cranfield.compare.settings import refuse_extremes, refuse_nothing, refuse_shares
 from cranfield.design import round_sizes
 from cranfield.errors import ConventionError, DataError
 from cranfield.parameters import refuse_below
@@ -46,6 +46,7 @@ __all__ = [
 METHODS = ("fixed", "looks", "sequence")
 KINDS = ("mean", "ratio", "proportion", "preference")
 MOST = 10**12  # units
+FEWEST_A_DAY = 1e-6  # units
 BAR_WIDTH = 20
 
 
@@ -74,7 +75,7 @@ def mean(level: float, sd: float, kind: str = "mean", sd_after: float | None = N
 
     An effect that multiplies what units do multiplies their spread: `sd_after` is that of the second arm.
     """
-    refuse_nothing(sd=sd, **{"sd after": sd_after})
+    refuse_extremes(sd=sd, **{"sd after": sd_after})
     _refuse_endless(level=level)
     return Spread(kind, float(level), float(sd), None if sd_after is None else float(sd_after))
 
@@ -93,6 +94,8 @@ def preference(wins: float, losses: float) -> Spread:
     """
     if not (wins >= 0 and losses >= 0 and 0 < wins + losses <= 1):
         raise ConventionError(f"wins and losses must be shares, together at most 1, got {wins:g} and {losses:g}")
+    if 1 in (wins, losses):
+        raise ConventionError("wins and losses must leave something to chance; here one side wins every unit")
     lead = wins - losses
     return Spread("preference", lead, math.sqrt(wins + losses - lead**2))
 
@@ -283,6 +286,8 @@ def design(
     refuse_below(1, primaries=primaries)
     refuse_below(2, **{"the number of units": n})
     refuse_nothing(**{"units a day": per_day}, **{f"the margin of {rail.name}": rail.margin for rail in rails})
+    if per_day is not None and per_day < FEWEST_A_DAY:
+        raise ConventionError(f"units a day must be {FEWEST_A_DAY:g} or more, got {per_day:g}")
     _refuse_correlation(correlation)
     wanted = _effect(primary, effect, relative)
     tail = correction("holm").level_of_one(alpha, primaries) / 2

@@ -358,6 +358,8 @@ def shown_by(plan: Plan, world: World) -> dict[str, int]:
 
 def planned(path: str | None, world: World, audience: Audience, method: str | None = None) -> Plan:
     """The plan in a file; where there is none, one for these systems, which is written there if a path was given."""
+    if path == "-":
+        raise ConventionError("the plan of a simulation stays in a file, to analyse the log by; found -")
     if method is not None:
         _fitting(method, world)
     text = plan_text(world.systems, audience, method)

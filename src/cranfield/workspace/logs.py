@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.errors import DataError
 from cranfield.hearing import say
+from cranfield.parameters import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,8 +81,21 @@ def _is_event(line: bytes) -> bool:
 
 
 def exists(location: str) -> bool:
-    """Whether there is something at a log's location; a server is asked when it is opened."""
-    return location.startswith(SERVERS) or os.path.exists(location)
+    """Whether there is something at a log's location; a server is asked when it is opened.
+
+    What cannot be looked at (no permission, a name that is too long) is not taken for missing: labels would be left out.
+    """
+    if location.startswith(SERVERS):
+        return True
+    try:
+        os.stat(location)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        from cranfield.formats.streams import reason
+
+        raise DataError(f"{shortened(location)}: cannot be read: {reason(error)}") from error
+    return True
 
 
 def judgments_of(word: str) -> str | Qrels:
