@@ -21,7 +21,7 @@ import numpy as np
 from cranfield.answer import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.columns import counted
 from cranfield.errors import ConventionError, DataError
-from cranfield.formats.streams import write_bytes
+from cranfield.formats.streams import refuse_unwritable
 from cranfield.online.assign import assign_one
 from cranfield.online.event import KINDS, Event
 from cranfield.online.interleave.packed import packed
@@ -357,19 +357,18 @@ def shown_by(plan: Plan, world: World) -> dict[str, int]:
 
 
 def planned(path: str | None, world: World, audience: Audience, method: str | None = None) -> Plan:
-    """The plan in a file; where there is none, one for these systems, which is written there if a path was given."""
+    """The plan in a file; where there is none, one for these systems, which can be written there in the end."""
     if path == "-":
         raise ConventionError("the plan of a simulation stays in a file, to analyse the log by; found -")
     if method is not None:
         _fitting(method, world)
-    text = plan_text(world.systems, audience, method)
-    if path is None:
+    if path is None or not os.path.exists(path):
+        if path is not None:
+            refuse_unwritable(path)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".toml") as file:
-            file.write(text)
+            file.write(plan_text(world.systems, audience, method))
             file.flush()
-            return replace(read_plan(file.name), path="")
-    if not os.path.exists(path):
-        write_bytes(path, [text.encode()])
+            return replace(read_plan(file.name), path=path or "")
     plan = read_plan(path)
     if method is not None and plan.interleave is None:
         raise DataError(

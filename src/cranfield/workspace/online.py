@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cranfield.errors import DataError, TopicError
@@ -59,7 +58,7 @@ def simulate(
     world = World.of(inputs.open_qrels(), inputs.open_runs(), k, inputs.queries())
     with Log(log, create=True) as opened:  # which refuses other folders, and makes its own with the first events
         is_new = plan is not None and not os.path.exists(plan)
-        experiment = replace(planned(None if is_new else plan, world, people, method), path=plan or "")
+        experiment = planned(plan, world, people, method)
         done = simulate(world, opened, experiment, chosen, people, seed=seed, before=before)
     if plan is not None and is_new:  # a simulation that fails leaves no plan behind
         write_bytes(plan, [plan_text(world.systems, people, method).encode()])
