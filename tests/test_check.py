@@ -543,6 +543,16 @@ def test_any_bytes_are_checked_without_an_exception(content: bytes, scratch: Pat
         assert render(found)
 
 
+@pytest.mark.parametrize("name", ["run", "qrels"])
+def test_nul_in_a_run_or_in_judgments_is_an_error_and_no_exception(name: str, tmp_path: Path) -> None:
+    for each, content in {"run": RUN, "qrels": QRELS}.items():
+        (tmp_path / each).write_bytes(
+            content + b"\x001 Q0 a 1 2 x\n" * (name == each == "run") + b"1 0 \0b 1\n" * (name == each == "qrels")
+        )
+    codes = {finding.code for finding in check(tmp_path / "run", qrels=tmp_path / "qrels")}
+    assert "nul" in codes
+
+
 def test_what_an_evaluation_refuses_is_an_error_here(examine: Callable[..., Findings], tmp_path: Path) -> None:
     for content in (RUN + b"1 Q0 z 1\n", RUN + b"1 Q0 z 1 x t\n", RUN + RUN[:19], QRELS):
         (tmp_path / "refused").write_bytes(content)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cranfield
@@ -230,6 +230,7 @@ def test_a_function_s_mapping_has_no_order_to_keep(folder):
 
 
 @given(scores=st.lists(st.floats(allow_nan=False), max_size=12))
+@example(scores=[-3.402823364973241e38, 0.0])
 def test_lowered_scores_fall_in_32_bits_and_scores_that_fall_stay(scores):
     lowered = falling(scores)
     with np.errstate(over="ignore"):

@@ -77,8 +77,9 @@ def check(
     examined = [examine(path, kind, reading) for path in listed]
     if isinstance(qrels, (str, os.PathLike)) and os.fspath(qrels) not in [file.where for file, _ in examined]:
         examined.append(examine(qrels, "qrels", reading))
-    judged = judgments(qrels, [file for file, _ in examined])
-    runs = [(file, findings) for file, findings in examined if file.kind == "run" and len(file.rows.topic)]
+    scorable = [(file, findings) for file, findings in examined if not any(each.code == "nul" for each in findings)]
+    judged = judgments(qrels, [file for file, _ in scorable])
+    runs = [(file, findings) for file, findings in scorable if file.kind == "run" and len(file.rows.topic)]
     deepest = max((int(file.depth.max()) for file, _ in runs), default=0)
     for file, findings in runs:
         findings += look_at_depth(file, deepest)

@@ -36,7 +36,8 @@ def falling(scores: Sequence[float]) -> list[float]:
     bound, lowest = np.float32(np.inf), np.float32(-np.inf)
     for score, short in zip(scores, _short(scores), strict=True):
         if lowered and not short < bound:
-            short = np.nextafter(bound, lowest)
+            with np.errstate(over="ignore"):  # below the least number of 32 bits there is −∞
+                short = np.nextafter(bound, lowest)
             score = float(short)
         lowered.append(float(score))
         bound = short

@@ -92,7 +92,10 @@ const show = () => {
   since = performance.now();
 };
 
-const fetchMore = () => ask(`/adjudicate.json?${new URLSearchParams(config.topic ? { topic: config.topic } : {})}`).then((values) => { if (values && values.state === "ready") take(values); }).catch(() => {});
+const fetchMore = () => ask(`/adjudicate.json?${new URLSearchParams(config.topic ? { topic: config.topic } : {})}`).then((values) => {
+  if (values && values.state === "ready") take(values);
+  else if (values && values.state === "running") setTimeout(fetchMore, 300); // the list is made anew after labels have come
+}).catch(() => {});
 
 const decide = (grade) => {
   if (!view) return;
