@@ -52,7 +52,9 @@ def test_nothing_changes_where_nothing_is_known() -> None:
     for shape in ("table", "json", "csv", "trec"):
         with_file = ("eval", "qrels.txt", "bm25.run", "--format", shape)
         assert "query" not in shell(*with_file, "--per-topic").out
-        assert shell(*with_file, *BESIDE).out == shell(*with_file).out
+        refused = shell(*with_file, *BESIDE)  # means name no topic
+        assert (refused.code, refused.out) == (2, "")
+        assert "--topics-file goes with --by, --weigh-by, --per-topic" in refused.err
     plain = ("eval", "qrels.txt", "bm25.run", "--per-topic", "--format", "trec")
     assert shell(*plain, *BESIDE).out == shell(*plain).out
 

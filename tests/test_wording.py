@@ -50,7 +50,7 @@ GIVEN = {
     "gate": ["qrels.txt", "bm25.run", "dense.run"],
     "correlate": ["bm25.run", "dense.run"],
     "check": ["bm25.run"],
-    "convert": ["bm25.run", "out.csv"],
+    "convert": ["qrels.txt", "qrels.txt", "out.csv"],
     "fuse": ["bm25.run", "dense.run", "-o", "out.run", "--method", "CombSUM"],
     "import": ["smart", "out"],
     "eval": ["qrels.txt", "bm25.run"],
