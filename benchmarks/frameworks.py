@@ -43,7 +43,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def made_up(topics: int, depth: int, systems: int, rng: np.random.Generator) -> tuple[Any, list[Any]]:
-    """Judgments of fifty documents a topic and runs that hold half of them, as PyTerrier's frames."""
+    """Judgments of fifty documents per topic and runs that hold half of them, as PyTerrier's frames."""
     pd: Any = import_module("pandas")
 
     names = np.array([f"q{t}" for t in range(topics)])

@@ -158,7 +158,7 @@ class Layout(NamedTuple):
         return repr(value) if self.digits is None else f"{value:{'+' if signed else ''}.{self.digits}f}"
 
     def interval(self, low: float, high: float, signed: bool = False) -> str:
-        """Both ends in brackets; what stands for a missing number where there is no interval."""
+        """Both ends in brackets, or the sign for a missing number if there is no interval."""
         return self.undefined if low != low else f"[{self.number(low, signed)}, {self.number(high, signed)}]"
 
     def p_value(self, p: float) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from cranfield.columns import counted
 from cranfield.errors import DataError
@@ -24,6 +24,8 @@ from cranfield.shapes import Between, Text, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+T = TypeVar("T")
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -88,9 +90,8 @@ class Manifest:
         return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
 
 
-def read_manifest(folder: str) -> Manifest | None:
-    """The manifest of a log; None where there is none, as in logs of before."""
-    path = os.path.join(folder, MANIFEST)
+def read_stored(path: str, shape: type[T], advice: str) -> T | None:
+    """The table in a JSON file of a log, or None if there is no such file; an error ends with what to do."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -99,11 +100,19 @@ def read_manifest(folder: str) -> Manifest | None:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {reason(error)}") from error
     except ValueError:
-        raise DataError(f"{path}: expected utf-8; {_advice(folder)}") from None
+        raise DataError(f"{path}: expected utf-8; {advice}") from None
     try:
-        table = read_json(text, ManifestTable, path)
+        return read_json(text, shape, path)
     except DataError as error:
-        raise DataError(f"{error}; {_advice(folder)}") from None
+        raise DataError(f"{error}; {advice}") from None
+
+
+def read_manifest(folder: str) -> Manifest | None:
+    """The manifest of a log; None where there is none, as in logs of before."""
+    path = os.path.join(folder, MANIFEST)
+    table = read_stored(path, ManifestTable, _advice(folder))
+    if table is None:
+        return None
     for day, about in table.days.items():
         events = sum(content.events for content in about.files.values())
         if events != about.events:

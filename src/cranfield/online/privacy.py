@@ -26,9 +26,10 @@ from cranfield.formats.secrets import read_secret
 from cranfield.formats.streams import name_beside, reason
 from cranfield.hearing import say
 from cranfield.online.event import instant
+from cranfield.online.manifest import read_stored
 from cranfield.online.segments import refuse_written_to, replace_file, segments_in, sync_folder, whole_lines
 from cranfield.parameters import refuse_below
-from cranfield.shapes import OneOf, read_json
+from cranfield.shapes import OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -128,24 +129,12 @@ def _fingerprint(pseudonyms: Pseudonyms | None) -> str:
 
 def _fingerprint_in(log: Log) -> str | None:
     """The fingerprint of the key of a log's units; empty where they have no pseudonyms, None where nobody wrote it down."""
-    path = os.path.join(log.folder, UNITS)
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (FileNotFoundError, NotADirectoryError):
+    path, advice = os.path.join(log.folder, UNITS), "restore it from a copy"
+    table = read_stored(path, UnitsTable, advice)
+    if table is None:
         return None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {reason(error)}") from error
-    except ValueError:
-        raise DataError(f"{path}: expected utf-8; restore it from a copy") from None
-    try:
-        table = read_json(text, UnitsTable, path)
-    except DataError as error:
-        raise DataError(f"{error}; restore it from a copy") from None
     if (table.units == PLAIN_UNITS) != (table.fingerprint == ""):
-        raise DataError(
-            f"{path}: expected the fingerprint of a key with units = {HIDDEN_UNITS!r} alone; restore it from a copy"
-        )
+        raise DataError(f"{path}: expected the fingerprint of a key with units = {HIDDEN_UNITS!r} alone; {advice}")
     return table.fingerprint
 
 
